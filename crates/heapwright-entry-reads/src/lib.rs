@@ -1,15 +1,15 @@
-//! The names of the C library's functions that read, and of its calls of the kernel.
+//! The names of the C library's functions that read, and of its system calls.
 //! `libheapwright-check.so` exports them beside those of heapwright-entry. Both crates have the
 //! same design: entries of two instructions, slots that are filled before any call needs them, and
 //! a way past them for heapwright's own calls.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
-//! They are a crate of their own because the hardened library does not look at what is read: there
-//! `strlen` stays the C library's, without as much as a jump.
+//! They are a crate of their own because the hardened library does not check reads: there `strlen`
+//! stays the C library's, without even a jump.
 //!
-//! What heapwright itself calls of them leads to `own`. Until the C library's are known that is
-//! done byte by byte, in a crate whose loops the compiler leaves as they are (`no_builtins`).
+//! heapwright's own calls of them lead to `own`. Until the C library's functions are known, these
+//! work byte by byte, in a crate whose loops the compiler does not replace (`no_builtins`).
 //!
 //! Invariants: those of heapwright-entry.
 #![no_std]
@@ -21,10 +21,10 @@ use core::sync::atomic::AtomicPtr;
 
 use heapwright_entry::{own, slots};
 
-/// Where heapwright's own calls lead.
+/// The targets of heapwright's own calls.
 #[repr(C)]
 pub struct Own {
-    /// `memcmp` and `bcmp`: one function, as they are for whoever asks for equality.
+    /// `memcmp` and `bcmp`: one function serves both.
     pub memcmp: AtomicPtr<c_void>,
     /// `memchr`.
     pub memchr: AtomicPtr<c_void>,
@@ -34,12 +34,12 @@ pub struct Own {
     pub strnlen: AtomicPtr<c_void>,
     /// `wcsnlen`.
     pub wcsnlen: AtomicPtr<c_void>,
-    /// `clock_gettime`, for which the C library makes no call of the kernel.
+    /// `clock_gettime`, for which the C library makes no system call.
     pub clock_gettime: AtomicPtr<c_void>,
 }
 
-// The library's tables say which memory each of them reads (bounds/readers.rs; for calls of the
-// kernel bounds/calls.rs). The compiler compares the tables with this list.
+// The library's tables tell which memory each of them reads (bounds/readers.rs; for system calls
+// bounds/calls.rs). The compiler compares the tables with this list.
 slots! {
     own: Own {
         memcmp: AtomicPtr::new(plain_memcmp as *mut c_void),
@@ -113,12 +113,12 @@ own! {
     "__wrap_clock_gettime" clock_gettime
 }
 
-/// `memcmp` until the C library's is known; the others are, too.
+/// `memcmp` until the C library's is known, like the functions below.
 unsafe extern "C" fn plain_memcmp(one: *const u8, other: *const u8, bytes: usize) -> c_int {
     for at in 0..bytes {
-        // SAFETY: it has that many bytes, as the caller promises.
+        // SAFETY: by the contract the memory has `bytes` bytes.
         let one = unsafe { *one.wrapping_add(at) };
-        // SAFETY: it has as many.
+        // SAFETY: by the contract the memory has `bytes` bytes.
         let other = unsafe { *other.wrapping_add(at) };
         if one != other {
             return c_int::from(one) - c_int::from(other);
@@ -129,7 +129,7 @@ unsafe extern "C" fn plain_memcmp(one: *const u8, other: *const u8, bytes: usize
 
 unsafe extern "C" fn plain_memchr(from: *const u8, byte: c_int, bytes: usize) -> *const u8 {
     for at in 0..bytes {
-        // SAFETY: there is such a byte, or that many, as the caller promises.
+        // SAFETY: by the contract there is such a byte, or that many.
         if unsafe { *from.wrapping_add(at) } == byte as u8 {
             return from.wrapping_add(at);
         }
@@ -138,13 +138,13 @@ unsafe extern "C" fn plain_memchr(from: *const u8, byte: c_int, bytes: usize) ->
 }
 
 unsafe extern "C" fn plain_strlen(text: *const u8) -> usize {
-    // SAFETY: a string, as the caller promises.
+    // SAFETY: by the contract this is a string.
     unsafe { plain_strnlen(text, usize::MAX) }
 }
 
 unsafe extern "C" fn plain_strnlen(text: *const u8, most: usize) -> usize {
     let mut at = 0;
-    // SAFETY: a string, or that many bytes, as the caller promises.
+    // SAFETY: by the contract this is a string, or has that many bytes.
     while at < most && unsafe { *text.wrapping_add(at) } != 0 {
         at += 1;
     }
@@ -153,7 +153,7 @@ unsafe extern "C" fn plain_strnlen(text: *const u8, most: usize) -> usize {
 
 unsafe extern "C" fn plain_wcsnlen(text: *const u32, most: usize) -> usize {
     let mut at = 0;
-    // SAFETY: a string, or that many characters, as the caller promises.
+    // SAFETY: by the contract this is a string, or has that many characters.
     while at < most && unsafe { *text.wrapping_add(at) } != 0 {
         at += 1;
     }

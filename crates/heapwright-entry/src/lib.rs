@@ -1,5 +1,5 @@
-//! The names of the C library's writers that `libheapwright-hardened.so` exports, and where each
-//! leads.
+//! The names of the C library's writers that `libheapwright-hardened.so` exports, and their
+//! targets.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -22,25 +22,23 @@
 //!      memcpy           the C library's
 //! ```
 //!
-//! - **Why a crate of its own.** The linker redirects (`--wrap`) what is *undefined* in an object.
-//!   Link-time optimisation makes one object of all of heapwright, and if that defined `memcpy`,
-//!   its own calls would be bound to it: copies within the heap would be checked, and a check that
-//!   copies would call itself. A crate with `no_builtins` keeps out of link-time optimisation and
-//!   is an object by itself.
-//! - **Early calls.** Until the library has looked for the real functions, each entry leads to
-//!   `early`, which has them looked for and goes on. Copies of heapwright's own need no real
-//!   function: until then they are made byte by byte.
+//! - **A crate of its own.** The linker redirects (`--wrap`) symbols that are *undefined* in an
+//!   object. Link-time optimisation makes one object of all of heapwright. If that defined
+//!   `memcpy`, its own calls would be bound to it: copies within the heap would be checked, and a
+//!   check that copies would call itself. A crate with `no_builtins` stays out of link-time
+//!   optimisation and is an object by itself.
+//! - **Early calls.** Until the library has found the real functions, each entry leads to `early`,
+//!   which starts the search and continues. Until then, heapwright's own copies are made byte by
+//!   byte.
 //! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's
 //!   prologue would, and call a checked function that takes such a list.
-//! - **The slots** fill pages of their own, which are read-only once the library is loaded: a table
-//!   of pointers to code is what an overflow looks for.
+//! - **The slots** fill pages of their own, which are read-only once the library is loaded: an
+//!   overflow could otherwise change pointers to code.
+//! - **Two lists.** These names are the hardened library's. `heapwright check` also checks reads:
+//!   the functions that only read are in heapwright-entry-reads, which uses this crate's macros.
 //!
-//! - **Two lists.** These names are the hardened library's. `heapwright check` asks for what
-//!   functions read, too: the names of those that only read are in heapwright-entry-reads, which is
-//!   made of this crate's macros.
-//!
-//! Invariants: an entry changes no register that holds an argument (`r11`, `x16` and `x17` are the
-//! linker's to change); the slot's functions have the C library's signatures; an entry that is not
+//! Invariants: an entry changes no register that holds an argument (the linker may change `r11`,
+//! `x16` and `x17`); the slot's functions have the C library's signatures; an entry other than
 //! `early` has its `real`.
 #![no_std]
 #![no_builtins]
@@ -52,17 +50,17 @@ use core::sync::atomic::AtomicPtr;
 #[doc(hidden)]
 pub use core;
 
-/// Where a function leads.
+/// The targets of a function.
 #[repr(C)]
 pub struct Slot {
-    /// What the program's call comes to.
+    /// The target of the program's call.
     pub entry: AtomicPtr<c_void>,
-    /// The C library's own; null until it was looked for, and where there is none.
+    /// The C library's own; null: not looked for yet, or there is none.
     pub real: AtomicPtr<c_void>,
 }
 
 impl Slot {
-    /// One that has its function looked for at the first call.
+    /// A slot whose function is looked up at the first call.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "it is made in constants alone")]
     pub const fn new() -> Self {
@@ -73,27 +71,27 @@ impl Slot {
     }
 }
 
-/// Where heapwright's own copies lead.
+/// The targets of heapwright's own copies.
 #[repr(C)]
 pub struct Own {
-    /// `memcpy` and `memmove`: one function, as they are for whoever copies without an overlap.
+    /// `memcpy` and `memmove`: one function serves both.
     pub memmove: AtomicPtr<c_void>,
     /// `memset`.
     pub memset: AtomicPtr<c_void>,
 }
 
-/// Defines names: `Slots`, the static `SLOTS` of slots for them with the word or words of `own` in
-/// front, `COUNT`, and an entry for each.
+/// Defines names: `Slots`, the static `SLOTS` with a slot for each and the word or words of `own`
+/// in front, `COUNT`, and an entry for each.
 #[macro_export]
 macro_rules! slots {
     (own: $Own:ident $own:tt; plain: $($name:ident)*; variadic: $($variadic:ident $fixed:tt)*;) => {
-        /// All of them.
+        /// All slots.
         #[repr(C)]
         #[cfg_attr(target_arch = "x86_64", repr(align(4096)))]
         #[cfg_attr(not(target_arch = "x86_64"), repr(align(65536)))]
         #[allow(non_snake_case, reason = "the names are the C library's")]
         pub struct Slots {
-            /// What is heapwright's own.
+            /// The targets of heapwright's own calls.
             pub own: $Own,
             $(
                 #[doc = concat!("`", stringify!($name), "`.")]
@@ -105,14 +103,14 @@ macro_rules! slots {
             )*
         }
 
-        /// All of them.
+        /// All slots.
         pub static SLOTS: Slots = Slots {
             own: $Own $own,
             $($name: $crate::Slot::new(),)*
             $($variadic: $crate::Slot::new(),)*
         };
 
-        /// How many there are.
+        /// The number of names.
         pub const COUNT: usize = [$(stringify!($name),)* $(stringify!($variadic),)*].len();
 
         $( $crate::plain_entry!($name); )*
@@ -120,7 +118,7 @@ macro_rules! slots {
     };
 }
 
-/// An entry that leads on with all arguments where they are.
+/// An entry that passes all arguments on unchanged.
 #[macro_export]
 macro_rules! plain_entry {
     ($name:ident) => {
@@ -162,7 +160,7 @@ macro_rules! variadic_entry {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
-            // The frame: what registers held | va_list { gp_offset, fp_offset, overflow_arg_area,
+            // The frame: saved registers | va_list { gp_offset, fp_offset, overflow_arg_area,
             // reg_save_area }
             #[cfg(target_arch = "x86_64")]
             $crate::core::arch::naked_asm!(
@@ -296,8 +294,8 @@ macro_rules! argument {
     };
 }
 
-// What each of them writes is said in the library's table (bounds/table.rs), which the compiler
-// compares with this list.
+// The library's table (bounds/table.rs) tells what each of them writes. The compiler compares it
+// with this list.
 slots! {
     own: Own {
         memmove: AtomicPtr::new(plain_memmove as *mut c_void),
@@ -325,8 +323,8 @@ slots! {
         __sprintf_chk 4 __snprintf_chk 5 __swprintf_chk 5;
 }
 
-/// What each entry leads to at first: has the real functions looked for, and goes on to what the
-/// slot then has. The slot's address is in `r11` (`x16`); what registers hold are the program's
+/// The first target of each entry: starts the search for the real functions, and continues at the
+/// slot's new target. The slot's address is in `r11` (`x16`); the registers hold the program's
 /// arguments.
 #[unsafe(naked)]
 unsafe extern "C" fn early() {
@@ -410,7 +408,7 @@ unsafe extern "C" fn plain_memmove() {
         "jb 2f",
         "rep movsb",
         "ret",
-        // The end of the source would be overwritten: from the end on.
+        // The end of the source would be overwritten, so it copies from the end.
         "2:",
         "lea rdi, [rdi + rdx - 1]",
         "lea rsi, [rsi + rdx - 1]",
@@ -436,7 +434,7 @@ unsafe extern "C" fn plain_memmove() {
         "b 2b",
         "3:",
         "ret",
-        // The end of the source would be overwritten: from the end on.
+        // The end of the source would be overwritten, so it copies from the end.
         "4:",
         "cbz x2, 3b",
         "sub x2, x2, #1",
@@ -475,7 +473,7 @@ unsafe extern "C" fn plain_memset() {
     );
 }
 
-/// What the linker leads calls of heapwright's own to.
+/// The linker leads heapwright's own calls here.
 #[macro_export]
 macro_rules! own {
     ($($name:literal $field:ident)*) => { $(

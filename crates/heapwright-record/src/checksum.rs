@@ -1,12 +1,12 @@
 //! CRC-32C (Castagnoli), four bits at a time.
 //!
-//! It finds every change of up to 32 neighbouring bits, so every byte that was changed. (But for
-//! the length's: that moves the checksum itself, and is found all but one time in four billion.) A
-//! table of 16 words is small enough for a library that is loaded into everything, and fast enough
-//! for entries of a few hundred bytes.
+//! It finds every change of up to 32 neighbouring bits, and so every changed byte. (A changed
+//! length moves the checksum itself, and is found all but one time in four billion.) A table of 16
+//! words is small enough for a library that is loaded into every program, and fast enough for
+//! entries of a few hundred bytes.
 //!
-//! A reader of a file of a gigabyte takes eight bytes at a time ([`of_much`]), from
-//! tables of 8 KiB that are not in the library, because it does not call it.
+//! A reader of a gigabyte takes eight bytes at a time ([`of_much`]). Its tables of 8 KiB are not in
+//! the library, which does not call it.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
@@ -32,14 +32,14 @@ pub(super) fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, &byte| step(step(sum ^ u32::from(byte))))
 }
 
-/// `TABLES[n][byte]`: what a byte does to the checksum `n` bytes later.
+/// `TABLES[n][byte]`: the effect of a byte on the checksum `n` bytes later.
 static TABLES: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
     while byte < 256 {
         let first = (byte as u32 >> 4) ^ TABLE[byte & 15];
         let mut value = (first >> 4) ^ TABLE[(first & 15) as usize];
-        // The step twice: four bits, and four bits.
+        // Two steps of four bits.
         let mut table = 0;
         while table < 8 {
             tables[table][byte] = value;
@@ -52,7 +52,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The same, for callers that have much to sum and room for tables.
+/// The checksum for callers with many bytes and room for tables.
 pub(super) fn of_much(bytes: &[u8]) -> u32 {
     let [zero, one, two, three, four, five, six, seven] = &TABLES;
     let at = |table: &[u32; 256], word: u32, byte: u32| table[(word >> (8 * byte) & 0xff) as usize];

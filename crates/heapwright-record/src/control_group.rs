@@ -1,4 +1,4 @@
-//! The control group that limits a process's memory: which files of the kernel say so, and the
+//! Finds the control group that limits a process's memory: the kernel's files with limits, and the
 //! least of them.
 //!
 //! ```text
@@ -7,28 +7,27 @@
 //!   for each line      /a/b, /a, /       the group, and those that it is in
 //! ```
 //!
-//! Pure: the library and the command read files each in its own way, and hand what they read to
+//! Pure: the library and the command read the files in their own ways, and pass the contents to
 //! [`least`].
 
-/// The least limit, in bytes: a `memory.high` of 0 is a way to have memory reclaimed.
+/// The least valid limit, in bytes: a `memory.high` of 0 only makes the kernel reclaim memory.
 pub const LEAST_LIMIT: u64 = 1 << 20;
-/// Limits from here on are none: of the first version that is a number which depends on the page
-/// size.
+/// Larger limits mean none. In version 1, "none" is a number that depends on the page size.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// A group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group<'a> {
-    /// The folder that all groups of its version are below.
+    /// The folder that contains all groups of its version.
     pub root: &'static str,
-    /// Its own path below that, without a slash at its end.
+    /// Its path in that folder, without a slash at its end.
     pub path: &'a [u8],
     /// Whether it is of version 2.
     pub is_second_version: bool,
 }
 
-/// The group with the least limit, and this, of those that `groups` names, the text of a process's
-/// `cgroup`. `read` is asked for the number in a group's file.
+/// The group with the least limit, and the limit. `groups` is the text of a process's `cgroup`.
+/// `read` returns the number in a group's file.
 pub fn least<'a>(
     groups: &'a [u8],
     mut read: impl FnMut(&Group<'a>, &'static str) -> Option<u64>,
@@ -69,7 +68,7 @@ pub fn least<'a>(
 mod tests {
     use super::*;
 
-    /// Of the files that there are, a number each.
+    /// A number for each existing file.
     fn of(groups: &str) -> Option<(&[u8], u64)> {
         let read = |group: &Group<'_>, file: &str| match (group.root, group.path, file) {
             ("/sys/fs/cgroup", b"/a/b", "memory.high") => Some(3 << 20),

@@ -1,8 +1,7 @@
-//! What the tests of these formats share: a file to the byte, and a file that is cut or
-//! changed.
+//! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file.
 //!
-//! A format gives its frames, and a way to read a file that says how many of them came
-//! and that they were the first ones.
+//! A format gives its frames, and a way to read a file that returns the number of frames it read
+//! and checks that they are the first ones.
 
 extern crate std;
 
@@ -12,12 +11,12 @@ use std::string::String;
 use std::vec::Vec;
 use std::{format, vec};
 
-/// Every byte, but under Miri, which takes its time.
+/// Every byte; fewer under Miri, which is slow.
 const STEP: usize = if cfg!(miri) { 31 } else { 1 };
 
-/// What a reader made of a file.
+/// The result of reading a file.
 pub(crate) struct Seen<P> {
-    /// How many frames it read. They are those that were written, from the first on.
+    /// The number of frames read. They are the written ones, from the first on.
     pub(crate) frames: usize,
     pub(crate) problem: Option<P>,
     pub(crate) position: u64,
@@ -43,7 +42,7 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// A frame with this payload, whatever it means.
+/// A frame with this payload, valid or not.
 pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
     bytes.extend_from_slice(payload);
@@ -52,8 +51,8 @@ pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Headers of versions to come: flags that must be understood and another version are refused,
-/// flags that need not be are passed over.
+/// Headers of later versions: binding flags and another version are refused, other flags are
+/// ignored.
 pub(crate) fn newer<P: Debug + PartialEq>(
     mut header: [u8; HEADER_BYTES],
     refused: impl Fn(&[u8]) -> Option<P>,
@@ -69,7 +68,7 @@ pub(crate) fn newer<P: Debug + PartialEq>(
     assert_eq!(refused(&header), Some(version(header[8].into())));
 }
 
-/// Cuts a file anywhere: it is read as far as it goes.
+/// Cuts a file at any byte: the reader reads the whole frames before the cut.
 pub(crate) fn cut<P: Debug + PartialEq>(
     header: &[u8],
     frames: &[Vec<u8>],
@@ -99,7 +98,7 @@ pub(crate) fn cut<P: Debug + PartialEq>(
     }
 }
 
-/// Changes any byte of a file: it is found, or harmless.
+/// Changes any byte of a file: the reader notices it, or it is harmless.
 pub(crate) fn change<P>(
     header: &[u8],
     frames: &[Vec<u8>],
@@ -117,7 +116,7 @@ pub(crate) fn change<P>(
             };
             let unharmed = seen.frames == frames.len();
             assert!(seen.problem.is_some() || unharmed, "byte {at} ^ {change:#x}");
-            // Only the flags that may be ignored are.
+            // Only the flags that a reader may ignore are harmless.
             assert!(!unharmed || (12..14).contains(&at), "byte {at} ^ {change:#x}");
         }
     }

@@ -1,4 +1,4 @@
-//! What debug records, traces and heap dumps have in common: a header, and frames behind it.
+//! The common parts of debug records, traces and heap dumps: a header, and frames behind it.
 //!
 //! ```text
 //! +---------+-----------+---------+-------+-------+- - -
@@ -12,9 +12,9 @@
 //!   BEFORE             payload          BEHIND
 //! ```
 //!
-//! What tags and payloads mean is each format's own; what is wrong with a file is said by
-//! `problem`. Nothing here panics or indexes: the writer works inside
-//! programs that are already in trouble, the reader on files that may hold anything.
+//! Each format defines its tags and payloads; `problem` describes faults. Nothing here panics or
+//! indexes: the writer works inside programs that are already in trouble, and the reader may get
+//! any bytes.
 
 use crate::checksum::checksum;
 use crate::problem::{Fault, Format, Problem};
@@ -22,10 +22,10 @@ use crate::problem::{Fault, Format, Problem};
 /// Bytes before the first frame.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Bytes before the payload of a frame: of a chunk of a trace, of an entry of a debug record,
-/// of many entries of a heap dump.
+/// Bytes before the payload of a frame. A frame is a chunk of a trace, an entry of a debug record,
+/// or many entries of a heap dump.
 pub const BEFORE: usize = 8;
-/// Bytes behind it.
+/// Bytes behind the payload.
 pub const BEHIND: usize = 4;
 
 /// The flags that a reader must know to understand the file.
@@ -38,7 +38,7 @@ pub(crate) const fn header(magic: [u8; 8], version: u32) -> [u8; HEADER_BYTES] {
     [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
 }
 
-/// The version of a file that can be read, and what is behind its header.
+/// The version of a readable file, and the bytes behind its header.
 pub(crate) fn behind_header<'a>(
     bytes: &'a [u8],
     format: &'static Format,
@@ -63,8 +63,8 @@ pub(crate) fn behind_header<'a>(
     Ok((version, rest))
 }
 
-/// Makes a frame of a buffer with so many bytes of payload behind the first [`BEFORE`];
-/// none if there is no room for it.
+/// Makes a frame of a buffer, with `payload` bytes behind the first [`BEFORE`]. `None`: there is no
+/// room.
 pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
     fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {
         buffer.get_mut(at..)?.first_chunk_mut().map(|place| *place = word.to_le_bytes())
@@ -77,17 +77,17 @@ pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]>
     buffer.get(..end + BEHIND)
 }
 
-/// A frame as it is in a file.
+/// A frame of a file.
 pub(crate) struct Frame<'a> {
     pub(crate) tag: u32,
     pub(crate) payload: &'a [u8],
-    /// What is behind it in the file.
+    /// The bytes behind it in the file.
     pub(crate) rest: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// The frame at the start of `bytes`, whose checksum is right; in the file it begins at
-    /// byte `at`.
+    /// The frame at the start of `bytes`, with a right checksum. It begins at byte `at` of the
+    /// file.
     pub(crate) fn take(
         bytes: &'a [u8],
         at: u64,

@@ -1,11 +1,10 @@
 //! The files heapwright's library writes and its command reads.
 //!
-//! This is the lowest floor of the house: `no_std`, no dependencies, no `unsafe`. The library fills
-//! a [`Stats`]; the command decodes one. Both sides share this one definition, so a field cannot
-//! mean two things. The other kinds of file are described where they are: [`debug`], in which the
-//! debug allocator reports mistakes, [`trace`], which has every call of a run, [`heap`], which
-//! describes a collected heap, and [`timeline`], which has its collections. What both find out of
-//! the kernel's files stands here too: [`control_group`].
+//! This is the lowest floor: `no_std`, no dependencies, no `unsafe`. The library fills a [`Stats`];
+//! the command decodes one. Both sides share this definition, so a field cannot mean two things.
+//! Each other kind of file has a module: [`debug`] with the mistakes that the debug allocator
+//! reports, [`trace`] with every call of a run, [`heap`] with the objects of a collected heap, and
+//! [`timeline`] with its collections. [`control_group`] reads the kernel's files for both.
 //!
 //! ```text
 //! a stats file (little endian)
@@ -15,8 +14,8 @@
 //! +----------+-----------+-------------+-----------------------------+
 //! ```
 //!
-//! A newer writer may append words; an older reader ignores them. An older
-//! writer wrote fewer; a newer reader sees zeros there.
+//! A newer writer may append words, which an older reader ignores. An older writer wrote fewer; a
+//! newer reader sees zeros there.
 #![no_std]
 #![forbid(unsafe_code)]
 

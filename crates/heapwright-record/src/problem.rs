@@ -1,4 +1,4 @@
-//! What is wrong with a file: one type for debug records, traces and heap dumps.
+//! A fault of a file: one type for debug records, traces, heap dumps and time lines.
 //!
 //! ```text
 //!   Problem = Format (what the file should be, in words) + Fault (what is wrong, and where)
@@ -9,24 +9,24 @@
 //!   heapwright_record::timeline    a time line  of events, without frames
 //! ```
 //!
-//! The formats share their header and frames (`frame`), so they can be damaged in the same
-//! ways; only the words differ. A fault names the byte at which the damaged frame begins.
+//! The formats share their header and frames (`frame`), so they have the same faults; only the
+//! words differ. A fault names the byte at which the damaged frame begins.
 
 use core::fmt;
 
-/// A kind of file: its magic, the versions that are read, and its words.
+/// A kind of file: its magic, its readable versions, and its words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) magic: [u8; 8],
-    /// The oldest and the newest version that are read.
+    /// The oldest and the newest readable version.
     pub(crate) versions: (u32, u32),
-    /// What a file is called.
+    /// The name of such a file.
     pub(crate) name: &'static str,
-    /// What a frame is called, with its article.
+    /// The name of a frame, with its article.
     pub(crate) a_frame: &'static str,
-    /// The same without.
+    /// The name of a frame, without an article.
     pub(crate) frame: &'static str,
-    /// What frames contain.
+    /// The name of the parts of a frame.
     pub(crate) parts: &'static str,
 }
 
@@ -37,7 +37,7 @@ impl Format {
     }
 }
 
-/// What is wrong with a debug record, a trace, a heap dump or a time line.
+/// A fault of a debug record, a trace, a heap dump or a time line.
 ///
 /// Its text is one line that names the kind of file.
 ///
@@ -55,38 +55,38 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What is wrong, whatever kind of file it is.
+    /// The fault, for any kind of file.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// Whether the file is right as far as it goes, and ends within a frame.
+    /// Whether the file has no other fault than to end within a frame.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self.fault, Fault::EndsWithin(_))
     }
 }
 
-/// How a file can be wrong. Numbers of bytes are where a frame begins.
+/// The faults of a file. A number of bytes is the place where a frame begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Shorter than the header.
+    /// The file is shorter than the header.
     Short,
-    /// It does not begin as a file of this kind.
+    /// The file does not begin like a file of this kind.
     Other,
-    /// Written by a version that cannot be read.
+    /// The file is of a version that cannot be read.
     Version(u32),
-    /// It has flags that must be known to read it, and are not.
+    /// The file has flags that a reader must know, and this one does not.
     Flags(u32),
     /// The file ends within the frame that begins at this byte.
     EndsWithin(u64),
-    /// The frame that begins at this byte is not what was written.
+    /// The frame that begins at this byte has a wrong checksum.
     Checksum(u64),
-    /// The frame that begins at this byte was written wrongly.
+    /// The frame that begins at this byte has the right checksum and a wrong content.
     Malformed(u64),
-    /// Before the frame that begins at this byte, another is missing or double.
+    /// Before the frame that begins at this byte, a frame is missing or double.
     Gap(u64),
 }
 

@@ -1,15 +1,13 @@
 //! One process's memory, as one struct of 64-bit words.
 //!
-//! Everything heapwright prints about memory (text, JSON, XML, HTML) is made
-//! from this struct and from nothing else.
+//! All that heapwright prints about memory (text, JSON, XML, HTML) comes from this struct alone.
 //!
-//! The nine `rss_*` parts add up to [`Stats::rss`] by construction: each page
-//! of the heap is attributed to exactly one part, and what the heap does not
-//! own is `rss_not_ours`.
+//! The nine `rss_*` parts add up to [`Stats::rss`] by construction: each page of the heap belongs
+//! to exactly one part, and memory outside the heap is `rss_not_ours`.
 
 use core::fmt;
 
-/// How many power-of-two buckets the histogram of sizes has.
+/// The number of power-of-two buckets in the histogram of sizes.
 pub const SIZE_BUCKETS: usize = 48;
 
 /// Bytes before the words of a stats file.
@@ -32,7 +30,7 @@ macro_rules! stats {
         }
 
         impl Stats {
-            /// How many scalar words come before the histogram.
+            /// The number of scalar words before the histogram.
             const SCALARS: usize = [$(stringify!($name)),*].len();
 
             /// A snapshot with every word zero.
@@ -75,29 +73,28 @@ stats! {
     pid,
     /// Nanoseconds from the heap's first allocation to the snapshot.
     elapsed_ns,
-    /// 1 when every allocation was counted (option `stats=exit`), so that
-    /// sizes, rounding and totals are known; 0 when only the heap's own
-    /// bookkeeping was read.
+    /// 1 if every allocation was counted (option `stats=exit`), so that sizes, rounding and totals
+    /// are known; 0 if only the heap's own bookkeeping was read.
     detailed,
     /// Resident bytes of the whole process now.
     rss,
     /// The highest `rss` the kernel saw in this process image.
     peak_rss,
-    /// Part of `rss`: bytes the program asked for and holds.
+    /// Part of `rss`: bytes that the program requested and holds.
     rss_live,
-    /// Part of `rss`: the difference between sizes asked for and slots given.
+    /// Part of `rss`: the difference between requested sizes and slots.
     rss_rounding,
     /// Part of `rss`: free or never used slots in slabs that hold live blocks.
     rss_partial,
     /// Part of `rss`: free blocks waiting in thread caches.
     rss_caches,
-    /// Part of `rss`: blocks freed by another thread, not yet taken back.
+    /// Part of `rss`: remote frees that the owner has not drained.
     rss_remote,
     /// Part of `rss`: free pages that will be given back after the purge delay.
     rss_lazy,
     /// Part of `rss`: the heap's tables, records and caches.
     rss_metadata,
-    /// Part of `rss`: pools and arenas, what is free in them too.
+    /// Part of `rss`: pools and arenas, including their free memory.
     rss_pools,
     /// Part of `rss`: code, stacks, files, other allocators.
     rss_not_ours,

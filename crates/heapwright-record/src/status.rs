@@ -24,7 +24,7 @@
 //! has given up its parent's rights can still write to the parent's slot. A hardened process
 //! follows no order, and shows no address.
 //!
-//! Everything is 64-bit atomics: whatever one side writes, the other one reads numbers.
+//! All fields are 64-bit atomics: whatever one side writes, the other side reads numbers.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -32,14 +32,14 @@ use crate::Stats;
 
 /// The first word of the memory: a name, and the version of this layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x02");
-/// The most processes of one program, forked children included, that can be seen at a time.
+/// The most processes of one program, forked children included, that can be shown at a time.
 pub const SLOTS: usize = 255;
 /// Bytes of the memory.
 pub const BYTES: usize = size_of::<Status>();
-/// How many size classes are told of.
+/// The number of size classes in a report.
 pub const CLASSES: usize = 80;
 
-/// Larger numbers are nonsense, and read as this, so that sums of some are right.
+/// The largest valid number. Larger ones are read as this one, so that sums do not overflow.
 pub const MOST: u64 = 1 << 56;
 
 const SLOT_WORDS: usize = 256;
@@ -49,7 +49,7 @@ const _: () = assert!(size_of::<Slot>() == 8 * SLOT_WORDS && size_of::<Status>()
 
 macro_rules! facts {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
-        /// What a process says of itself, beside its statistics.
+        /// The facts of a process, beside its statistics.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Facts {
             $( $(#[$doc])* pub $name: u64, )*
@@ -76,45 +76,45 @@ macro_rules! facts {
 }
 
 facts! {
-    /// When this was written, in nanoseconds of the monotonic clock, which all processes share.
+    /// When the report was written, in nanoseconds of the monotonic clock, which all processes
+    /// share.
     written_ns,
-    /// How long it took to find out.
+    /// The nanoseconds that it took to collect the report.
     took_ns,
-    /// Where the window begins. 0, like every address here, in a hardened process.
+    /// The address of the window. Like every address here, 0 in a hardened process.
     window_at,
     /// Bytes of addresses that are reserved for the window.
     window_bytes,
-    /// How many bytes of it may be in memory.
+    /// Bytes of the window that may be in memory.
     window_used,
-    /// Where the address map's table is, and its bytes.
+    /// The address of the address map's table.
     table_at,
-    /// See `table_at`.
+    /// Bytes of the table.
     table_bytes,
-    /// Where the units' records are, and their bytes.
+    /// The address of the units' records.
     records_at,
-    /// See `records_at`.
+    /// Bytes of the records.
     records_bytes,
-    /// Where the units' bitmaps are, and their bytes.
+    /// The address of the units' bitmaps.
     bitmaps_at,
-    /// See `bitmaps_at`.
+    /// Bytes of the bitmaps.
     bitmaps_bytes,
-    /// Bytes from one sample of the heap profile to the next; 0: nothing is sampled.
+    /// The sampling distance of the heap profile in bytes; 0: sampling is off.
     sampling,
-    /// Free pages wait so many milliseconds for their way to the kernel just now; [`MOST`]: for
-    /// ever.
+    /// The purge delay in force, in milliseconds; [`MOST`]: for ever.
     purge_delay_ms,
     /// The version of the library: major, minor and patch level, 16 bits each.
     version,
 }
 
-/// What a process shows.
+/// The report of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
-    /// What it says of itself.
+    /// The facts.
     pub facts: Facts,
-    /// Where its memory is. Residency is reckoned, not asked of the kernel: who reads it can ask.
+    /// The statistics. Residency is an estimate; the reader can ask the kernel.
     pub stats: Stats,
-    /// What its slabs are filled with, by size class.
+    /// The contents of the slabs, by size class.
     pub classes: [Class; CLASSES],
 }
 
@@ -132,15 +132,15 @@ impl Report {
 pub struct Class {
     /// Bytes in a slot.
     pub size: u64,
-    /// Resident bytes of slots that are out: in use, or in caches.
+    /// Resident bytes of slots that are in use or in caches.
     pub used: u64,
-    /// Resident bytes of slots that are not.
+    /// Resident bytes of the other slots.
     pub free: u64,
 }
 
 impl Class {
-    /// In one word: 12 bits for the size in units of 16 bytes, and 26 for each of the others in
-    /// KiB, or as much as fits.
+    /// The class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for each of
+    /// the others in KiB. Larger values are cut to fit.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);
@@ -155,29 +155,30 @@ impl Class {
     }
 }
 
-/// What a process is asked to do.
+/// An order to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// To sample a block every so many bytes, on average, for as long as the order counts.
+    /// Sample a block every so many bytes, on average, while the order counts.
     Sample(u64),
-    /// To sample no more.
+    /// Stop sampling.
     Stop,
-    /// To write its heap profile to a file of a known name: see [`PROFILE_NAME`].
+    /// Write the heap profile to a file with a known name: see [`PROFILE_NAME`].
     Write,
 }
 
-/// What has become of an order.
+/// The answer to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It was done.
+    /// The order was carried out.
     Done,
-    /// It was not: the file could not be written, or `malloc` is not this heap's, or it was void.
+    /// It failed: the file could not be written, `malloc` is not this heap's, or the order was
+    /// void.
     Failed,
-    /// It was not: something else has switched sampling on, with another distance.
+    /// It failed: sampling is on already, with another distance.
     Busy,
-    /// This library does not know it.
+    /// This library does not know the order.
     Unknown,
-    /// The process did not follow it: a hardened process follows no order.
+    /// The process refused: a hardened process follows no order.
     Refused,
 }
 
@@ -185,14 +186,14 @@ impl Answer {
     const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Busy, Self::Unknown, Self::Refused];
 }
 
-/// One process's part of the memory. See the module.
+/// One process's part of the memory. See the module's documentation.
 #[repr(C)]
 pub struct Slot {
     sequence: AtomicU64,
     facts: [AtomicU64; 24],
     stats: [AtomicU64; STATS_WORDS],
     classes: [AtomicU64; CLASSES],
-    /// Someone looks at this process until then, in nanoseconds of the monotonic clock.
+    /// Until when a command watches this process, in nanoseconds of the monotonic clock.
     watched_until: AtomicU64,
     what: AtomicU64,
     argument: AtomicU64,
@@ -206,15 +207,15 @@ pub struct Slot {
 const _: () = assert!(FACTS <= 24);
 
 impl Slot {
-    /// Forgets what another process has left. The caller has just taken the slot.
+    /// Clears the report of the previous owner. The caller has just taken the slot.
     pub fn clear(&self) {
-        // (A static, because a report on the stack would take 4 KiB.)
+        // A static, because a report on the stack would take 4 KiB.
         self.write(const { &Report::ZERO });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Shows a report. Only the slot's owner calls this, one thread at a time.
+    /// Writes a report. Only the slot's owner calls this, one thread at a time.
     pub fn write(&self, report: &Report) {
         let sequence = self.sequence.load(Ordering::Relaxed) | 1;
         self.sequence.store(sequence, Ordering::Relaxed);
@@ -231,8 +232,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// What the process shows, no number larger than [`MOST`]. `None`: nothing yet, or it is
-    /// written just now.
+    /// The report of the process, with no number larger than [`MOST`]. `None`: there is none yet,
+    /// or the process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -252,24 +253,24 @@ impl Slot {
             *class = Class::of_word(word.load(Ordering::Relaxed));
         }
         fence(Ordering::Acquire);
-        // One that was only taken shows nothing yet.
+        // A slot that was just taken has no report yet.
         let is_whole = self.sequence.load(Ordering::Relaxed) == sequence && facts[0] != 0;
         is_whole.then_some(Report { facts: Facts::of_words(facts), stats, classes })
     }
 
-    /// Says that someone looks at this process until that time of the monotonic clock.
+    /// Notes that a command watches this process until that time of the monotonic clock.
     pub fn watch(&self, until_ns: u64) {
         self.watched_until.fetch_max(until_ns, Ordering::Relaxed);
     }
 
-    /// Whether someone looks at this process.
+    /// Whether a command watches this process.
     #[must_use]
     pub fn is_watched(&self, now_ns: u64) -> bool {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order, which counts until that time of the monotonic clock; returns its number. One
-    /// command at a time does so, which others' locks see to.
+    /// Gives an order, which counts until that time of the monotonic clock. Returns its number. The
+    /// commands' locks let one command at a time do this.
     pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
         let (what, argument) = match order {
             Order::Sample(period) => (1, period),
@@ -284,7 +285,7 @@ impl Slot {
         number
     }
 
-    /// The order that was not answered yet: its number, what it is (none, if this version does not
+    /// The order that has no answer yet: its number, the order (`None` if this version does not
     /// know it), and until when it counts.
     #[must_use]
     pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
@@ -300,7 +301,7 @@ impl Slot {
         };
         let until = self.until.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        // Or another one is written just now.
+        // Another order may be in the middle of being written.
         (self.asked.load(Ordering::Relaxed) == number).then_some((number, order, until))
     }
 
@@ -310,7 +311,7 @@ impl Slot {
         self.answered.store(number, Ordering::Release);
     }
 
-    /// What has become of an order. `None`: nothing yet.
+    /// The answer to an order. `None`: there is none yet.
     #[must_use]
     pub fn answer_to(&self, number: u64) -> Option<Answer> {
         if self.answered.load(Ordering::Acquire) != number {
@@ -321,17 +322,17 @@ impl Slot {
     }
 }
 
-/// The folder of that file if there is no `$XDG_RUNTIME_DIR` to which the process can write.
+/// The folder for that file if the process cannot write to `$XDG_RUNTIME_DIR`.
 pub const PROFILE_FOLDER: &str = "/dev/shm";
-/// The parts of the name of a process's file for a heap profile that was ordered. Between them are
-/// the user's number and the process's.
+/// The parts of the file name of an ordered heap profile. The user's number and the process's
+/// number stand between them.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
-/// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half;
-/// 0: not known).
+/// The owner of a slot: a process, and the namespace of its number (the lower half of its inode; 0:
+/// not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its number there.
+    /// Its number in the namespace.
     pub process: u32,
     /// The namespace.
     pub namespace: u32,
@@ -348,7 +349,7 @@ impl Owner {
     }
 }
 
-/// The status memory. See the module. (New memory is all zeros.)
+/// The status memory. See the module's documentation. New memory is all zeros.
 #[repr(C, align(2048))]
 pub struct Status {
     magic: AtomicU64,
@@ -357,7 +358,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Begins to use new memory.
+    /// Initialises new memory.
     pub fn begin(&self) {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
@@ -368,13 +369,13 @@ impl Status {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// Takes a slot: the caller's own, else a free one, else the one that was silent for longest.
-    /// `None`: another process was quicker.
+    /// Takes a slot: the caller's own, else a free one, else the one that has been silent for
+    /// longest. `None`: another process was faster.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {
         let find =
             |wanted| self.owners.iter().position(|word| word.load(Ordering::Relaxed) == wanted);
-        // A slot without a report was taken just now: it is never the most silent one.
+        // A slot without a report was taken just now, so it does not count as silent.
         let written =
             |&index: &usize| self.slots[index].facts[0].load(Ordering::Relaxed).wrapping_sub(1);
         let index =
@@ -386,20 +387,20 @@ impl Status {
         Some(index)
     }
 
-    /// Gives a slot back, if it is still its owner's.
+    /// Gives a slot back if `owner` still owns it.
     pub fn give_back(&self, index: usize, owner: Owner) {
         if let Some(word) = self.owners.get(index) {
             _ = word.compare_exchange(owner.word(), 0, Ordering::Release, Ordering::Relaxed);
         }
     }
 
-    /// Who has a slot, if anyone has.
+    /// The owner of a slot, if it has one.
     #[must_use]
     pub fn owner(&self, index: usize) -> Option<Owner> {
         Owner::of_word(self.owners.get(index)?.load(Ordering::Acquire))
     }
 
-    /// A slot.
+    /// The slot of an index.
     #[must_use]
     pub fn slot(&self, index: usize) -> Option<&Slot> {
         self.slots.get(index)
@@ -413,7 +414,7 @@ mod tests {
     use std::boxed::Box;
     use std::vec::Vec;
 
-    /// Runs a test with new memory, on a large stack: the memory is made there.
+    /// Runs a test with new memory on a large stack, where the memory is made.
     fn with_status(test: fn(&Status)) {
         let run = move || test(&new_status());
         std::thread::Builder::new().stack_size(16 << 20).spawn(run).unwrap().join().unwrap();

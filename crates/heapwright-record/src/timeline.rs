@@ -1,4 +1,4 @@
-//! A time line: the events of a process's collected heaps, in the order in which they were noted.
+//! A time line: the events of a process's collected heaps, in the order of their notes.
 //!
 //! ```text
 //! header, 16 bytes    "HWGCTIME" | version 4 | bytes of an event 4
@@ -6,13 +6,13 @@
 //!                     time 8 | collection 8 | bytes 8 | ns 8 | object 8 | zeros 8         little endian
 //! ```
 //!
-//! What the words mean is said by `heapwright::gc::Event`. A newer writer may make events longer;
-//! an older reader passes over what it does not know. Events of one thread are in order, those of
-//! two nearly so: a reader sorts by time.
+//! `heapwright::gc::Event` explains the words. A newer writer may make events longer; an older
+//! reader skips the unknown part. Events of one thread are in order, those of two nearly so: a
+//! reader sorts by time.
 
 use crate::problem::{Fault, Format, Problem};
 
-/// The words for it.
+/// The description of the format, for messages.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),
@@ -22,7 +22,7 @@ pub(crate) static FORMAT: Format = Format {
     parts: "events",
 };
 
-/// What a file begins with.
+/// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"HWGCTIME";
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -31,7 +31,7 @@ pub const HEADER_BYTES: usize = 16;
 /// Bytes of an event.
 pub const EVENT_BYTES: usize = 64;
 
-/// A file's first bytes.
+/// The header of a file.
 pub const HEADER: [u8; HEADER_BYTES] = {
     let mut header = [0; HEADER_BYTES];
     let (magic, rest) = header.split_at_mut(8);
@@ -47,17 +47,17 @@ pub const MINOR: u32 = 1;
 /// The collection moves objects.
 pub const COMPACTS: u32 = 4;
 
-/// What begins and ends, as a number and a word.
+/// The kinds of spans, as a number and a word.
 pub mod span {
     /// A collection.
     pub const COLLECTION: u16 = 1;
-    /// All of its marking.
+    /// The whole marking of a collection.
     pub const TRACE: u16 = 2;
     /// A pause.
     pub const PAUSE: u16 = 3;
     /// A step of marking.
     pub const MARK: u16 = 4;
-    /// Roots are reported.
+    /// A report of roots.
     pub const ROOTS: u16 = 5;
     /// Weak references, ephemerons, finalizers.
     pub const WEAK: u16 = 6;
@@ -68,7 +68,7 @@ pub mod span {
     /// A large object's life.
     pub const LARGE: u16 = 9;
 
-    /// What a span is called.
+    /// The name of a span.
     #[must_use]
     pub fn word(span: u16) -> &'static str {
         match span {
@@ -86,16 +86,16 @@ pub mod span {
     }
 }
 
-/// An event, as it is in a file.
+/// An event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// What begins or ends: one of [`span`].
+    /// The kind of span that begins or ends: one of [`span`].
     pub span: u16,
     /// Whether it ends.
     pub ends: bool,
     /// [`MINOR`], [`COMPACTS`], and others.
     pub flags: u32,
-    /// The thread, as the system numbers it.
+    /// The system's number of the thread.
     pub thread: u32,
     /// The heap's number in its process.
     pub heap: u32,
@@ -103,16 +103,16 @@ pub struct Event {
     pub time: u64,
     /// The collection's number.
     pub collection: u64,
-    /// Bytes, of what the span says.
+    /// Bytes; their meaning depends on the span.
     pub bytes: u64,
-    /// Nanoseconds, of what the span says.
+    /// Nanoseconds; their meaning depends on the span.
     pub ns: u64,
     /// A large object's address.
     pub object: u64,
 }
 
 impl Event {
-    /// As a file has it.
+    /// The event as a file has it.
     #[must_use]
     pub fn encode(&self) -> [u8; EVENT_BYTES] {
         let mut bytes = [0; EVENT_BYTES];
@@ -152,21 +152,21 @@ impl Event {
     }
 }
 
-/// The events of a file that was read whole.
+/// The events of a whole file in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Events<'a> {
     rest: &'a [u8],
     length: usize,
-    /// Where the rest begins in the file.
+    /// The position in the file at which the rest begins.
     at: u64,
 }
 
 impl<'a> Events<'a> {
-    /// Looks at a file's header.
+    /// Checks a file's header.
     ///
     /// # Errors
     ///
-    /// It is no time line, or one that only a newer version can read.
+    /// The file is no time line, or one that only a newer version can read.
     pub fn of(file: &'a [u8]) -> Result<Self, Problem> {
         let Some((header, rest)) = file.split_at_checked(HEADER_BYTES) else {
             return Err(FORMAT.problem(if HEADER.starts_with(file) || file.starts_with(&MAGIC) {
@@ -189,8 +189,7 @@ impl<'a> Events<'a> {
         Ok(Self { rest, length, at: HEADER_BYTES as u64 })
     }
 
-    /// Whether the file ends in the middle of an event: why no more were read. When there are no
-    /// more.
+    /// Whether the file ends in the middle of an event. Valid once the iterator has ended.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         (!self.rest.is_empty()).then(|| FORMAT.problem(Fault::EndsWithin(self.at)))

@@ -15,29 +15,28 @@
 //!
 //! # Tables
 //!
-//! Stacks lie anywhere in a table, so a small program would touch all pages of a large one, each
-//! with two faults (the first look maps the kernel's page of zeros). The next table is used once
-//! half as many stacks are known as this one has heads. A stack stays in the table that it came to.
-//! What the table in use does not have is looked for in the smaller ones; the link where it would
-//! be there is *sealed*, and only then is it put into the table in use. So two threads that use
-//! different tables agree: one of them seals the link that the other needs, or finds the stack
-//! there.
+//! Stacks are spread over a table, so a small program would touch all pages of a large one, each
+//! with two faults (the first look maps the kernel's page of zeros). The next table comes into use
+//! once the known stacks are half as many as this one's heads. A stack stays in its table. If the
+//! table in use does not have a stack, the smaller ones are searched. The search *seals* the link
+//! in each of them at which the stack would be, before the stack goes into the table in use. So two
+//! threads that use different tables agree: one of them seals the link that the other needs, or
+//! finds the stack there.
 //!
 //! # Invariants
 //!
-//! - A node's words are written before its number is stored (release) where
-//!   others find it, and its hash, length and frames never change after.
-//! - A link, which is a child or a head, changes once, from 0 to a number or to `SEALED`; in the
-//!   largest table never to that.
-//! - The cursor hands a word to one node. The owner of a node that nobody else has
-//!   seen may give its words back, if they are still the last ones.
+//! - A node's words are written before its number is stored (release) where other threads find it.
+//!   Its hash, length and frames never change afterwards.
+//! - A link (a child or a head) changes once, from 0 to a number or to `SEALED`. The largest table
+//!   has no sealed links.
+//! - The cursor hands a word to one node. The maker of a node that no other thread has seen may
+//!   give its words back, if they are still the last ones.
 //!
-//! Hence two threads never wait for each other, a signal handler may interrupt an
-//! insertion and make its own, and a fork in the middle of one loses, at worst, the
-//! words of a node. Nothing is freed. Where there is no memory, or the limit is
-//! reached, a stack has no number: [`Stack::NONE`].
+//! Hence two threads never wait for each other, and a signal handler may interrupt an insertion and
+//! make its own. A fork in the middle of an insertion loses, at worst, the words of a node. Nothing
+//! is freed. Without memory, or beyond the limit, a stack has no number: [`Stack::NONE`].
 //!
-//! Called by `native::walk`, and by callers that have a number and want its frames.
+//! Called by `native::walk`, and by callers that need the frames of a number.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use core::{ptr, slice};
@@ -48,17 +47,17 @@ use super::{MAX_DEPTH, Stack};
 const WORD: usize = 8;
 const FIRST_SEGMENT: usize = 8192;
 const SEGMENTS: usize = 18;
-/// Words in all segments: 16 GiB, which 32 bits can count.
+/// The most words in all segments: 16 GiB, which 32 bits can count.
 const WORDS: usize = FIRST_SEGMENT << (SEGMENTS - 1);
-/// Tables of heads, and the heads of each as a power of two.
+/// The number of tables, and the heads of each as a power of two.
 const TABLES: usize = 3;
 const ORDERS: [u32; TABLES] = if cfg!(test) { [3, 6, 16] } else { [10, 13, 16] };
-/// Of a link that no stack will be put at any more: no node's number.
+/// A link that will never lead to a stack; not a valid number.
 const SEALED: u32 = u32::MAX;
 
 const _: () = assert!(WORDS <= SEALED as usize && size_of::<usize>() == WORD);
 
-/// What precedes a node's frames.
+/// The header before a node's frames.
 #[repr(C)]
 struct Node {
     hash: u32,
@@ -86,38 +85,37 @@ pub(super) struct StackDepot {
     segments: [Region; SEGMENTS],
     /// The next word.
     cursor: AtomicUsize,
-    /// Words that may be used.
+    /// The number of words that may be used.
     limit: AtomicUsize,
     count: AtomicU32,
 }
 
-/// The process's own.
+/// The process's depot.
 pub(super) static DEPOT: StackDepot = StackDepot::new();
 
-/// A link on a stack's way, and the bits of its hash that choose children from there on.
+/// A link on the path of a stack, and the bits of its hash that choose the next children.
 struct Link<'a> {
     link: &'a AtomicU32,
     path: u64,
 }
 
-/// Where a stack's way through a table ends.
+/// The end of a stack's path in a table.
 enum Place<'a> {
     Found(Stack),
-    /// At a link where it would be.
+    /// A link at which the stack would be.
     Empty(Link<'a>),
-    /// At a sealed link: it will never be there.
+    /// A sealed link: the stack will never be in this table.
     Sealed,
 }
 
-/// What [`StackDepot::insert`] found.
+/// The result of [`StackDepot::insert`].
 pub(super) struct Inserted {
     pub(super) stack: Stack,
-    /// It was there already.
+    /// The stack was known.
     pub(super) known: bool,
 }
 
-/// One step of the hash of a stack: start with [`HASH_START`], end with
-/// [`hash_end`].
+/// One step of the hash of a stack: begins with [`HASH_START`], ends with [`hash_end`].
 #[inline(always)]
 pub(super) fn hash_step(hash: u64, frame: usize) -> u64 {
     (hash.rotate_left(23) ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -138,35 +136,34 @@ impl StackDepot {
         Self {
             heads: [const { Region::new() }; TABLES],
             segments: [const { Region::new() }; SEGMENTS],
-            // Word 0 is nobody's: the number 0 is no stack.
+            // Word 0 is not used, because the number 0 is no stack.
             cursor: AtomicUsize::new(1),
             limit: AtomicUsize::new(WORDS),
             count: AtomicU32::new(0),
         }
     }
 
-    /// Lets stacks take no more than `bytes`.
+    /// Limits the memory of stacks to `bytes`.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.store((bytes / WORD).min(WORDS), Ordering::Relaxed);
     }
 
-    /// Bytes that stacks take.
+    /// The bytes of all stacks.
     pub(super) fn used_bytes(&self) -> usize {
         (self.cursor.load(Ordering::Relaxed) - 1) * WORD
     }
 
-    /// Distinct stacks.
+    /// The number of distinct stacks.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
 
-    /// The frames of a stack that this depot numbered; none for [`Stack::NONE`].
+    /// The frames of a stack from this depot; none for [`Stack::NONE`].
     pub(super) fn frames(&self, stack: Stack) -> &'static [usize] {
         self.node(stack.0).map_or(&[], |(_, frames)| frames)
     }
 
-    /// The node of a number that [`StackDepot::insert`] gave, or that a head or a child
-    /// holds, and its frames.
+    /// The node of a number from [`StackDepot::insert`], a head or a child, and its frames.
     #[inline(always)]
     fn node(&self, number: u32) -> Option<(&'static Node, &'static [usize])> {
         if number == 0 || number as usize >= WORDS {
@@ -178,8 +175,8 @@ impl StackDepot {
             return None;
         }
         let at_node: *const Node = base.wrapping_add(at * WORD).cast();
-        // SAFETY: numbers are given to nodes only, which are in their segment as a
-        // whole, are written before the number is known to others, and never freed.
+        // SAFETY: only nodes have numbers. A node lies wholly in its segment, is written before
+        // other threads know its number, and is never freed.
         let node = unsafe { &*at_node };
         let length = (node.length as usize).min(segment_length - at - NODE_WORDS);
         // SAFETY: a node's frames follow it, in its segment, and do not change.
@@ -187,14 +184,14 @@ impl StackDepot {
         Some((node, frames))
     }
 
-    /// The table in use. It only grows, but threads may see it grow at different times.
+    /// The table in use. It only grows, and threads may see that at different times.
     #[inline(always)]
     fn table(&self) -> usize {
         let count = self.count();
         ORDERS[..TABLES - 1].iter().filter(|&&order| count > 1 << (order - 1)).count()
     }
 
-    /// Follows a stack in a table from its head to itself, or to the link where it would be.
+    /// Follows a stack in a table from its head to its node, or to the link at which it would be.
     /// `None`: there is no memory for the table.
     #[inline(always)]
     fn find(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
@@ -204,13 +201,13 @@ impl StackDepot {
             return None;
         }
         let head = heads.wrapping_add((hash >> (u64::BITS - order)) as usize);
-        // SAFETY: the region has a head for each value of so many bits; zeroed memory is
-        // a valid one, and nobody writes to it but as an atomic.
+        // SAFETY: the region has a head for each value of so many bits. Zeroed memory is valid, and
+        // all threads use it as atomics.
         let link: &AtomicU32 = unsafe { &*head };
         self.follow(Link { link, path: hash << order }, frames, hash)
     }
 
-    /// Goes on from a link.
+    /// Continues from a link.
     #[inline(always)]
     fn follow<'a>(&'a self, from: Link<'a>, frames: &[usize], hash: u64) -> Option<Place<'a>> {
         let Link { mut link, mut path } = from;
@@ -239,8 +236,8 @@ impl StackDepot {
         }
     }
 
-    /// The same for one that the table in use did not have a moment ago, where its way ended at
-    /// `place`. Where there is no memory for that table a smaller one goes on to serve.
+    /// [`StackDepot::insert`] after the table in use did not have the stack; its path ended at
+    /// `place`. Without memory for that table, a smaller one stays in use.
     #[inline(never)]
     fn insert_slowly<'a>(
         &'a self,
@@ -262,8 +259,8 @@ impl StackDepot {
         }
         for smaller in 0..table {
             match self.find_or_seal(smaller, frames, hash) {
-                // (There is no memory for it, which another thread may get: then it could be put
-                // there.)
+                // There is no memory for the table. Another thread may still get it, and put the
+                // stack there.
                 None => return none,
                 Some(Place::Found(stack)) => return Inserted { stack, known: true },
                 Some(_) => {}
@@ -308,7 +305,7 @@ impl StackDepot {
     }
 
     /// The stack, if a table that is smaller than the one in use has it; else its link is sealed.
-    /// `None`: that cannot be known, as there is no memory for the table.
+    /// `None`: not known, because there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -320,7 +317,7 @@ impl StackDepot {
         }
     }
 
-    /// Writes a node that nobody else knows. 0 where there is no room.
+    /// Writes a node that no other thread knows. 0: there is no room.
     fn write(&self, frames: &[usize], hash: u32) -> u32 {
         let words = NODE_WORDS + frames.len();
         let mut cursor = self.cursor.load(Ordering::Acquire);
@@ -340,7 +337,7 @@ impl StackDepot {
             if base.is_null() {
                 return 0;
             }
-            // Acquire: the thread that gave these words back has done with them.
+            // Acquire: the thread that gave these words back no longer uses them.
             match self.cursor.compare_exchange_weak(
                 cursor,
                 start + words,
@@ -354,20 +351,21 @@ impl StackDepot {
         let node: *mut Node = base.wrapping_add(locate(start).1 * WORD).cast();
         let value =
             Node { hash, length: frames.len() as u32, children: [const { AtomicU32::new(0) }; 2] };
-        // SAFETY: the words are in the segment, and the cursor gave them to us alone.
+        // SAFETY: the words are in the segment, and only this thread has them.
         unsafe { node.write(value) };
         let to: *mut usize = node.wrapping_add(1).cast();
-        // SAFETY: the cursor gave us so many words of the segment, as `words` counts.
+        // SAFETY: the node has so many words of the segment, as `words` counts, and only this
+        // thread has them.
         unsafe { ptr::copy_nonoverlapping(frames.as_ptr(), to, frames.len()) };
         start as u32
     }
 
-    /// Gives a node back that nobody else has seen, if its words are the last.
+    /// Gives back a node that no other thread has seen, if its words are the last.
     fn give_back(&self, number: u32, frames: usize) {
         let start = number as usize;
         let end = start + NODE_WORDS + frames;
-        // Release: our writes are done before the words are another's. A failure
-        // leaves them unused for good.
+        // Release: our writes precede the words' next use. After a failure they stay unused for
+        // good.
         let _ = self.cursor.compare_exchange(end, start, Ordering::AcqRel, Ordering::Relaxed);
     }
 }

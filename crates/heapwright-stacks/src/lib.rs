@@ -13,27 +13,26 @@
 //!   depot: frames --> Stack(u32), each distinct stack once
 //! ```
 //!
-//! # What it may not do
+//! # Restrictions
 //!
-//! It runs inside `malloc`, in any thread, in signal handlers, and in the child of
-//! a fork. So it takes no lock that the program may hold (no `dl_iterate_phdr`, no
-//! `dladdr`, no `_Unwind_Backtrace`: their locks have deadlocked every allocator
-//! that called them), allocates nothing from the program's heap, and never faults:
-//! what it believes of a stack it has tried (`native::bounds`). All that threads
-//! share is lock-free.
+//! A capture runs inside `malloc`, in any thread, in signal handlers, and in the child of a fork.
+//! So it takes no lock that the program may hold (no `dl_iterate_phdr`, no `dladdr`, no
+//! `_Unwind_Backtrace`: their locks have deadlocked every allocator that called them). It allocates
+//! nothing from the program's heap. It never faults, because it checks what it reads of a stack
+//! (`native::bounds`). All shared state is lock-free.
 //!
-//! Frames are found by unwind tables, because most code has no frame pointers. The tables are found
-//! by glibc's `_dl_find_object` (2.35 and later), which was made for this: it waits for nothing.
-//! With another C library (musl), or an older one, or none (static programs), they are found by the
-//! program's own headers and the kernel's list of mappings, once a module (`native::mapped`). musl
-//! itself has no tables: a frame of its own is passed by its frame pointer, or ends the stack.
+//! Frames are found by unwind tables, because most code has no frame pointers. glibc's
+//! `_dl_find_object` (2.35 and later), which was made for this, finds the tables without waiting.
+//! With another C library (musl), an older one, or none (static programs), the program's own
+//! headers and the kernel's list of mappings lead to them, once for each module (`native::mapped`).
+//! musl itself has no tables: a walk passes its frames by the frame pointer, or ends there.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! On a shared machine, x86-64, at its best moments: 16 frames 16 ns by the memo and
-//! 146 ns by a walk of known code, the depot's look-up included; 4 frames 9 and
-//! 45 ns, 32 frames 22 and 285 ns; forgetting code 17 us. (`cargo test -p
-//! heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
+//! On a shared machine, x86-64, at its best moments: 16 frames take 16 ns by the memo and 146 ns by
+//! a walk of known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and
+//! 285 ns. Forgetting code takes 17 us. (`cargo test -p heapwright-stacks --release --lib --
+//! --ignored --nocapture stacks_figures`)
 //!
 //! # The floors
 //!
@@ -44,7 +43,7 @@
 //!   rule         region                      rules as words, memory
 //! ```
 //!
-//! # Its caller's duties
+//! # Duties of the caller
 //!
 //! - A [`Scratch`] is used by one thread at a time, and not by a signal handler
 //!   while the code it interrupts uses it.
@@ -108,7 +107,7 @@ mod tests;
 
 pub use imp::Scratch;
 
-/// Frames that a stack has at most.
+/// The most frames of a stack.
 pub const MAX_DEPTH: usize = 64;
 
 /// The number of a stack: equal for equal stacks, for the life of the process.
@@ -117,24 +116,24 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Stack(pub u32);
 
 impl Stack {
-    /// No stack: nothing could be captured, or there was no room for it.
+    /// No stack: the capture failed, or there was no room for it.
     pub const NONE: Self = Self(0);
 }
 
-/// What captures cost.
+/// Counts of captures.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// Captures, of one scratch.
+    /// Captures with one scratch.
     pub captures: u64,
-    /// Of those, answered by the memo.
+    /// Captures that the memo answered.
     pub memo_hits: u64,
-    /// Walked, and the stack was known.
+    /// Walks whose stack was known.
     pub depot_hits: u64,
-    /// Rules that had to be read from tables, or of other processes' file.
+    /// Rules that were read from tables, or from other processes' file.
     pub rule_misses: u64,
-    /// Distinct stacks, of the process.
+    /// Distinct stacks of the process.
     pub stacks: u64,
-    /// Bytes that they take.
+    /// Bytes of those stacks.
     pub bytes: u64,
 }
 
@@ -143,24 +142,23 @@ impl Counts {
         Self { captures: 0, memo_hits: 0, depot_hits: 0, rule_misses: 0, stacks: 0, bytes: 0 };
 }
 
-/// Captures the stack of the calling function, `depth` frames of it at most (64 are
-/// the most). Where heapwright is a module of its own, its frames at the top are
-/// left out.
+/// Captures the stack of the calling function, at most `depth` frames (at most 64). If heapwright
+/// is a module of its own, its frames at the top are left out.
 #[inline(always)]
 pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
-    // Behind a reference, so that the call cannot become a jump that pops the frame.
+    // A reference, so that the call cannot become a jump that pops the frame.
     let start = imp::registers();
     imp::capture(scratch, depth, &start)
 }
 
-/// The stack of what a signal has interrupted: the first frame is the address of the
-/// interrupted instruction itself.
+/// The stack at a signal's interruption. The first frame is the address of the interrupted
+/// instruction itself.
 ///
 /// # Safety
 ///
 /// `context` is the third argument of a signal handler.
 pub unsafe fn of_context(scratch: &mut Scratch, depth: usize, context: *const c_void) -> Stack {
-    // SAFETY: `context` is the third argument of a signal handler, as the caller promises.
+    // SAFETY: by the contract `context` is the third argument of a signal handler.
     unsafe { imp::of_context(scratch, depth, context) }
 }
 
@@ -169,7 +167,7 @@ pub fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)
 }
 
-/// Where heapwright is, code and data, if it is a module of its own and not part of the
+/// The addresses of heapwright's code and data, if it is a module of its own and not part of the
 /// program.
 pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
@@ -180,29 +178,29 @@ pub fn prepare() {
     imp::prepare();
 }
 
-/// From now on no unwind rule is learnt on a stack that is not the thread's own (a coroutine's),
-/// because learning takes some 4 KiB of it. Traces of such a stack end at the first unknown place.
+/// Learns no more unwind rules on stacks that are not the thread's own (a coroutine's), because
+/// learning takes some 4 KiB of stack. Traces of such a stack end at the first unknown place.
 pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }
 
-/// Forgets what is known of code: some of it was unmapped.
+/// Forgets all known rules: some code was unmapped.
 pub fn forget_code() {
     imp::forget_code();
 }
 
-/// Bytes of the file that [`share`] takes.
+/// Bytes of the file for [`share`].
 pub const SHARED_BYTES: usize = imp::SHARED_BYTES;
 
-/// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink, in which
-/// processes leave what they have read from unwind tables for one another. Nothing where it is no
-/// such file. What is in it is not believed.
+/// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink. In it, processes
+/// share the rules that they have read from unwind tables. Does nothing if the file is not of this
+/// kind. Its content is not trusted.
 pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
 
-/// Lets stacks take no more than `bytes`. Captures go on without: a stack that is
-/// new then has no number.
+/// Limits the memory of stacks to `bytes`. Captures continue without more: a new stack then has no
+/// number.
 pub fn limit(bytes: usize) {
     depot::DEPOT.set_limit(bytes);
 }
@@ -213,7 +211,7 @@ pub struct Module {
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
-    /// What to subtract from an address to have the file's own.
+    /// The difference between an address in memory and in the file.
     pub bias: usize,
     build_id: [u8; 20],
     build_id_length: usize,
@@ -222,40 +220,38 @@ pub struct Module {
 }
 
 impl Module {
-    /// The id that the linker gave this build of it; nothing if it gave none.
+    /// The build id from the linker; empty if there is none.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id[..self.build_id_length]
     }
 
-    /// Where the file is, cut to fit.
+    /// The path of the file, cut to fit.
     pub fn path(&self) -> &[u8] {
         &self.path[..self.path_length]
     }
 }
 
-/// From where to where the module is mapped that an address lies in: what [`module_of`] says of it,
-/// without the file's name, which may take a system call.
+/// The addresses of the module that contains an address: as [`module_of`] finds it, without the
+/// file's name, which may take a system call.
 pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
     imp::module_range(pc)
 }
 
-/// The module that an address lies in.
+/// The module that contains an address.
 pub fn module_of(pc: usize) -> Option<Module> {
     imp::module_of(pc)
 }
 
-/// Calls `found` with the name of the exported function that an address lies in and
-/// how far into it, if there is one. Functions that are not exported have no names
-/// here.
+/// Calls `found` with the name of the exported function that contains an address, and the offset in
+/// it, if there is one. Functions that are not exported have no names here.
 pub fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     imp::symbol_of(pc, found)
 }
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is
-/// none.
+/// The words of a thread for the unit tests, where no crate above defines them.
 #[cfg(test)]
 mod words {
-    /// What a thread's fast word leads to: nothing here asks.
+    /// The target of a thread's fast word, which nothing here uses.
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
     static NOWHERE: usize = 0;
 

@@ -1,28 +1,28 @@
-//! Call stacks where they cannot be walked, and under Miri: there are none.
+//! Call stacks on systems without a walk, and under Miri: there are none.
 
 use core::ffi::c_void;
 
 use super::depot::DEPOT;
 use super::{Counts, Module, Stack};
 
-/// Nothing is remembered. Valid when zeroed.
+/// An empty scratch. Valid when zeroed.
 pub struct Scratch {
     counts: Counts,
 }
 
 impl Scratch {
-    /// Fresh; the same as zeroed memory.
+    /// An unused one; the same as zeroed memory.
     pub const fn new() -> Self {
         Self { counts: Counts::ZERO }
     }
 
-    /// What it was used for; and what the depot holds, of the whole process.
+    /// The counts of this scratch, and the process's stacks in the depot.
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }
 }
 
-/// No registers are followed.
+/// No registers.
 pub(super) struct Registers;
 
 /// Nothing.

@@ -1,5 +1,4 @@
-//! Unwind tables, the common case: an entry's program, run for the three columns that a walk
-//! follows.
+//! Unwind tables, the common case: runs an entry's program for the three columns of a walk.
 //!
 //! ```text
 //!   FDE   length | back to its CIE | start | range | augmentation | program ...
@@ -9,41 +8,40 @@
 //!           return address, frame pointer: nothing said, saved at CFA + offset, or something odd
 //! ```
 //!
-//! A process of 20 ms looks up some thousand addresses of code, each once, and a general
-//! interpreter keeps 32 columns by row and copies them where a row is remembered: 15,000
-//! instructions an address, a seventh of what `cc1` needs for a file of 40 lines. Here a row is 48
+//! A process of 20 ms looks up some thousand addresses of code, each once. A general interpreter
+//! keeps 32 columns for each row and copies them when it remembers a row. That takes 15,000
+//! instructions an address, a seventh of the work of `cc1` for a file of 40 lines. Here a row is 48
 //! bytes.
 //!
-//! What is odd at the address that is asked for (expressions, signal frames, the outermost frame,
-//! other encodings) is left to `tables`, which says the same of all that is answered here. No
-//! unsafe code; a table that ends early, or in which a number is larger than any compiler writes,
-//! is odd, too.
+//! Odd descriptions (expressions, signal frames, the outermost frame, other encodings) are left to
+//! `tables`, which agrees with all answers given here. No unsafe code. A table that ends early, or
+//! has a number larger than any compiler writes, is odd, too.
 
 #![forbid(unsafe_code)]
 
 use super::rule::{Base, Cfa, Frame, Return, Rule};
 use super::tables::{Numbers, PC_RELATIVE_4, Section};
 
-/// Rows that are remembered at once, at most.
+/// The most rows that are remembered at once.
 const ROWS: usize = 4;
 
-/// What was said of a column.
+/// The rule of a column.
 #[derive(Clone, Copy, PartialEq)]
 enum Column {
     Unsaid,
-    /// Saved, so far from the CFA.
+    /// Saved at this offset from the CFA.
     At(i64),
     Odd,
 }
 
-/// What the CFA is made of.
+/// The base of the CFA.
 #[derive(Clone, Copy)]
 enum Start {
     Sp,
     Fp,
     /// Another register.
     Other,
-    /// An expression, or nothing yet.
+    /// An expression, or no rule yet.
     Odd,
 }
 
@@ -60,15 +58,15 @@ impl Row {
         Self { start: Start::Odd, offset: 0, back: Column::Unsaid, frame: Column::Unsaid };
 }
 
-/// What several entries share.
+/// The common part of several entries.
 struct Shared<'a> {
     code: u64,
     data: i64,
     program: &'a [u8],
 }
 
-/// The rule for the instruction at `pc`, by the entry at an address in `section`. `None`: it is
-/// odd.
+/// The rule for the instruction at `pc`, by the entry at an address in `section`. `None`: the entry
+/// is odd.
 pub(super) fn rule_of(
     pc: usize,
     entry: usize,
@@ -85,11 +83,11 @@ pub(super) fn rule_of(
     }
     let offset = pc.wrapping_sub(start);
     if offset >= range as usize {
-        // A gap between functions: code without tables.
+        // A gap between functions is code without tables.
         return Some(Rule::BY_FRAME_POINTER);
     }
     if pc < start {
-        // Across the end of all addresses: damage.
+        // The function wraps around the address space, so the table is damaged.
         return None;
     }
     let augmentation = fde.number()?;
@@ -101,11 +99,11 @@ pub(super) fn rule_of(
     machine.row.rule(numbers)
 }
 
-/// The bytes of the entry at an offset, behind its length and the word after it; and that word.
+/// The bytes of the entry at an offset, behind its length and the next word; and that word.
 fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     let mut reader = Reader(bytes.get(at..)?);
     let length = reader.word()?;
-    // (0 ends the section, and the largest begins a length of 64 bits.)
+    // 0 ends the section, and the largest value begins a length of 64 bits.
     let mut entry = Reader(reader.0.get(..usize::try_from(length).ok()?)?);
     let word = entry.word()?;
     Some((entry, word))
@@ -134,7 +132,7 @@ fn shared<'a>(bytes: &'a [u8], at: usize, numbers: &Numbers) -> Option<Shared<'a
             b'R' => is_known = words.byte()? == PC_RELATIVE_4,
             b'L' => words.skip(1)?,
             b'P' => match words.byte()? & 0x7f {
-                // Four bytes; by where they are, or as they are.
+                // Four bytes, relative to their place or absolute.
                 0x03 | 0x0b | 0x13 | 0x1b => words.skip(4)?,
                 0x00 | 0x04 | 0x0c | 0x10 | 0x14 | 0x1c => words.skip(8)?,
                 _ => return None,
@@ -155,15 +153,14 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs a program up to the row of what is `target` bytes into the function. `None`: it cannot
-    /// be run here.
+    /// Runs a program up to the row at `target` bytes into the function. `None`: the program is
+    /// odd.
     fn run(&mut self, mut program: Reader<'_>, target: u64) -> Option<()> {
         let mut rows = [Row::FIRST; ROWS];
         let mut height = 0;
         let mut at = 0u64;
         loop {
-            // Nearly all of a long program is this: so far on the stack pointer has moved, and what
-            // the CFA is of it.
+            // Long programs consist mostly of these pairs: an advance, and a new offset of the CFA.
             if let [advance @ 0x40..0x80, 0x0e, offset @ 0..0x80, rest @ ..] = program.0
                 && !matches!(self.row.start, Start::Odd)
             {
@@ -250,10 +247,10 @@ impl Machine<'_> {
                     0x13 if !matches!(self.row.start, Start::Odd) => {
                         self.row.offset = program.signed()?.wrapping_mul(self.shared.data);
                     }
-                    // Return addresses are signed from here on, or no longer: a walk takes
-                    // signatures off.
+                    // From here on, return addresses are signed or no longer signed: a walk removes
+                    // signatures.
                     0x2d if self.numbers.has_link_register => {}
-                    // The size of the arguments that were pushed.
+                    // The size of the pushed arguments.
                     0x2e => {
                         program.number()?;
                     }
@@ -284,8 +281,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The column of a register; `None` where a walk does not follow it. The stack pointer's is the
-    /// CFA, or odd.
+    /// Sets the column of a register. `None`: a walk does not follow the register. The stack
+    /// pointer's column is the CFA, or odd.
     fn say(&mut self, register: u64, what: Column) -> Option<()> {
         if register == u64::from(self.numbers.return_address.0) {
             self.row.back = what;
@@ -297,12 +294,12 @@ impl Machine<'_> {
         Some(())
     }
 
-    /// A register is saved, so many times the entry's factor from the CFA.
+    /// Sets a register as saved at `offset` times the entry's factor from the CFA.
     fn say_saved(&mut self, register: u64, offset: i64) -> Option<()> {
         self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))
     }
 
-    /// What the CIE has said of a register.
+    /// Restores the CIE's rule of a register.
     fn restore(&mut self, register: u64) -> Option<()> {
         let Row { back, frame, .. } = self.first?;
         if register == u64::from(self.numbers.return_address.0) {
@@ -335,7 +332,7 @@ impl Row {
     }
 }
 
-/// What is left to read.
+/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -362,7 +359,7 @@ impl<'a> Reader<'a> {
         self.bytes().map(u32::from_ne_bytes)
     }
 
-    /// A number of seven bits a byte (LEB128), of at most 28 bits, and how many it has.
+    /// A number of seven bits a byte (LEB128), of at most 28 bits, and its number of bits.
     fn bits(&mut self) -> Option<(u64, u32)> {
         let mut number = 0;
         for shift in (0..28).step_by(7) {
@@ -375,12 +372,12 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// An unsigned one.
+    /// An unsigned number.
     fn number(&mut self) -> Option<u64> {
         self.bits().map(|(number, _)| number)
     }
 
-    /// A signed one.
+    /// A signed number.
     fn signed(&mut self) -> Option<i64> {
         let (number, bits) = self.bits()?;
         let unused = u64::BITS - bits;

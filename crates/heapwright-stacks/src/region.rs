@@ -1,14 +1,12 @@
-//! Memory of the module's own: reserved from the system, never given back, with
-//! a guard page on either side, so that a program's stray write cannot reach it
-//! from next door.
+//! The crate's own memory: reserved from the system, never given back, and with a guard page on
+//! either side against a program's stray write from a neighbour.
 
 use core::ptr;
 
 use heapwright_substrate::os::{Memory, System};
 use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
-/// Zeroed memory of at least `size` bytes, aligned to a page. Null where there
-/// is none.
+/// Zeroed memory of at least `size` bytes, aligned to a page. Null: there is none.
 fn guarded(size: usize) -> *mut u8 {
     let page = System.page_size();
     let Some(size) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
@@ -21,14 +19,13 @@ fn guarded(size: usize) -> *mut u8 {
     if unsafe { System.commit(inner, size) } {
         return inner;
     }
-    // SAFETY: the reservation was just made, and nobody has seen it.
+    // SAFETY: the reservation was just made, and no other thread has seen it.
     unsafe { System.release(whole, size + 2 * page) };
     ptr::null_mut()
 }
 
-/// Takes guarded memory of `size` bytes the first time, and finds it again later.
-/// Null where there is none. Threads may race: one wins, the others give theirs
-/// back.
+/// Takes guarded memory of `size` bytes at the first call, and finds it later. Null: there is none.
+/// Threads may race: one wins, the others give theirs back.
 #[cold]
 #[inline(never)]
 fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
@@ -41,14 +38,14 @@ fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
         Err(winner) => {
             let page = System.page_size();
             let whole = size.next_multiple_of(page) + 2 * page;
-            // SAFETY: all of the reservation that `guarded` made; nobody has seen it.
+            // SAFETY: this is the whole reservation of `guarded`, and no other thread has seen it.
             unsafe { System.release(fresh.wrapping_sub(page), whole) };
             winner
         }
     }
 }
 
-/// A region that is taken when it is first needed.
+/// A region that is taken at its first use.
 pub(super) struct Region {
     at: AtomicPtr<u8>,
     /// There is no memory for it.
@@ -57,7 +54,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Not there yet.
+    /// A region without memory.
     pub(super) const fn new() -> Self {
         Self {
             at: AtomicPtr::new(ptr::null_mut()),
@@ -71,14 +68,14 @@ impl Region {
         self.is_refused.store(is_refused, Ordering::Relaxed);
     }
 
-    /// Where it is; null before [`Region::get`].
+    /// Its address; null before [`Region::get`].
     #[inline(always)]
     pub(super) fn peek(&self) -> *mut u8 {
         self.at.load(Ordering::Acquire)
     }
 
-    /// Where it is, of `size` bytes (the same at each call), zeroed at first. Null
-    /// where there is no memory.
+    /// Its address, with `size` bytes (the same at each call), zeroed at first. Null: there is no
+    /// memory.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
         #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Rules: how to get from one frame to its caller's, in one word.
+//! Rules: how to find a frame's caller, in one word.
 //!
-//! Unwind tables describe a frame in a small language. What a walk needs of it is
-//! three things, and nearly every frame of every compiler fits this word:
-//!
+//! Unwind tables describe a frame in a small language. A walk needs three facts from it, and nearly
+//! every frame of every compiler fits this word:
 //! ```text
 //!   63          48 47          32 31                   8  7   6 5   4   3  2..0
 //!  | ra offset    | fp offset    | cfa offset            |ln| fp  |dr |fp| kind |
@@ -17,23 +16,23 @@
 //! CFA, the *canonical frame address*, is the stack pointer in the caller right
 //! after the callee has returned. The return address is at `CFA + ra offset`.
 //!
-//! A rule is *plain* if it has no `dr`, no `ln`, and `fp` is 0 or 1. A walk takes
-//! plain rules without a branch: an unchanged frame pointer has the offset of the
-//! return address, so that a load from there is always allowed.
+//! A rule is *plain* if it has no `dr`, no `ln`, and `fp` is 0 or 1. A walk follows plain rules
+//! without a branch: an unchanged frame pointer has the offset of the return address, so that a
+//! load from there is always allowed.
 //!
-//! Made by `tables`, kept by `native::cache`, obeyed by `native::walk`. No unsafe
-//! code: this file is arithmetic.
+//! Made by `tables`, kept by `native::cache`, used by `native::walk`. No unsafe code: this file is
+//! arithmetic.
 
 #![forbid(unsafe_code)]
 
-/// Which register an address starts from.
+/// The register that an address is relative to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     Sp,
     Fp,
 }
 
-/// How the CFA is made.
+/// The location of the CFA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cfa {
     /// `base + offset`
@@ -42,7 +41,7 @@ pub(super) enum Cfa {
     Through { base: Base, offset: i64, after: i64 },
 }
 
-/// Where the return address is.
+/// The location of the return address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Return {
     /// At `CFA + offset`.
@@ -51,7 +50,7 @@ pub(super) enum Return {
     Link,
 }
 
-/// Where the caller's frame pointer is.
+/// The location of the caller's frame pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Frame {
     /// In its register.
@@ -64,7 +63,7 @@ pub(super) enum Frame {
     Lost,
 }
 
-/// One word. 0 is no rule at all.
+/// A rule in one word. 0 is no rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rule(pub(super) u64);
 
@@ -77,7 +76,7 @@ const FP_AT_FP: u64 = 2 << 5;
 const FP: u64 = 3 << 5;
 const LINK: u64 = 1 << 7;
 
-/// `value` in `bits` bits, or nothing.
+/// `value` in `bits` bits. `None`: it does not fit.
 fn fit(value: i64, bits: u32) -> Option<u64> {
     let half = 1i64 << (bits - 1);
     (-half..half).contains(&value).then_some(value as u64 & ((1 << bits) - 1))
@@ -93,12 +92,12 @@ impl Rule {
     pub(super) const END: Self = Self(1);
     /// The kernel's frame below a signal handler.
     pub(super) const SIGNAL: Self = Self(2);
-    /// Described in a way that does not fit: the walk stops.
+    /// A description that does not fit: the walk stops.
     pub(super) const UNKNOWN: Self = Self(3);
-    /// Not described: the frame pointer is worth a try.
+    /// No description: the walk tries the frame pointer.
     pub(super) const BY_FRAME_POINTER: Self = Self(5);
 
-    /// A frame's rule; [`Rule::UNKNOWN`] where it does not fit in a word.
+    /// A frame's rule; [`Rule::UNKNOWN`] if it does not fit in a word.
     pub(super) fn of_frame(cfa: Cfa, back: Return, frame: Frame) -> Self {
         Self::pack(cfa, back, frame).unwrap_or(Self::UNKNOWN)
     }
@@ -159,14 +158,14 @@ impl Rule {
         (self.0 as i64 >> 48) as isize * 8
     }
 
-    /// Bytes from the CFA (or the frame pointer) to the saved frame pointer; in a
-    /// plain rule without one, to the return address.
+    /// Bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain rule
+    /// without one: bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8
     }
 
-    /// How the CFA is made.
+    /// The location of the CFA.
     pub(super) fn cfa(self) -> Cfa {
         let base = if self.starts_from_fp() { Base::Fp } else { Base::Sp };
         if self.0 & THROUGH == 0 {
@@ -177,12 +176,12 @@ impl Rule {
         Cfa::Through { base, offset, after }
     }
 
-    /// Where the return address is.
+    /// The location of the return address.
     pub(super) fn back(self) -> Return {
         if self.0 & LINK != 0 { Return::Link } else { Return::Saved(self.return_offset() as i64) }
     }
 
-    /// Where the caller's frame pointer is.
+    /// The location of the caller's frame pointer.
     pub(super) fn frame(self) -> Frame {
         match self.0 & FP {
             0 => Frame::Same,

@@ -1,4 +1,4 @@
-//! Unwind tables: from bytes that a compiler left to a [`Rule`].
+//! Unwind tables: converts a compiler's bytes to a [`Rule`].
 //!
 //! ```text
 //!   .eh_frame_hdr   1 | encodings | where .eh_frame is | n | n times (function, entry), sorted
@@ -8,16 +8,14 @@
 //!                                                 its program, run up to the address: a row
 //! ```
 //!
-//! The header's table is searched here: every linker writes it in the one form
-//! that C runtimes search fast (32-bit offsets from the header), and a module
-//! without it is treated as one without tables. Most entries are read by `quick`; those
-//! that are odd are parsed, and their programs
-//! run, by gimli, with room for its rows in the caller's memory. Expressions, of
-//! which compilers use a handful of forms, are run on symbols: `register + offset`
-//! stays what it is, so the result is a rule, not an address.
+//! This module searches the header's table. Every linker writes it in the one form that C runtimes
+//! search fast (32-bit offsets from the header), and a module without it counts as one without
+//! tables. `quick` reads most entries. gimli parses the others and runs their programs, with rows
+//! in the caller's memory. Expressions, of which compilers use a handful of forms, run on symbols:
+//! `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
-//! It works on slices and believes nothing in them: bad tables give
-//! [`Rule::UNKNOWN`]. No unsafe code.
+//! It works on slices and trusts nothing in them: bad tables give [`Rule::UNKNOWN`]. No unsafe
+//! code.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +33,7 @@ pub(super) struct Numbers {
     pub(super) sp: Register,
     pub(super) fp: Register,
     pub(super) return_address: Register,
-    /// Whether a return address that no rule speaks of is in its register.
+    /// Whether a return address without a rule is in its register.
     pub(super) has_link_register: bool,
     pub(super) vendor: gimli::Vendor,
 }
@@ -60,7 +58,7 @@ pub(super) const AARCH64: Numbers = Numbers {
     vendor: gimli::Vendor::AArch64,
 };
 
-/// RowStorage for rows, of fixed size.
+/// Storage for rows, of fixed size.
 pub(super) struct RowStorage;
 
 impl UnwindContextStorage<usize> for RowStorage {
@@ -68,10 +66,10 @@ impl UnwindContextStorage<usize> for RowStorage {
     type Stack = [UnwindTableRow<usize, Self>; 4];
 }
 
-/// What gimli works in.
+/// gimli's working memory.
 pub(super) type Context = gimli::UnwindContext<usize, RowStorage>;
 
-/// Bytes, and the address that they are at.
+/// Bytes and their address.
 #[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
     pub(super) address: usize,
@@ -80,9 +78,8 @@ pub(super) struct Section<'a> {
 
 type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// The rule for the instruction at `pc`. `header` is the module's
-/// `.eh_frame_hdr` with all that follows it, `find` the piece of the module that
-/// an address lies in.
+/// The rule for the instruction at `pc`. `header` is the module's `.eh_frame_hdr` with all that
+/// follows it. `find` returns the part of the module that contains an address.
 pub(super) fn rule_at<'a>(
     pc: usize,
     header: Section<'a>,
@@ -101,7 +98,7 @@ pub(super) const PC_RELATIVE_4: u8 = 0x1b;
 const UNSIGNED_4: u8 = 0x03;
 const HEADER_RELATIVE_4: u8 = 0x3b;
 
-/// The address of the table entry that may speak of `pc`.
+/// The address of the table entry that may describe `pc`.
 fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     let (start, rest) = header.bytes.split_first_chunk::<12>()?;
     let [1, PC_RELATIVE_4, UNSIGNED_4, HEADER_RELATIVE_4, _, _, _, _, count @ ..] = *start else {
@@ -137,7 +134,7 @@ pub(super) fn rule_of(
         return Rule::UNKNOWN;
     };
     if !fde.contains(pc as u64) {
-        // A gap between functions: code without tables.
+        // A gap between functions is code without tables.
         return Rule::BY_FRAME_POINTER;
     }
     if fde.is_signal_trampoline() {
@@ -184,7 +181,7 @@ fn rule_of_row(
             _ => return None,
         },
     };
-    // The caller's stack pointer is the CFA, unless the table says otherwise.
+    // The caller's stack pointer is the CFA, unless the table gives another rule.
     if !matches!(row.register(numbers.sp), None | Some(RegisterRule::ValOffset(0))) {
         return None;
     }
@@ -204,14 +201,14 @@ fn rule_of_row(
     Some(Rule::of_frame(cfa, back, frame))
 }
 
-/// What an address starts from.
+/// The base of an address.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
     Base(Base),
     Cfa,
 }
 
-/// A value of an expression, as far as it is known without registers.
+/// The symbolic value of an expression.
 #[derive(Clone, Copy)]
 enum Symbol {
     Number(i64),
@@ -241,7 +238,7 @@ struct Symbols<'a, 'b> {
 }
 
 impl Symbols<'_, '_> {
-    /// The value of an expression; `None` where it takes more than we know.
+    /// The value of an expression. `None`: it needs unknown values.
     fn run(&self, expression: &UnwindExpression<usize>, first: Option<Symbol>) -> Option<Symbol> {
         let encoding =
             gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
@@ -267,8 +264,7 @@ impl Symbols<'_, '_> {
                     (Symbol::Number(n), other) | (other, Symbol::Number(n)) => other.plus(n)?,
                     _ => return None,
                 },
-                // What the tables of procedure linkage use to know how far
-                // into an entry the address is.
+                // Procedure linkage tables use this to tell how far into an entry the address is.
                 Operation::And => stack.numbers(|a, b| a & b)?,
                 Operation::Ge => stack.numbers(|a, b| i64::from(a >= b))?,
                 Operation::Shl => {
@@ -284,7 +280,7 @@ impl Symbols<'_, '_> {
     }
 
     fn register(&self, register: Register, offset: i64) -> Option<Symbol> {
-        // x86-64 names the program counter by the return address's column.
+        // x86-64 uses the return address's column for the program counter.
         if register == self.numbers.sp {
             Some(Symbol::Plus(Start::Base(Base::Sp), offset))
         } else if register == self.numbers.fp {
@@ -339,8 +335,8 @@ mod tests {
     const FRAMES: usize = 0x2000;
     const CODE: usize = 0x3000;
 
-    /// A module of one function of 0x100 bytes at [`CODE`]: its header, and its
-    /// CIE and FDE with these programs.
+    /// A module of one function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE with
+    /// these programs.
     fn module(augmentation: &[u8], column: u8, shared: &[u8], own: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let pad = |mut body: Vec<u8>| {
             while body.len() % 8 != 4 {
@@ -376,7 +372,7 @@ mod tests {
         let find = |at: usize| (FRAMES..FRAMES + frames.len()).contains(&at).then_some(section);
         let header = Section { address: HEADER, bytes: header };
         let rule = rule_at(pc, header, find, &mut Context::new_in(), numbers);
-        // What is read quickly is what gimli reads, if that can read it.
+        // The quick reader and gimli agree wherever gimli can read the entry.
         if let Some(entry) = entry_of(pc, header).filter(|&entry| find(entry).is_some()) {
             let slow = rule_of(pc, entry, section, &mut Context::new_in(), numbers);
             assert!(rule == slow || slow == Rule::UNKNOWN, "{rule:?} {slow:?}");
@@ -436,7 +432,7 @@ mod tests {
         assert_eq!(x86(&[0x07, 16], CODE), Rule::END);
         let (header, frames) = module(b"zRS", 16, AT_ENTRY, &[]);
         assert_eq!(ask(CODE, &header, &frames, &X86_64), Rule::SIGNAL);
-        // CFA = rbx + 16: a register that is not followed.
+        // CFA = rbx + 16: a register that a walk does not follow.
         assert_eq!(x86(&[0x0c, 3, 16], CODE), Rule::UNKNOWN);
     }
 

@@ -1,9 +1,9 @@
-//! The address map: for any address in the process, whose is it?
+//! The address map: finds the owner of any address in the process.
 //!
-//! The **window** is one address range `[base, base + span)`, cut into units
-//! of 64 KiB. One 32-bit entry a unit says what the unit is; a 128-byte record
-//! a unit, touched only on slow paths, says the rest. Both are kept away from
-//! the user's bytes, so the question is answered without touching the address.
+//! The **window** is one address range `[base, base + span)`, cut into units of 64 KiB. A 32-bit
+//! entry for each unit tells what the unit is; a 128-byte record for each unit, touched only on
+//! slow paths, tells the rest. Both lie far from the user's bytes, so a look-up does not touch the
+//! address.
 //!
 //! ```text
 //!   entry:   31          11 10       0
@@ -17,17 +17,16 @@
 //!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
 //! ```
 //!
-//! On Linux the table lies at a constant distance below the window (not in a hardened process,
-//! whose blocks must not lead to it), so that one base register serves both, and one exclusive-or
-//! with a cache's tag (`owner << 11`) answers owner, validity and class at once: the result is
-//! below `SLAB_KINDS` exactly if the unit is a slab of that owner, and then it is the byte offset
-//! of the class's list in the cache.
+//! On Linux the table lies at a constant distance below the window, so one base register serves
+//! both. (Not in a hardened process, whose blocks must not lead to the table.) One exclusive-or
+//! with a cache's tag (`owner << 11`) gives owner, validity and class at once. The result is below
+//! `SLAB_KINDS` exactly if the unit is a slab of that owner. Then it is the byte offset of the
+//! class's list in the cache.
 //!
-//! Invariants: entries and records below `limit` are committed; `limit` only
-//! grows; entry 0 (owner 0, no class) means *foreign*, and no cache has id 0.
-//! Entries of a unit change only by its owner or under the lock of `chunk`.
-//! A program that frees a block has been given it, so it sees the entry
-//! written before: relaxed loads suffice.
+//! Invariants: entries and records below `limit` are committed; `limit` only grows; entry 0 (owner
+//! 0, no class) means *foreign*, and no cache has id 0. Only a unit's owner, or the holder of
+//! `chunk`'s lock, changes its entry. A program that frees a block received it after the entry was
+//! written: relaxed loads suffice.
 //!
 //! `chunk` fills the map; `slab`, `registry`, `heap` and `pool` read it.
 
@@ -42,17 +41,17 @@ use crate::unit_record::Record;
 pub const TABLE_GAP: usize = MAX_UNITS * size_of::<u32>();
 /// Units in the largest window: 1 TiB.
 pub const MAX_UNITS: usize = 1 << 24;
-/// Bytes of side bitmap a unit has for slabs with more slots than a record holds.
+/// Bytes of a unit's side bitmap, for slabs with more slots than a record holds.
 pub const SIDE_BITMAP: usize = UNIT / 16 / 8;
 
 /// One unit's entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Entry(pub u32);
 
-/// What a unit is.
+/// The use of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not the heap's, or not yet.
+    /// Foreign, or not used yet.
     Foreign,
     /// A slab of this class.
     Slab(usize),
@@ -72,7 +71,7 @@ pub enum Kind {
     PoolRest(usize),
     /// A unit of an arena's chunk.
     Arena,
-    /// A unit of the hardened heap's that holds no block: a guard, or address space kept for a size
+    /// A unit of the hardened heap without a block: a guard, or address space kept for a size
     /// class.
     Guard,
     /// The first unit of a span of the debug heap's.
@@ -88,12 +87,12 @@ pub enum Kind {
 /// Bits of an entry below the owner.
 const KIND_BITS: u32 = 11;
 const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
-/// What a class is multiplied by in an entry: the size of a list in a cache.
+/// The factor of a class in an entry: the size of a list in a cache.
 pub const CLASS_STEP: usize = 16;
 /// Kinds below this are slabs.
 pub const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 
-/// As many kinds as a collected heap has page lists: see `gc::layout`.
+/// One kind for each page list of a collected heap: see `gc::layout`.
 const COLLECTED: u32 = 0x500;
 const PAGE_LISTS: u32 = 0x200;
 const LARGE_HEAD: u32 = 0x700;
@@ -110,20 +109,20 @@ const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
-/// The largest id an owner can have. An entry's two upper bits are never set: they tell
-/// the common owner's slabs from others' in `free` (see `cache::hot`).
+/// The largest id of an owner. An entry's two upper bits are never set: `free` uses them to tell
+/// the common owner's slabs from others (see `cache::hot`).
 pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5 - HARDENED_GROUPS;
 /// The sentinel's id, which owns nothing.
 pub const NOBODY: u32 = MAX_OWNER + 1;
-/// The owner of all slabs, and large blocks, of the hardened heap.
+/// The owner of all slabs and large blocks of the hardened heap.
 pub const HARDENED: u32 = MAX_OWNER + 2;
-/// The owner of its blocks of no bytes, which lie in memory that cannot be touched.
+/// The owner of the hardened heap's blocks of no bytes, which lie in inaccessible memory.
 pub const HARDENED_EMPTY: u32 = MAX_OWNER + 3;
-/// The owners of slabs of its groups, one each from this one on.
+/// The first of the owners of slabs of the hardened heap's groups, one for each group.
 pub const HARDENED_GROUP: u32 = MAX_OWNER + 4;
 /// Groups of the hardened heap.
 pub const HARDENED_GROUPS: u32 = 4;
-/// The owner of all slabs where threads share caches.
+/// The owner of all slabs if threads share caches.
 pub const COMMON: u32 = HARDENED_GROUP + HARDENED_GROUPS;
 
 const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + PAGE_LISTS <= LARGE_HEAD);
@@ -140,7 +139,7 @@ impl Entry {
     pub const LARGE_HEAD: Self = Self(LARGE_HEAD);
     /// A chunk of an arena.
     pub const ARENA: Self = Self(ARENA);
-    /// A unit of the hardened heap's that holds no block.
+    /// A unit of the hardened heap without a block.
     pub const GUARD: Self = Self(GUARD);
     /// The first unit of a debug heap's span.
     #[cfg(feature = "debug")]
@@ -189,7 +188,7 @@ impl Entry {
         Self(Self::tag(owner) | (COLLECTED + page_list as u32))
     }
 
-    /// The word that it is in the map.
+    /// The entry as a word of the map.
     pub const fn word(self) -> u32 {
         self.0
     }
@@ -212,7 +211,7 @@ impl Entry {
         Self(head << KIND_BITS | kind | head >> REST_LOW_BITS)
     }
 
-    /// The unit where the run begins that a later unit is a part of.
+    /// The first unit of the run that a later unit belongs to.
     const fn head(self) -> usize {
         (self.owner() | (self.0 & 7) << REST_LOW_BITS) as usize
     }
@@ -229,7 +228,7 @@ impl Entry {
         matches!(self.owner(), HARDENED..COMMON)
     }
 
-    /// The unit where a debug heap's span begins, if this is a unit of one, and whether it is a
+    /// If this is a unit of a debug heap's span: the first unit of the span, and whether this is a
     /// later one.
     #[cfg(feature = "debug")]
     #[inline(always)]
@@ -292,7 +291,7 @@ impl AddressMap {
         }
     }
 
-    /// Names the window. Once, before [`AddressMap::extend`].
+    /// Sets the window. Called once, before [`AddressMap::extend`].
     pub fn place(
         &self,
         base: *mut u8,
@@ -311,14 +310,14 @@ impl AddressMap {
         self.limit.store(limit, Ordering::Release);
     }
 
-    /// The unit that `address` lies in: a number below [`AddressMap::limit`]
-    /// if the address is in the window's used part, else some larger number.
+    /// The unit of `address`: a number below [`AddressMap::limit`] if the address is in the
+    /// window's used part, else some larger number.
     #[inline(always)]
     pub fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.load(Ordering::Relaxed).addr()) >> UNIT_SHIFT
     }
 
-    /// Units whose entries can be read.
+    /// The number of units with readable entries.
     #[inline(always)]
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
@@ -331,13 +330,13 @@ impl AddressMap {
     /// `unit < self.limit()`.
     #[inline(always)]
     pub unsafe fn entry(&self, unit: usize) -> Entry {
-        // SAFETY: `unit` is below the limit, as the caller promises.
+        // SAFETY: by the contract `unit` is below the limit.
         let slot = unsafe { self.slot(unit) };
         // SAFETY: slots below the limit are committed.
         Entry(unsafe { &*slot }.load(Ordering::Relaxed))
     }
 
-    /// The entry of `unit`, where the caller has the window's base at hand.
+    /// The entry of `unit`, for a caller that has the window's base at hand.
     ///
     /// # Safety
     ///
@@ -346,25 +345,25 @@ impl AddressMap {
     #[inline(always)]
     pub unsafe fn entry_from(&self, base: *mut u8, unit: usize) -> Entry {
         if !os::TABLE_ADJACENT {
-            // SAFETY: below the limit: only a table that is adjacent is ever exposed.
+            // SAFETY: below the limit: only an adjacent table is ever exposed.
             return unsafe { self.entry(unit) };
         }
         let slot = base.wrapping_sub(TABLE_GAP).cast::<AtomicU32>().wrapping_add(unit);
-        // SAFETY: slots below the limit are committed, and exposed ones can be read.
+        // SAFETY: slots below the limit are committed, and exposed ones are readable.
         Entry(unsafe { &*slot }.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
     unsafe fn slot(&self, unit: usize) -> *const AtomicU32 {
-        // Not by the base: a hardened process has its table elsewhere.
+        // The base is not used: a hardened process has its table elsewhere.
         self.table.load(Ordering::Relaxed).wrapping_add(unit)
     }
 
-    /// The entry of the unit that `address` lies in; foreign outside the window.
+    /// The entry of the unit of `address`; foreign outside the window.
     #[inline]
     pub fn lookup(&self, address: usize) -> (usize, Entry) {
-        // The limit first: a thread that sees one above zero sees the base it is a limit of,
-        // and entries that are committed, even while the heap starts.
+        // The limit is read first. A thread that sees a limit above zero also sees its base, and
+        // committed entries, even while the heap starts.
         let limit = self.limit.load(Ordering::Acquire);
         let unit = self.unit_of(address);
         if unit >= limit {
@@ -384,8 +383,8 @@ impl AddressMap {
         self.kind_of(unit, unsafe { self.entry(unit) })
     }
 
-    /// What `unit` is, whose entry is given: as [`Entry::kind`], but a large block that was freed
-    /// and whose run is kept is [`Kind::Kept`].
+    /// The kind of `unit`, whose entry is given. As [`Entry::kind`], but a freed large block whose
+    /// run is kept is [`Kind::Kept`].
     #[inline]
     pub fn kind_of(&self, unit: usize, entry: Entry) -> Kind {
         match entry.kind() {
@@ -428,8 +427,8 @@ impl AddressMap {
     pub fn record(&self, unit: usize) -> &Record {
         debug_assert!(unit < self.limit());
         let record = self.records.load(Ordering::Relaxed).wrapping_add(unit);
-        // SAFETY: records below the limit are committed, zero is a valid
-        // record, and all fields are atomics.
+        // SAFETY: records below the limit are committed, zero is a valid record, and all fields are
+        // atomics.
         unsafe { &*record }
     }
 
@@ -446,7 +445,7 @@ impl AddressMap {
         self.bitmaps.load(Ordering::Relaxed).wrapping_add(unit * SIDE_BITMAP)
     }
 
-    /// The entries of all units, as one array: that of unit 0.
+    /// The address of unit 0's entry, with the provenance of all entries.
     #[inline]
     pub fn entries(&self) -> *mut AtomicU32 {
         self.table.load(Ordering::Relaxed)
@@ -471,9 +470,9 @@ pub static MAP: AddressMap = AddressMap::new();
 /// Whether a unit is below the limit of [`MAP`].
 #[inline(always)]
 pub fn is_known(unit: usize) -> bool {
-    // The compiler makes no compare with memory of an atomic load.
+    // The compiler does not fold an atomic load into a compare with memory.
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-    // SAFETY: an aligned load of the limit, which is what a relaxed one is.
+    // SAFETY: an aligned load of the limit, as a relaxed load is.
     unsafe {
         core::arch::asm!(
             "cmp {unit}, qword ptr [rip + {map} + {limit}]",

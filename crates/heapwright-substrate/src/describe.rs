@@ -1,25 +1,23 @@
-//! What an address belongs to, in constant time and without touching it.
+//! Describes an address in constant time, without touching it.
 //!
-//! One load says whether the address is in the window and what its unit is;
-//! arithmetic and one record give the block. Nothing at the address is read,
-//! so any address may be asked about.
+//! One load tells whether the address is in the window and what its unit is; arithmetic and one
+//! record give the block. Nothing at the address is read, so any address is allowed.
 //!
-//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps, collected
-//! heaps and the hardened heap, which lie above and have records of their own, say how
-//! ([`read_with`]).
+//! This module describes slabs, large blocks and pools, from the unit's record. Debug heaps,
+//! collected heaps and the hardened heap lie above and have records of their own. They register
+//! readers ([`read_with`]).
 //!
-//! Called by `misuse` (a bad pointer is reported as what it is), by programs, and by the front
-//! ends.
+//! Called by `misuse` (which reports what a bad pointer is), by programs, and by the front ends.
 
 use core::ptr;
 
 use crate::address_map::{HARDENED, Kind as UnitKind, MAP};
-use crate::chunk::scarce;
+use crate::chunk::large_block;
 use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// What an address belongs to.
+/// The kind of memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -49,14 +47,14 @@ pub enum Kind {
 pub enum BlockState {
     /// There is no block at the address.
     Unknown = 0,
-    /// Allocated, or free in some thread's cache: without an allocated bitmap
-    /// the two cannot be distinguished in constant time.
+    /// Allocated, or free in some thread's cache: without a bitmap of allocated slots, constant
+    /// time does not suffice to tell the two apart.
     InUse = 1,
     /// Given back to its slab, or never handed out.
     Free = 2,
 }
 
-/// What is known of an address.
+/// The description of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Description {
@@ -64,7 +62,7 @@ pub struct Description {
     pub kind: Kind,
     /// The state of the block it lies in.
     pub state: BlockState,
-    /// Address of the block's first byte; 0 where there is no block.
+    /// Address of the block's first byte; 0: there is no block.
     pub block: usize,
     /// Bytes the program may use of the block.
     pub size: usize,
@@ -80,8 +78,8 @@ pub struct Description {
     pub is_poisoned: bool,
 }
 
-/// No block in memory of a kind. (A function of the module, for a method would be part of what
-/// heapwright shows.)
+/// A description without a block. (A function of the module, because a method would be part of
+/// heapwright's interface.)
 #[must_use]
 pub const fn nothing(kind: Kind) -> Description {
     let state = BlockState::Unknown;
@@ -97,8 +95,8 @@ pub const fn nothing(kind: Kind) -> Description {
     }
 }
 
-/// Says what an address belongs to, in constant time and without touching memory at the address, so
-/// any value may be asked about. What programs call is `heapwright::describe`, which says more.
+/// Describes an address in constant time, without touching memory at the address, so any value is
+/// allowed. Programs call `heapwright::describe`, which tells more.
 #[must_use]
 pub fn describe(address: *const u8) -> Description {
     let (unit, entry) = MAP.lookup(address.addr());
@@ -138,14 +136,14 @@ pub fn describe(address: *const u8) -> Description {
             let block = MAP.address_of(head).addr();
             let owner = record.heap.load(Ordering::Relaxed);
             let size = if owner == HARDENED {
-                // Exact there.
+                // This is exact.
                 record.requested.load(Ordering::Relaxed)
             } else {
-                scarce::usable(record)
+                large_block::usable(record)
             };
             let offset = address.addr() - block;
             if offset >= size {
-                // The rest of its last unit.
+                // The rest of the block's last unit.
                 return nothing(Kind::Large);
             }
             Description {
@@ -160,20 +158,21 @@ pub fn describe(address: *const u8) -> Description {
     }
 }
 
-/// A way to get memory whose units only it can read, because the records are its own.
+/// A front end whose units only it can read, because it has records of its own.
 #[derive(Clone, Copy)]
 pub enum Front {
-    /// Debug heaps: their records say more than others', for what is freed is known.
+    /// Debug heaps: their records also describe freed blocks.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Debug,
-    /// Collected heaps. What mutators allocated in their present region and have not
-    /// recorded yet counts as free.
+    /// Collected heaps. Objects that mutators have allocated in their present region and not
+    /// recorded yet count as free.
     Collected,
-    /// The hardened heap, which knows what is live and how long it is.
+    /// The hardened heap, which knows the live blocks and their sizes.
     Hardened,
 }
 
-/// How a front end describes an address in one of its units, the first of which is `head`.
+/// A front end's reader. It describes an address in a unit of the front end; `head` is the first
+/// unit of its run.
 pub struct Reader {
     /// Takes `head` and the address.
     pub read: fn(usize, *const u8) -> Description,
@@ -181,7 +180,7 @@ pub struct Reader {
 
 static READERS: [AtomicPtr<Reader>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
 
-/// Says how a front end's units are read: before it has any. Again does no harm.
+/// Registers a front end's reader, before it has any units. A second call has no effect.
 pub fn read_with(front: Front, reader: &'static Reader) {
     READERS[front as usize].store(ptr::from_ref(reader).cast_mut(), Ordering::Release);
 }
@@ -192,14 +191,14 @@ fn read(front: Front, kind: Kind, head: usize, address: *const u8) -> Descriptio
     reader.map_or(nothing(kind), |reader| (reader.read)(head, address))
 }
 
-/// An address in the pool segment that begins at unit `head`. Which slots are in
-/// use only their pool knows.
+/// Describes an address in the pool segment that begins at unit `head`. Only the pool knows which
+/// slots are in use.
 fn in_pool(address: usize, head: usize) -> Description {
     let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
     let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };
     let mut found = Description { owner, ..nothing(Kind::Pool) };
     let record = MAP.record(head);
-    let size = scarce::usable(record);
+    let size = large_block::usable(record);
     let before = record.requested.load(Ordering::Relaxed);
     let end = record.units.load(Ordering::Relaxed) as usize * UNIT;
     let into = address - MAP.address_of(head).addr();

@@ -3,7 +3,7 @@
 //! Called by `os` and `memory_limit` (files under `/proc` and `/sys`), `files`, `text` (lines) and
 //! the debug heap's reports.
 
-/// The number that a text begins with, in decimal digits; `None` where there are none, or too many.
+/// The number at the start of a text, in decimal digits. `None`: there are no digits, or too many.
 pub fn number(text: &[u8]) -> Option<usize> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     let mut any = false;
@@ -22,17 +22,17 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// To the base of ten.
+    /// The number to base ten.
     pub fn decimal(number: u64) -> Self {
         Self::new::<10>(number)
     }
 
-    /// To the base of sixteen, without a prefix.
+    /// The number to base sixteen, without a prefix.
     pub fn hexadecimal(number: u64) -> Self {
         Self::new::<16>(number)
     }
 
-    /// The base is known when this is compiled, so that no digit is out of bounds.
+    /// The base is a constant, so that no digit is out of bounds.
     fn new<const BASE: u64>(mut number: u64) -> Self {
         let mut bytes = [0; 20];
         let mut start = bytes.len();

@@ -5,11 +5,11 @@
 //!   PREFIX.users/<uid>/process.<pid>   the record of a process of a user that root's became
 //! ```
 //!
-//! The folder `<uid>` is that user's alone. A process of root's makes it before it becomes this
-//! user: the folder exists only for users whom the run itself chose.
+//! The folder `<uid>` is that user's alone. A process of root makes it before it becomes this user,
+//! so the folder exists only for users that the run itself chose.
 //!
-//! What the debug heap's record and the trace share: their names, and what they say of
-//! the program at their beginning. No memory is asked for; paths end with a zero.
+//! The debug heap's record and the trace share these file names, and the facts about the program at
+//! their beginning. Nothing here allocates; paths end with a zero.
 
 use core::ffi::CStr;
 
@@ -19,7 +19,7 @@ use crate::os;
 /// The longest path.
 pub const PATH: usize = 512;
 
-/// A path that is put together, with zeros behind it.
+/// A path under construction, with zeros behind it.
 #[derive(Clone, Copy)]
 pub struct Path {
     bytes: [u8; PATH],
@@ -27,12 +27,12 @@ pub struct Path {
 }
 
 impl Path {
-    /// Nothing yet.
+    /// An empty path.
     pub const fn none() -> Self {
         Self { bytes: [0; PATH], length: 0 }
     }
 
-    /// With a part behind it, if there is room for that and a zero.
+    /// The path with a part appended, if there is room for it and a zero.
     #[must_use]
     pub fn with(mut self, part: &[u8]) -> Self {
         self.push(part);
@@ -49,8 +49,8 @@ impl Path {
         }
     }
 
-    /// Reads the first bytes of a file in this folder. (For small stacks there is only one copy of
-    /// the path.)
+    /// Reads the first bytes of a file in this folder. (There is only one copy of the path, for
+    /// small stacks.)
     #[inline(never)]
     pub fn read_in(&self, name: &[u8], text: &mut [u8]) -> usize {
         let mut path = Self { bytes: self.bytes, length: self.length };
@@ -58,18 +58,18 @@ impl Path {
         path.read(text)
     }
 
-    /// With a number behind it.
+    /// The path with a number appended.
     #[must_use]
     pub fn with_number(self, number: u32) -> Self {
         self.with(Digits::decimal(u64::from(number)).as_bytes())
     }
 
-    /// The path, and a zero at least.
+    /// The path, and at least one zero.
     pub fn as_bytes(&self) -> &[u8; PATH] {
         &self.bytes
     }
 
-    /// Bytes of it.
+    /// The length of the path in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -84,22 +84,22 @@ impl Path {
 /// The longest text behind a prefix, and a zero.
 const BEHIND: usize = b".users/4294967295/process.4294967295\0".len();
 
-/// What the names of some files begin with.
+/// The prefix of some files' names.
 pub struct Prefix(Path);
 
 impl Prefix {
-    /// None yet.
+    /// No prefix.
     pub const fn none() -> Self {
         Self(Path::none())
     }
 
-    /// Whether there is one.
+    /// Whether there is a prefix.
     #[cfg(any(test, feature = "debug"))]
     pub fn is_given(&self) -> bool {
         self.0.length != 0
     }
 
-    /// Takes one, from where the program is now: it may go elsewhere.
+    /// Sets the prefix, relative to the present folder: the program may change its folder later.
     pub fn set(&mut self, prefix: &[u8]) {
         let mut path = Path::none();
         if prefix.first() != Some(&b'/') {
@@ -115,7 +115,7 @@ impl Prefix {
         self.0.with(b".").with_number(process).bytes
     }
 
-    /// The file's name in the folder of a user that a process of root's became.
+    /// The path of the file in the folder of a user that a process of root became.
     #[cfg(any(test, feature = "debug"))]
     pub fn of_user(&self, user: u32, process: u32) -> [u8; PATH] {
         self.folder_of(user).with(b"/process.").with_number(process).bytes
@@ -127,7 +127,7 @@ impl Prefix {
     }
 
     /// Gives a process's file from one user to another, and makes a folder for the files of that
-    /// user's children. For a process of root's that is about to become a user's, or is root's
+    /// user's children. For a process of root that is about to become a user's, or becomes root's
     /// again.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
@@ -147,8 +147,8 @@ pub fn shown(path: &[u8]) -> &[u8] {
     path.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Copies the process's words, each ended by a zero, into `out`, as far as they fit.
-/// Returns how many bytes that are.
+/// Copies the process's words, each ended by a zero, into `out`, as far as they fit. Returns their
+/// number of bytes.
 pub fn command_line(out: &mut [u8]) -> usize {
     os::read_beginning(c"/proc/self/cmdline", out)
 }

@@ -4,15 +4,14 @@
 //!   id --> pointer, in segments --> object
 //! ```
 //!
-//! Objects are made in the heap's metadata and never freed, so an id that was
-//! read from an address map entry a moment ago always leads to a valid object,
-//! whatever has happened since. Ids count up from 1; 0 is no object's. Finding one
-//! takes no lock; callers that make one exclude each other.
+//! Objects are made in the heap's metadata and never freed. So an id from an address map entry
+//! always leads to a valid object, whatever has happened since. Ids count up from 1; no object has
+//! 0. A look-up takes no lock; callers that make objects exclude each other.
 //!
-//! [`Recycled`] lends such objects to owners that come and go: an object must outlive
-//! its owner, because a fork may have to hold its lock, or a late reader find it.
+//! [`Recycled`] lends such objects to owners that come and go. An object must outlive its owner,
+//! because a fork may hold its lock, or a late reader may find it.
 //!
-//! `registry` makes thread caches of them; `names`, `pool` and `arena` recycle theirs.
+//! `registry` uses them for thread caches; `names`, `pool` and `arena` recycle theirs.
 
 use core::ptr;
 #[cfg(feature = "debug")]
@@ -29,7 +28,7 @@ const SEGMENTS: usize = 19;
 
 /// All objects of one kind.
 pub struct Ids<T> {
-    /// By ids less one.
+    /// Indexed by the id less one.
     slots: Segments<AtomicPtr<T>, FIRST, SEGMENTS>,
     made: AtomicU32,
 }
@@ -37,7 +36,7 @@ pub struct Ids<T> {
 const _: () = assert!(segments::place(MAX_OWNER as usize - 1, FIRST).0 < SEGMENTS);
 
 impl<T: 'static> Ids<T> {
-    /// Nothing, so far.
+    /// No objects yet.
     pub const fn new() -> Self {
         Self { slots: Segments::new(), made: AtomicU32::new(0) }
     }
@@ -57,18 +56,17 @@ impl<T: 'static> Ids<T> {
         (1..=self.made.load(Ordering::Acquire)).filter_map(|id| self.get(id))
     }
 
-    /// How many objects were ever made.
+    /// The number of objects that were ever made.
     pub fn made(&self) -> usize {
         self.made.load(Ordering::Relaxed) as usize
     }
 
-    /// Makes the next object: `make` is given zeroed memory for it, which nobody
-    /// else knows, and its id. `None` where there is no memory, or no id left.
+    /// Makes the next object. `make` gets zeroed memory for it, which no other thread knows, and
+    /// its id. `None`: there is no memory, or no id left.
     ///
     /// # Safety
     ///
-    /// Only one thread at a time makes objects here; after `make` the memory
-    /// holds one.
+    /// Only one thread at a time makes objects here. After `make`, the memory holds a valid object.
     pub unsafe fn make(&self, make: impl FnOnce(*mut T, u32)) -> Option<&'static T> {
         let id = self.made.load(Ordering::Relaxed) + 1;
         if id > MAX_OWNER {
@@ -87,12 +85,12 @@ impl<T: 'static> Ids<T> {
     }
 }
 
-/// An object that is handed out again and again.
+/// An object that is lent again and again.
 pub struct Slot<T> {
     id: u32,
-    /// The next one that nobody has.
+    /// The next vacant object.
     vacant: AtomicPtr<Slot<T>>,
-    /// What is handed out.
+    /// The object itself.
     pub value: T,
 }
 
@@ -117,23 +115,23 @@ impl<T> Slot<T> {
 
 struct Vacant<T>(*mut Slot<T>);
 
-// SAFETY: leads to objects that any thread may reach and nobody frees.
+// SAFETY: the pointers lead to objects that any thread may reach and no thread frees.
 unsafe impl<T> Send for Vacant<T> {}
 
-/// Objects of one kind, handed out and taken back.
+/// Objects of one kind that are lent and returned.
 pub struct Recycled<T> {
     ids: Ids<Slot<T>>,
     vacant: Lock<Vacant<T>>,
 }
 
 impl<T: Sync + 'static> Recycled<T> {
-    /// None, so far.
+    /// No objects yet.
     pub const fn new() -> Self {
         Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
     }
 
-    /// An object that nobody has: one that was given back, as it was left, or
-    /// `fresh`. `None` where there is no memory.
+    /// A vacant object: one that was returned, in the state at its return, or `fresh`. `None`:
+    /// there is no memory.
     pub fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
         let mut vacant = self.vacant.lock();
         // SAFETY: null, or an object, which is never freed.
@@ -143,20 +141,20 @@ impl<T: Sync + 'static> Recycled<T> {
         }
         let make = |at: *mut Slot<T>, id| {
             let made = Slot { id, vacant: AtomicPtr::new(ptr::null_mut()), value: fresh };
-            // SAFETY: memory for one object, which nobody else knows.
+            // SAFETY: the memory is for one object, and no other thread knows it.
             unsafe { at.write(made) };
         };
         // SAFETY: the lock is held, and `make` makes the object.
         unsafe { self.ids.make(make) }
     }
 
-    /// As [`Recycled::take`], for objects that are too large for a stack: a new one is a copy of
-    /// `fresh`, byte by byte. The bytes `zeros` of a new one are left as fresh memory has them.
+    /// [`Recycled::take`] for objects that are too large for a stack. A new one is a copy of
+    /// `fresh`, byte by byte. It keeps fresh memory's zeros in the range `zeros`.
     ///
     /// # Safety
     ///
-    /// Nobody ever uses `fresh`, and it does not know where it is. `zeros` lies in it, and its
-    /// bytes there are zero.
+    /// No thread ever uses `fresh`, and it does not contain its own address. `zeros` lies in it,
+    /// and its bytes there are zero.
     #[cfg(feature = "debug")]
     #[cold]
     #[inline(never)]
@@ -173,26 +171,26 @@ impl<T: Sync + 'static> Recycled<T> {
             return Some(found);
         }
         let make = |at: *mut Slot<T>, id| {
-            // SAFETY: memory for one object.
+            // SAFETY: the memory is for one object.
             let value = unsafe { &raw mut (*at).value };
             for part in [0..zeros.start, zeros.end..size_of::<T>()] {
                 let from = ptr::from_ref(fresh).cast::<MaybeUninit<u8>>().wrapping_add(part.start);
                 let to = value.cast::<MaybeUninit<u8>>().wrapping_add(part.start);
-                // SAFETY: by the contract a copy is as good; what is left out is zero there, and
-                // here, as `Ids::make` gives zeroed memory.
+                // SAFETY: by the contract a copy is valid. The omitted bytes are zero in `fresh`,
+                // and here, as `Ids::make` gives zeroed memory.
                 unsafe { ptr::copy_nonoverlapping(from, to, part.len()) };
             }
-            // Zeroed memory: nothing is vacant behind it.
-            // SAFETY: the number's place in a copy that is ours.
+            // In zeroed memory no vacant object follows.
+            // SAFETY: the id's place is in a copy that is ours.
             let place = unsafe { &raw mut (*at).id };
-            // SAFETY: the number of a copy that is ours.
+            // SAFETY: the id is in a copy that is ours.
             unsafe { place.write(id) };
         };
         // SAFETY: the lock is held, and `make` makes the object.
         unsafe { self.ids.make(make) }
     }
 
-    /// As [`Recycled::take`]; a new one is what zeroed memory holds.
+    /// [`Recycled::take`]; a new object is zeroed memory.
     ///
     /// # Safety
     ///

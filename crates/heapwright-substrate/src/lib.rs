@@ -1,19 +1,18 @@
-//! What heapwright's heaps, pools, arenas and collectors stand on: the system, locks, one window of
-//! addresses with a map of it, runs of units, slabs, objects by number, and the calling thread's
-//! own.
+//! The base of heapwright's heaps, pools, arenas and collectors: the system, locks, one window of
+//! addresses with a map of it, runs of units, slabs, objects by number, and each thread's object.
 //!
-//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
-//! in whose documentation the parts are described that are for programs. Nothing here is stable:
-//! use heapwright.** Names, contracts and whole modules change with any version, and each version
-//! of heapwright wants its own.
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright).
+//! heapwright documents the parts that are for programs. Nothing here is stable: use heapwright.**
+//! Names, contracts and whole modules change with any version, and each version of heapwright needs
+//! its own version of this crate.
 //!
-//! Callers are heapwright's own crates. Many functions are safe because those keep what the module
-//! says (whose a run of units is, which entries a record goes with, that a lock is taken before a
-//! fork and given back after it), and not because any argument would do. What a module says of
-//! itself is its contract.
+//! Callers are heapwright's own crates. Many functions are safe because those crates keep the
+//! modules' contracts, and not because any argument would do. Examples: the owner of a run of
+//! units, the record of an entry, a lock that is taken before a fork and released after it. Each
+//! module states its contract.
 //!
-//! The words that each thread has (`os::tls`) are defined by the crate above, which knows what the
-//! first one leads to at the start: `define_words`. A program without that does not link.
+//! The crate above defines the words of each thread (`os::tls`) by `define_words`, because it knows
+//! the initial target of the first word. A program without that does not link.
 #![no_std]
 #![allow(
     clippy::new_without_default,

@@ -1,4 +1,4 @@
-//! The memory limit that the process lives under, how near it is, and the pressure on memory.
+//! The memory limit of the process, how near it is, and the pressure on memory.
 //!
 //! ```text
 //!   in use      0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
@@ -12,24 +12,25 @@
 //!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if so near
 //! ```
 //!
-//! Far from the limit nothing is different, because speed comes first. The limit is the least one
-//! of the process's control groups (`control_group` of `heapwright-record`, which the command asks
-//! too), or one that the user or the program set for the process alone. `RLIMIT_AS` is another
-//! matter: see `chunk::scarce`.
+//! Far from the limit nothing changes, because speed comes first. The limit is the least one of the
+//! process's control groups (`control_group` of `heapwright-record`, which the command uses, too).
+//! The user or the program may set another one for the process alone. `RLIMIT_AS` is another
+//! matter: see `chunk::address_limit`.
 //!
-//! In use are all processes of the group, without what the kernel can drop (file pages); of a limit
-//! of the process's own, its resident memory. To find that out takes a file, so nobody looks as
-//! long as the heap is small, nor before the heap has grown by a good part of what is left:
-//! [`note_fresh`] sees to that.
+//! The memory in use is that of all processes of the group, without memory that the kernel can drop
+//! (file pages). Under a limit of the process alone it is its resident memory. A look at it reads a
+//! file. So no thread looks while the heap is small, or before the heap has grown by a good part of
+//! what was left: see [`note_fresh`].
 //!
-//! Pressure is what the kernel says in `memory.pressure` of the limited group, else in
-//! `/proc/pressure/memory` (PSI), where it knows it: how much of the last ten seconds some thread
-//! waited, because pages had to be taken from others first.
+//! The kernel tells the pressure in `memory.pressure` of the limited group, else in
+//! `/proc/pressure/memory` (PSI), if it keeps it. The pressure is the part of the last ten seconds
+//! in which some thread waited, because pages had to be taken from other users first.
 //!
-//! Invariants: none that memory hangs on. All is relaxed; one thread looks at a time.
+//! Invariants: no memory safety depends on these values. All accesses are relaxed; one thread looks
+//! at a time.
 //!
-//! Called by whoever keeps free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`, which
-//! tells of growth, and by `limit`, which looks.
+//! Called by the modules that keep free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`,
+//! which notes growth, and by `limit`, which looks.
 #![forbid(unsafe_code)]
 
 use heapwright_record::control_group;
@@ -45,7 +46,7 @@ use crate::ticks::{self, Kept, Whose};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Nearness {
-    /// Or there is no limit.
+    /// Less than three quarters are in use, or there is no limit.
     Far,
     /// Three quarters are in use.
     Close,
@@ -58,8 +59,8 @@ pub enum Nearness {
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// With so many bytes in use. What was near stays so until a fiftieth less is in use, so that
-    /// it does not change all the time.
+    /// The nearness with so many bytes in use. A nearness stays until a fiftieth less is in use, so
+    /// that it does not change all the time.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -80,7 +81,7 @@ impl Nearness {
         }
     }
 
-    /// The part of what is left that may wait: one of so many.
+    /// Free runs may take one of so many parts of what is left below the limit.
     const fn part(self) -> usize {
         match self {
             Self::Far => 1,
@@ -91,21 +92,21 @@ impl Nearness {
 }
 
 static NEARNESS: AtomicU8 = AtomicU8::new(Nearness::Far as u8);
-/// Bytes of free runs that may wait.
+/// Bytes of free runs that may wait for their return to the kernel.
 static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Bytes that the heap has taken since the last look, and after how many somebody looks anew.
+/// Bytes that the heap has taken since the last look, and the number that makes a new look due.
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
-/// Bytes of the longest run of them.
+/// Bytes of the longest run among them.
 static LONGEST: AtomicUsize = AtomicUsize::new(0);
-/// The limit that was found or set; 0: none.
+/// The limit, found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that were left below the limit at the last look. `usize::MAX`: no bound.
+/// Bytes left below the limit at the last look. `usize::MAX`: no bound.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Whether `bytes` more bytes may not fit below the limit, by the bytes that were left at the last
-/// look and the heap's growth since.
+/// Whether `bytes` more bytes may exceed the limit. This uses the bytes left at the last look, and
+/// the heap's growth since.
 #[inline]
 pub fn is_short_of(bytes: usize) -> bool {
     let left = LEFT.load(Ordering::Relaxed);
@@ -118,7 +119,7 @@ pub fn nearness() -> Nearness {
     Nearness::ALL[usize::from(NEARNESS.load(Ordering::Relaxed)) % Nearness::ALL.len()]
 }
 
-/// A delay of so many milliseconds, negative for ever, as far as the limit allows it.
+/// The delay of `ms` milliseconds (negative: for ever), shortened as the limit requires.
 #[inline]
 pub fn delay(ms: i32) -> i32 {
     match nearness() {
@@ -138,7 +139,7 @@ pub fn limit() -> Option<usize> {
     Some(LIMIT.load(Ordering::Relaxed)).filter(|&limit| limit != 0)
 }
 
-/// The heap takes so many bytes that were not in memory before.
+/// Notes that the heap takes so many bytes that were not in memory before.
 #[inline]
 pub fn note_fresh(bytes: usize) {
     let fresh = FRESH.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
@@ -150,33 +151,33 @@ pub fn note_fresh(bytes: usize) {
     }
 }
 
-/// What a look has found.
+/// The result of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
     /// Bytes in use, and the limit.
     pub used: usize,
     /// See `used`.
     pub limit: usize,
-    /// Bytes of the longest run that the heap has taken since the last look, which may not be
-    /// touched yet.
+    /// Bytes of the longest run that the heap has taken since the last look. The program may not
+    /// have touched it yet.
     pub fresh: usize,
 }
 
 impl Look {
-    /// Whether what is in use, and what was just taken, comes to nineteen twentieths of the limit.
-    /// (More than the limit is not taken to be filled.)
+    /// Whether the bytes in use and the fresh run reach nineteen twentieths of the limit. (A run
+    /// that exceeds the limit is not expected to be filled.)
     pub fn is_at_limit(&self) -> bool {
         let fresh = if self.is_beyond_limit() { 0 } else { self.fresh };
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
     }
 
-    /// Whether more was just taken than there is: if the program fills it, it ends.
+    /// Whether the fresh run exceeds what is left: a program that fills it is killed.
     pub fn is_beyond_limit(&self) -> bool {
         self.fresh >= self.limit
     }
 }
 
-/// Notes what a look has found, where `before` was found last. Returns the nearness, and after how
+/// Notes the result of a look. `before` is the previous nearness. Returns the nearness, and in how
 /// many milliseconds the next look is due.
 fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let nearness = Nearness::of(look.used, look.limit, before);
@@ -186,7 +187,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     LEFT.store(left, Ordering::Relaxed);
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
-    // Not for each page at the end.
+    // This avoids a look for each page at the end.
     UNSEEN.store((left / 4).max(look.limit / 256).max(WORTH_A_LOOK), Ordering::Relaxed);
     let wait = match nearness {
         Nearness::Far => 100,
@@ -196,8 +197,8 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     (nearness, wait)
 }
 
-/// The limit is far, or there is none: nothing is done because of one, and nobody looks before the
-/// heap has grown by `unseen` bytes.
+/// Notes that the limit is far, or that there is none. No measures apply, and no thread looks
+/// before the heap has grown by `unseen` bytes.
 fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
@@ -205,13 +206,13 @@ fn is_far(unseen: usize) {
     UNSEEN.store(unseen, Ordering::Relaxed);
 }
 
-/// There is no limit, as far as is known.
+/// Notes that no limit is known.
 pub fn forget() {
     is_far(usize::MAX);
     LIMIT.store(0, Ordering::Relaxed);
 }
 
-/// Others wait for memory: from now on as if the limit were so near, if it is not nearer.
+/// Notes that others wait for memory: from now on the nearness is at least `pressure`.
 fn note_pressure(pressure: Nearness) {
     if pressure > nearness() {
         NEARNESS.store(pressure as u8, Ordering::Relaxed);
@@ -219,13 +220,13 @@ fn note_pressure(pressure: Nearness) {
     }
 }
 
-/// From now on fresh memory is counted anew. Returns the bytes of the longest run until now.
+/// Restarts the count of fresh memory. Returns the bytes of the longest run until now.
 fn begin_anew() -> usize {
     FRESH.store(0, Ordering::Relaxed);
     LONGEST.swap(0, Ordering::Relaxed)
 }
 
-/// The number that a file consists of.
+/// The number that is the whole content of a file.
 fn read_number(folder: &Path, name: &[u8]) -> Option<usize> {
     let mut text = [0; 32];
     let length = folder.read_in(name, &mut text);
@@ -239,9 +240,9 @@ fn field(text: &[u8], name: &[u8]) -> Option<usize> {
         .and_then(number)
 }
 
-/// What a file of the kernel says of the pressure on memory, as a nearness: by how many hundredths
-/// of the last ten seconds some thread waited. It stays until that is half as much. `None`: it says
-/// nothing of it.
+/// The pressure in the text of the kernel's file, as a nearness. It follows the percentage of the
+/// last ten seconds in which some thread waited. A nearness stays until the percentage is half as
+/// much. `None`: the text does not tell it.
 fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
     let begins = |from: Nearness, at: usize| {
@@ -257,12 +258,12 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     })
 }
 
-/// From which pressure on it is as if the limit were near, or close.
+/// The percentages from which on the limit counts as near, or as close.
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// The text of a file, for the one thread that looks. (Not on the stack, which may be a
-/// coroutine's.)
+/// The text of a file, for the one thread that looks. It is not on the stack, which may be a
+/// coroutine's.
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
 /// A control group that limits memory.
@@ -277,7 +278,7 @@ struct Group {
 pub const LEAST_LIMIT: usize = control_group::LEAST_LIMIT as usize;
 
 impl Group {
-    /// The limit that a file of a group gives.
+    /// The limit in a file of the group.
     #[inline(never)]
     fn limit_of(group: &control_group::Group<'_>, file: &str) -> Option<u64> {
         let mut path = Path::none();
@@ -311,52 +312,52 @@ impl Group {
     }
 }
 
-/// What limits the process.
+/// The limit of the process.
 #[derive(Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "there is one, in a static")]
 enum Source {
-    /// Nothing.
+    /// No limit.
     None,
-    /// A number of bytes for itself.
+    /// A number of bytes for the process alone.
     Own(usize),
     /// A control group.
     Group(Group),
 }
 
-/// Who looks for how near the limit is.
+/// The state of the looks at the limit.
 #[derive(Clone, Copy)]
 pub struct Watcher {
     source: Source,
-    /// The limit that was asked for; none: that of the control groups.
+    /// The requested limit; `None`: the limit of the control groups.
     asked: Option<usize>,
     found_ms: u32,
-    /// When to look again at the earliest, in nanoseconds, and what was left then.
+    /// The earliest time of the next look, in nanoseconds, and the bytes that were left then.
     again_ns: u64,
     left: usize,
-    /// How near the limit was, without pressure.
+    /// The nearness without pressure.
     near: Nearness,
-    /// The pressure, and when to look at it again; 0: at once.
+    /// The pressure, and the time of its next look; 0: at once.
     pressure: Nearness,
     due_ms: u32,
 }
 
-/// The heap is not looked at before it has so many bytes.
+/// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
-/// Of a group's limit the process must have one part of so many.
+/// The process must have one part of so many of a group's limit.
 const LITTLE: usize = 16;
-/// Less is no reason for a look.
+/// Less growth causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
-/// One of so many parts of the time may go into looks.
+/// Looks may take one of so many parts of the time.
 const SHARE: u64 = 50;
-/// How long it is until the next look where there is no reason for one, in milliseconds.
+/// The milliseconds until the next look if there is no reason for one.
 const IDLE_MS: u32 = 50;
-/// A limit may change: it is looked for again after so long.
+/// The milliseconds after which the limit is read again, because it may change.
 const AGAIN_MS: u32 = 10_000;
-/// How long a pressure counts before it is looked at again: the kernel reckons it each two seconds.
+/// The milliseconds for which a pressure counts. The kernel calculates it every two seconds.
 const PRESSURE_MS: u32 = 1000;
 
 impl Watcher {
-    /// One that has not looked yet.
+    /// A state without a look so far.
     pub const fn new() -> Self {
         Self {
             source: Source::None,
@@ -370,7 +371,7 @@ impl Watcher {
         }
     }
 
-    /// Sets a limit for the process's own memory, or has that of its groups count.
+    /// Sets a limit for the process's own memory, or uses that of its groups.
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;
@@ -380,8 +381,8 @@ impl Watcher {
         }
     }
 
-    /// Looks, if there is a reason to: `heap` bytes of the heap may be in memory. Returns what was
-    /// found, if it was, and after how many milliseconds to come again.
+    /// Looks if there is a reason. `heap` is the number of bytes of the heap that may be in memory.
+    /// Returns the result, if there was a look, and the milliseconds until the next call.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
         const SOON_MS: u32 = 8;
         if heap < SMALL && self.asked.is_none() {
@@ -405,7 +406,7 @@ impl Watcher {
         (look, wait)
     }
 
-    /// Notes in `left` how much is.
+    /// Looks at the limit, and notes in `left` how much is left.
     fn look_at_limit(&mut self, heap: usize, fresh: usize) -> (Option<Look>, u32) {
         let (used, limit) = match &self.source {
             Source::None => (None, 0),
@@ -449,7 +450,7 @@ impl Watcher {
                 pressure(&text[..length], self.pressure)
             });
             self.pressure = pressure.unwrap_or(Nearness::Far);
-            // A kernel that does not reckon it will not do so soon.
+            // A kernel that keeps no pressure figures will not start soon.
             let wait = if pressure.is_some() { PRESSURE_MS } else { AGAIN_MS };
             self.due_ms = now.wrapping_add(wait).max(1);
         }
@@ -514,7 +515,7 @@ mod tests {
             std::fs::write(folder.join("memory.stat"), stat).unwrap();
             let path = Path::none().with(folder.as_os_str().as_encoded_bytes());
             let group = Group { folder: path, is_second_version, limit: 40_000_000 };
-            // Files count only where the limit may be near.
+            // The kernel's file pages count only if the limit may be near.
             for (all, used) in [(20_000_000, 20_000_000), (39_000_000, 33_000_000)] {
                 std::fs::write(folder.join(usage), format!("{all}\n")).unwrap();
                 assert_eq!(group.used(), Some(used));
@@ -554,7 +555,7 @@ mod tests {
             let before = Nearness::ALL[at];
             let now = Nearness::of(used, limit, before);
             prop_assert!(Nearness::of(used + more, limit, before) >= now);
-            // It stays as it is, and no more than a fiftieth longer.
+            // The nearness stays, but not for more than a fiftieth.
             prop_assert_eq!(Nearness::of(used, limit, now), now);
             let below = used.saturating_sub(limit / 50 + 1);
             prop_assert!(Nearness::of(below, limit, Nearness::AtIt) <= Nearness::of(used, limit, Nearness::Far));

@@ -1,7 +1,6 @@
-//! Misuse of the heap: one line that says what the pointer is, then the end.
+//! Misuse of the heap: reports what the pointer is in one line, and ends the process.
 //!
-//! Going on would corrupt what is still right, so there is no way back from
-//! here. Every line has the same shape:
+//! The process ends, because more work could corrupt intact data. Every line has the same shape:
 //!
 //! ```text
 //! heapwright: free(0x7f..): <what the pointer is>; <what to do>
@@ -14,12 +13,12 @@ use crate::os::{self, Contents};
 use crate::sync;
 use crate::text::Line;
 
-/// Which call was given the pointer.
+/// The call that was given the pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// `free` and its kin, which say nothing but the pointer.
+    /// `free` and its variants without a size.
     Free,
-    /// A free that says the size.
+    /// A free with a size.
     FreeSized,
     /// `realloc`.
     Realloc,
@@ -51,19 +50,19 @@ fn begin(call: Call, address: usize) -> Line {
 /// Writes a line about misuse, and ends the process.
 pub fn end(line: Line) -> ! {
     line.write();
-    // It may have been found with locks held, and a handler of SIGABRT allocates.
+    // Locks may be held here, and a handler of SIGABRT may allocate.
     sync::hold_all();
     os::abort()
 }
 
-/// A block was given back that had been given back before.
+/// Reports a block that was given back twice.
 #[cold]
 pub fn double_free(call: Call, address: usize, size: usize) -> ! {
     let line = begin(call, address).text("this ").number(size);
     end(line.text("-byte block was freed before; free each block once"))
 }
 
-/// A pointer into the heap that is not the start of a block in use.
+/// Reports a pointer into the heap that is not the start of a block in use.
 #[cold]
 pub fn not_a_block(call: Call, address: usize) -> ! {
     let found = describe(core::ptr::without_provenance(address));
@@ -106,19 +105,19 @@ pub fn not_a_block(call: Call, address: usize) -> ! {
     })
 }
 
-/// What a function of the C library was to do with a range of memory.
+/// The access of a function of the C library to a range of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Fill it.
+    /// It fills the range.
     Write,
-    /// Look at it.
+    /// It reads the range.
     Read,
-    /// A read or a write.
+    /// It reads or writes the range.
     Unknown,
 }
 
-/// What is said of a function of the C library that was to access `bytes` bytes at `address`, where
-/// the block has `left`. (What is allowed the caller knows, and what is to be done.)
+/// Adds the access of a function of the C library: `bytes` bytes at `address`, where the block has
+/// `left`. (The caller adds what is allowed, and what to do.)
 #[cold]
 pub fn out_of_bounds(
     function: &str,
@@ -158,14 +157,14 @@ pub fn out_of_bounds(
     line.text("; detect=-bounds silences this")
 }
 
-/// A block of some first-class heap was given to another heap's free.
+/// Reports a block of a first-class heap in another heap's free.
 #[cold]
 pub fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
     let line = begin(call, address).text("this ").number(size);
     end(line.text("-byte block belongs to another heap; free it with the heap that made it"))
 }
 
-/// Says what of which pool an address is.
+/// Adds the pool of an address, and the part of it.
 fn in_pool(line: Line, found: &Description) -> Line {
     let line = match (found.block, found.offset) {
         (0, _) => line.text("the pointer lies between the objects of"),
@@ -182,7 +181,7 @@ fn in_pool(line: Line, found: &Description) -> Line {
     Name::of(found.owner, |name| line.text(" pool `").bytes(name).text("`"))
 }
 
-/// A pointer was given to a pool that is not one of its objects.
+/// Reports a pointer that is not one of the pool's objects.
 #[cold]
 pub fn not_of_pool(pool: &str, address: usize) -> ! {
     let line = begin(Call::PoolFree, address).text("it was given to pool `");
@@ -207,15 +206,15 @@ pub fn not_of_pool(pool: &str, address: usize) -> ! {
     })
 }
 
-/// An object of a pool was given back that had been given back before.
+/// Reports an object of a pool that was given back twice.
 #[cold]
 pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
     let line = begin(Call::PoolFree, address).text("this object of pool `").bytes(pool.as_bytes());
     end(line.text("` was given back before; destroy each object once"))
 }
 
-/// Byte `offset` of a free object of a pool is not what it was when it was given
-/// back: checked builds look.
+/// Reports that byte `offset` of a free object of a pool has changed since it was given back.
+/// Checked builds look.
 #[cold]
 pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     let line = begin(Call::PoolFree, object).text("this object of pool `").bytes(pool.as_bytes());
@@ -223,8 +222,8 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Objects of a pool that were not given back are lost with the pool: checked builds
-/// say so. Not an end: their memory goes back all the same.
+/// Reports objects that are lost with their pool, in checked builds. The process goes on, because
+/// the memory goes back with the pool.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {
     let line =
@@ -235,13 +234,13 @@ pub fn live_at_end(pool: &str, objects: usize, size: usize) {
         .write();
 }
 
-/// A verifier found something wrong in a collected heap, and said what.
+/// Reports a verifier's finding in a collected heap.
 #[cold]
 pub fn collected_heap(why: &str) -> ! {
     end(Line::new().text(why))
 }
 
-/// A pool or an arena cannot give what it must.
+/// Reports that a pool or an arena has no memory for a caller that needs it.
 #[cold]
 pub fn no_room(what: &str, name: &str) -> ! {
     end(Line::new()
@@ -250,7 +249,7 @@ pub fn no_room(what: &str, name: &str) -> ! {
         .text(": no memory, or the limit is reached; the functions that begin with try_ report it"))
 }
 
-/// A pointer that is not the heap's, nor a block of any allocator we know.
+/// Reports a pointer that is not the heap's, nor a block of a known allocator.
 #[cold]
 pub fn foreign(call: Call, address: usize) -> ! {
     let line = begin(call, address);

@@ -4,22 +4,21 @@
 //!   entry --owner--> id --> Name { "Node" }      made once, then recycled
 //! ```
 //!
-//! A pool gets an id with its first segment and gives it back with its last.
-//! The name is kept here, and not in the pool, because a function that finds a pointer
-//! in the wrong place has an address and nothing else.
+//! A pool gets an id with its first segment and gives it back with its last. The name is here and
+//! not in the pool, because a function that finds a misplaced pointer has only an address.
 //!
-//! Bytes are atomics: a line about one pool's pointer may be written while the
-//! id becomes another pool's. The line may then be of two names; nothing worse.
+//! Bytes are atomics: a line about one pool's pointer may be written while the id becomes another
+//! pool's. At worst the line mixes two names.
 //!
 //! Called by `pool`; read by `misuse`.
 
 use crate::ids::{Recycled, Slot};
 use crate::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes of a name that are kept.
+/// The longest stored name, in bytes.
 const LONGEST: usize = 47;
 
-/// The name that goes with an id.
+/// The name of an id.
 pub struct Name {
     length: AtomicU8,
     bytes: [AtomicU8; LONGEST],
@@ -28,7 +27,7 @@ pub struct Name {
 static NAMES: Recycled<Name> = Recycled::new();
 
 impl Name {
-    /// An unused id, with a name. `None` where there is no memory.
+    /// A vacant id, with a name. `None`: there is no memory.
     pub fn take(name: &str) -> Option<&'static Slot<Self>> {
         let bytes = [const { AtomicU8::new(0) }; LONGEST];
         let found = NAMES.take(Self { length: AtomicU8::new(0), bytes })?;
@@ -39,12 +38,12 @@ impl Name {
         Some(found)
     }
 
-    /// Gives an id back. No entry of the map has it any more.
+    /// Gives an id back, which is in no entry of the map any more.
     pub fn give(slot: &'static Slot<Self>) {
         NAMES.give(slot);
     }
 
-    /// Calls `with` with the name that goes with `id`.
+    /// Calls `with` with the name of `id`.
     pub fn of<R>(id: u32, with: impl FnOnce(&[u8]) -> R) -> R {
         let mut bytes = [0; LONGEST];
         let mut length = 0;
@@ -63,13 +62,12 @@ pub fn before_fork() {
     NAMES.before_fork();
 }
 
-/// Gives the lock back on either side of a fork.
+/// Releases the lock on either side of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub unsafe fn after_fork() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
     unsafe { NAMES.after_fork() };
 }

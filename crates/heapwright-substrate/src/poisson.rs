@@ -1,4 +1,4 @@
-//! A Poisson process over allocated bytes: which blocks are samples.
+//! A Poisson process over allocated bytes, which selects the sampled blocks.
 //!
 //! ```text
 //!   allocated bytes  ----------x--------------------x---x-----------------------x---->
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! A block is a sample if a point lies in it. The distances between points are exponentially
-//! distributed, so that whether a block is a sample depends on its size alone, and not on what was
-//! allocated before it: a program whose allocations repeat cannot be in step with the points. A
-//! block of `n` bytes is one with the chance `1 - exp(-n / period)`, so each sample stands for the
-//! reciprocal of that in blocks, and their sum is an unbiased estimate (Horvitz and Thompson,
-//! 1952). TCMalloc and jemalloc sample in the same way.
+//! distributed, so the chance of a block depends on its size alone, and not on earlier allocations:
+//! a program whose allocations repeat cannot be in step with the points. A block of `n` bytes is a
+//! sample with the chance `1 - exp(-n / period)`. So each sample stands for the reciprocal of that
+//! in blocks, and the sum of the samples is an unbiased estimate (Horvitz and Thompson, 1952).
+//! TCMalloc and jemalloc sample in the same way.
 //!
 //! Pure arithmetic; `core` has neither logarithms nor powers of e, so both are here, to 12 digits.
 //!
@@ -24,7 +24,7 @@ use core::f64::consts::{LN_2, SQRT_2};
 const FRACTION: u32 = 52;
 const EXPONENT_OF_1: u64 = 1023;
 
-/// The next number of a sequence of random ones (xorshift64*, Vigna 2016). `state` is not 0.
+/// The next number of a random sequence (xorshift64*, Vigna 2016). `state` is not 0.
 pub fn random(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;
@@ -41,7 +41,7 @@ pub fn distance(state: &mut u64, period: usize) -> usize {
 }
 
 /// The chance that a block of `size` bytes is a sample, in (0, 1]; a block of no bytes counts as
-/// one of 1.
+/// one byte.
 pub fn chance(size: usize, period: usize) -> f64 {
     let periods = size.max(1) as f64 / period.max(1) as f64;
     // Where the difference would lose digits, the series is exact.
@@ -136,7 +136,7 @@ mod tests {
         assert!((share - exp_of_minus(2.0)).abs() < error, "{share}");
     }
 
-    /// Whatever sizes blocks have: the weights of the samples come to what was allocated.
+    /// For any sizes of blocks, the weights of the samples add up to the allocated bytes.
     #[test]
     fn samples_stand_for_all() {
         const PERIOD: usize = 10_000;

@@ -6,21 +6,20 @@
 //!              given back ---- not touched again in a long time -----------------------> half (at least MIN)
 //! ```
 //!
-//! A fixed delay is wrong twice: a program that works in bursts further apart gives back and faults
-//! in the same pages each time, and one whose phase has ended keeps its pages too long. So the
-//! delay goes by *regret*: pages that were given back and that the program touches again, before it
-//! could be said that they were not needed, cost it a fault each; had the delay been a little
-//! longer than the pause, none. (After the idea of the ski rental problem, where the cost of buying
-//! too early bounds that of renting too long: Karlin, Manasse, Rudolph and Sleator, "Competitive
-//! snoopy caching", 1988.)
+//! A fixed delay is wrong in two ways. A program whose bursts are further apart gives back and
+//! faults in the same pages each time. A program whose phase has ended keeps its pages too long. So
+//! the delay follows *regret*. Pages that the program touches again soon after they were given back
+//! cost it a fault each. A slightly longer delay would have saved those faults. (This resembles the
+//! ski rental problem, where the cost of buying too early bounds the cost of renting too long:
+//! Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988.)
 //!
-//! The bounds are the user's (`purge=MIN..MAX`). With the default ones 90 % of what is free when a
-//! phase ends is given back within 10 seconds, by a program that does anything at all.
+//! The user sets the bounds (`purge=MIN..MAX`). With the default bounds, a program that still calls
+//! the heap gives back 90 % of the free memory of an ended phase within 10 seconds.
 //!
-//! Invariants: none that memory hangs on. All is relaxed; of two threads that come at once one may
-//! be missed.
+//! Invariants: no memory safety depends on these values. All accesses are relaxed; if two threads
+//! note at once, one note may be lost.
 //!
-//! Called by whoever gives free pages back, and by `chunk` and `slab`, which take them again.
+//! Called by the code that gives free pages back, and by `chunk` and `slab`, which take them again.
 #![forbid(unsafe_code)]
 
 use crate::memory_limit;
@@ -30,15 +29,16 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
 pub const DEFAULT_MAX_MS: i32 = 5500;
-/// What was given back and not touched again for so many milliseconds was not needed.
+/// Pages that were not touched again for so many milliseconds were not needed.
 const FORGOTTEN_MS: u32 = 15_000;
-/// So many bytes, and one in so many of those that were given back, are worth a longer delay.
+/// The delay grows only for at least so many bytes, and one part in so many of the bytes given
+/// back.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
-/// A pause is waited for if it is longer by one in so many, for pauses differ.
+/// The delay exceeds the pause by one part in so many, because pauses differ.
 const LONGER: i32 = 10;
-/// Those who look for pages that have waited come by so often in a delay, but not more often than
-/// each so many milliseconds, unless the delay is shorter.
+/// Looks for waiting pages in each delay. Two looks are at least so many milliseconds apart, unless
+/// the delay is shorter.
 const LOOKS: i32 = 4;
 const LOOK_MS: i32 = 250;
 
@@ -46,19 +46,18 @@ const LOOK_MS: i32 = 250;
 static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
-/// Bytes that were given back, since when nobody had needed the first of them, and bytes of them
-/// that were touched again.
+/// Bytes given back since the first of them was last needed, and bytes of those that were touched
+/// again.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets how long free pages wait before they are given back, in milliseconds;
-/// negative: for ever. What `purge=` sets at the start.
+/// Sets the purge delay in milliseconds, as `purge=` does at the start; negative: for ever.
 pub fn set_purge_delay_ms(ms: i32) {
     set_bounds(ms, ms);
 }
 
-/// Sets the bounds of the delay, which begins at the lower one. Negative: for ever.
+/// Sets the bounds of the delay, which starts at the lower bound. Negative: for ever.
 pub fn set_bounds(min: i32, max: i32) {
     MIN.store(min, Ordering::Relaxed);
     MAX.store(max, Ordering::Relaxed);
@@ -67,38 +66,38 @@ pub fn set_bounds(min: i32, max: i32) {
 }
 
 /// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short,
-/// whatever the bounds.
+/// whatever the bounds are.
 #[inline]
 pub fn purge_ms() -> i32 {
     memory_limit::delay(DELAY.load(Ordering::Relaxed))
 }
 
-/// The delay in milliseconds as it is far from the memory limit; negative: for ever.
+/// The delay in milliseconds far from the memory limit; negative: for ever.
 pub fn wanted_ms() -> i32 {
     DELAY.load(Ordering::Relaxed)
 }
 
-/// Milliseconds that free memory waits before it goes back; `None`: for ever.
+/// The milliseconds that free memory waits before it goes back; `None`: for ever.
 #[inline]
 pub fn purge_delay() -> Option<i32> {
     Some(purge_ms()).filter(|&delay| delay >= 0)
 }
 
-/// How often to look for pages that have waited for `delay`, in milliseconds.
+/// The milliseconds between two looks for pages that have waited for `delay`.
 #[inline]
 pub fn interval(delay: i32) -> i32 {
     (delay / LOOKS).max(LOOK_MS).min(delay)
 }
 
-/// Notes that free pages were given back because they had waited long enough, for so many
-/// milliseconds: for longer than the delay where nobody came by.
+/// Notes that free pages were given back after they had waited so many milliseconds: longer than
+/// the delay if no thread looked in time.
 pub fn note_given(bytes: usize, now: u32, waited: i32) {
     if bytes == 0 || !is_adaptive() {
         return;
     }
     let pause = now.wrapping_sub(UNUSED_SINCE.load(Ordering::Relaxed));
     if pause >= FORGOTTEN_MS && were_given() {
-        // What went before was not needed.
+        // The earlier pages were not needed.
         DELAY.store(
             shorter(DELAY.load(Ordering::Relaxed), MIN.load(Ordering::Relaxed)),
             Ordering::Relaxed,
@@ -111,13 +110,13 @@ pub fn note_given(bytes: usize, now: u32, waited: i32) {
     GIVEN.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Whether pages were given back lately: those that are taken again are worth a note.
+/// Whether pages were given back lately, so that callers must note pages that are taken again.
 #[inline]
 pub fn were_given() -> bool {
     GIVEN.load(Ordering::Relaxed) > 0
 }
 
-/// Notes that pages are taken which had been given back.
+/// Notes that the program takes pages which had been given back.
 #[cold]
 pub fn note_touched(bytes: usize, now: u32) {
     let touched = TOUCHED.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -141,8 +140,8 @@ fn forget() {
     TOUCHED.store(0, Ordering::Relaxed);
 }
 
-/// The delay after pages that had been given back were touched again after a pause: as before if no
-/// delay up to `max` would have been long enough.
+/// The delay after pages were touched again after a pause. It is unchanged if no delay up to `max`
+/// would have been long enough.
 fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     let pause = i32::try_from(pause).unwrap_or(i32::MAX);
     if pause > max {
@@ -151,7 +150,7 @@ fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     pause.saturating_add(pause / LONGER).clamp(delay, max.max(delay))
 }
 
-/// The delay after pages that had been given back were not touched again.
+/// The delay after pages were not touched again.
 fn shorter(delay: i32, min: i32) -> i32 {
     (delay / 2).max(min)
 }

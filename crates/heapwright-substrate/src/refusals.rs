@@ -1,4 +1,4 @@
-//! Memory of the window that is refused to a thread, for the tests of the crates above (feature
+//! Refusals: lets the window refuse memory to a thread, for the tests of the crates above (feature
 //! `testing`).
 //!
 //! ```text
@@ -8,10 +8,10 @@
 use crate::os;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// More threads than tests run at once.
+/// An upper bound of the tests that run at once.
 const MOST: usize = 256;
 
-/// A thread's token, or 0; and what is left to it. The second is the thread's alone.
+/// A thread's token, or 0; and how often it may still take memory. Only the thread uses the second.
 struct Refusal(AtomicUsize, AtomicUsize);
 
 static ALL: [Refusal; MOST] = [const { Refusal(AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST];
@@ -20,8 +20,7 @@ fn of(token: usize) -> Option<&'static Refusal> {
     ALL.iter().find(|refusal| refusal.0.load(Ordering::Relaxed) == token)
 }
 
-/// From now on this thread is refused memory of the window after so many times that it
-/// takes some; `None`: never.
+/// Refuses memory of the window to this thread after so many takes; `None`: never.
 pub fn refuse_after(takes: Option<usize>) {
     let me = os::thread_token();
     let Some(takes) = takes else {
@@ -37,7 +36,7 @@ pub fn refuse_after(takes: Option<usize>) {
     mine.1.store(takes, Ordering::Relaxed);
 }
 
-/// Counts a time that the thread takes memory. Whether it is to be refused.
+/// Counts a take of the thread. Returns whether to refuse it.
 pub(crate) fn is_refused() -> bool {
     of(os::thread_token()).is_some_and(|mine| {
         let left = mine.1.load(Ordering::Relaxed);

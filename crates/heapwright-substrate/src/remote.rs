@@ -6,27 +6,25 @@
 //!   | batch of <=32| ------------------> | RemoteStack          |
 //!   +--------------+                     |  top -> b -> b -> .. |
 //!                                        |  count (upper bound) |
-//!                                        | Tenure               |
+//!                                        | Ownership            |
 //!                                        +----------------------+
 //! ```
 //!
-//! [`RemoteStack`] is a Treiber stack of chains that is only ever emptied
-//! whole, so it has no ABA problem. `count` is raised *before* the push, so it
-//! bounds the length of whatever a take finds: a chain that is longer was made
-//! cyclic by a double free, and the walker stops there instead of hanging.
+//! [`RemoteStack`] is a Treiber stack of chains. It is only emptied as a whole, so it has no ABA
+//! problem. `count` is raised *before* the push, so it bounds the length of a taken chain. A double
+//! free may have made a chain cyclic: then it is longer than the bound, and the walker stops there.
 //!
-//! [`Tenure`] says which thread may act as the owner: the thread that holds the cache,
-//! or, once that thread is dead, a thread that claims it for a moment. Late frees
-//! are never lost because both sides look after they have written:
+//! [`Ownership`] says which thread may act as the owner: the thread that holds the cache, or, once
+//! that thread has ended, a thread that claims it for a moment. Late frees are never lost, because
+//! both sides look after they have written:
 //!
 //! ```text
-//!   freer:  push; fence; tenure orphaned? claim, drain, let go
-//!   leaver: orphan the tenure; fence; stack not empty? claim, drain, let go
+//!   freer:  push; fence; ownership orphaned? claim, drain, let go
+//!   leaver: orphan the ownership; fence; stack not empty? claim, drain, let go
 //! ```
 //!
-//! One of the two sees the other's write (store buffering is forbidden by the
-//! sequentially consistent fences), so a pushed block always finds a drainer. The model of this
-//! is checked under loom.
+//! One of the two sees the other's write (the sequentially consistent fences forbid store
+//! buffering), so a pushed block always finds a drainer. Loom checks a model of this.
 //!
 //! Called by `registry`, `cache` and `heap`.
 
@@ -44,7 +42,7 @@ pub struct Block {
     next: *mut Block,
     #[cfg(loom)]
     next: UnsafeCell<*mut Block>,
-    /// In the head of a chain that waits in a depot: the chain below it.
+    /// In the head of a chain in a depot: the chain below it.
     #[cfg(not(loom))]
     below: *mut Block,
 }
@@ -54,8 +52,7 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// `block` is a free block whose link was written, and the caller is the
-    /// only thread that uses it.
+    /// `block` is a free block whose link was written, and only the caller uses it.
     #[inline(always)]
     pub unsafe fn next(block: *mut Block) -> *mut Block {
         #[cfg(not(loom))]
@@ -64,13 +61,13 @@ impl Block {
             (*block).next
         }
         #[cfg(loom)]
-        // SAFETY: the block's link was written, and nobody else uses it: loom checks that.
+        // SAFETY: the block's link was written, and no other thread uses it: loom checks that.
         unsafe {
             (*block).next.with(|next| *next)
         }
     }
 
-    /// What [`Block::set_below`] wrote.
+    /// The word that [`Block::set_below`] wrote.
     ///
     /// # Safety
     ///
@@ -98,8 +95,8 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// `block` is at least a word of writable memory, aligned to a word, that
-    /// nobody else uses.
+    /// `block` is at least a word of writable memory, aligned to a word, and no other thread uses
+    /// it.
     #[inline(always)]
     pub unsafe fn set_next(block: *mut Block, next: *mut Block) {
         #[cfg(not(loom))]
@@ -108,19 +105,19 @@ impl Block {
             (*block).next = next;
         }
         #[cfg(loom)]
-        // SAFETY: the block is the caller's to write, and nobody else's: loom checks that.
+        // SAFETY: only the caller may write the block: loom checks that.
         unsafe {
             (*block).next.with_mut(|slot| *slot = next)
         }
     }
 }
 
-/// A stack of blocks that any thread may push to and the owner empties.
+/// A stack of blocks. Any thread may push to it, and the owner empties it.
 pub struct RemoteStack {
     top: AtomicPtr<Block>,
-    /// Never less than the number of blocks on the stack.
+    /// An upper bound of the number of blocks on the stack.
     count: AtomicUsize,
-    /// Their bytes, for statistics.
+    /// The bytes of the blocks, for statistics.
     bytes: AtomicUsize,
 }
 
@@ -149,8 +146,7 @@ impl RemoteStack {
     ///
     /// # Safety
     ///
-    /// The chain is linked from `head` to `tail`, and the caller gives its
-    /// blocks away.
+    /// The chain is linked from `head` to `tail`, and the caller gives up its blocks.
     #[inline]
     pub unsafe fn push(&self, head: *mut Block, tail: *mut Block, count: usize, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -169,12 +165,11 @@ impl RemoteStack {
 
     /// Takes all blocks. Returns the chain's head and a bound on its length.
     ///
-    /// The caller must answer with [`RemoteStack::taken`].
+    /// The caller must then call [`RemoteStack::taken`].
     #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
-        // Without this look under loom, which finds orders by a word's last access:
-        // a pusher's own look would hide this one, and no push would ever be tried
-        // between this look and the exchange.
+        // Loom skips this look. It finds orders by a word's last access, so a pusher's own look
+        // would hide this one, and loom would never try a push between this look and the exchange.
         if cfg!(not(loom)) && self.is_empty() {
             return (ptr::null_mut(), 0);
         }
@@ -182,28 +177,28 @@ impl RemoteStack {
         (head, self.count.load(Ordering::Relaxed))
     }
 
-    /// Counts off the blocks and bytes that a take found.
+    /// Subtracts the blocks and bytes of a take.
     #[inline]
     pub fn taken(&self, count: usize, bytes: usize) {
         self.count.fetch_sub(count, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// In a forked child: forgets what was on the stack, which other threads may
-    /// have been changing while it was copied.
+    /// In a forked child: drops the blocks on the stack, which other threads may have been changing
+    /// during the copy.
     pub fn forget_after_fork(&self) {
         self.top.store(ptr::null_mut(), Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Whether nothing waits here.
+    /// Whether no block waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.top.load(Ordering::Relaxed).is_null()
     }
 
-    /// How many blocks wait here, or a few more.
+    /// The number of waiting blocks, or a few more.
     #[inline]
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -221,17 +216,17 @@ const ORPHANED: u32 = 1;
 const CLAIMED: u32 = 2;
 
 /// Which thread may act as the owner of a cache.
-pub struct Tenure(AtomicU32);
+pub struct Ownership(AtomicU32);
 
-impl Tenure {
-    /// A tenure held by the caller.
+impl Ownership {
+    /// Held by the caller.
     #[cfg(not(loom))]
     #[inline]
     pub const fn held() -> Self {
         Self(AtomicU32::new(HELD))
     }
 
-    /// A tenure held by the caller.
+    /// Held by the caller.
     #[cfg(loom)]
     #[inline]
     pub fn held() -> Self {

@@ -1,5 +1,4 @@
-//! Runs: the units that pools, arenas and collected heaps take, and what a heap profile knows of
-//! them.
+//! Runs: the units of pools, arenas and collected heaps, with samples for a heap profile.
 //!
 //! ```text
 //!   a pool's segment, an arena's chunk, a collected heap's page
@@ -10,23 +9,22 @@
 //!                   a sample? `sampled` = 1                                    --> chunk::give
 //! ```
 //!
-//! The sampler stands above: the heap profile, which has the stacks. It is two functions, which the
-//! profile leaves here when it begins ([`sample`]).
+//! The sampler is in the heap profile, which stands above and has the stacks. It consists of two
+//! functions, which the profile registers here when it begins ([`sample`]).
 //!
-//! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so what
-//! a profile says of runs and of blocks is the same estimate. All bytes of a run count, touched or
-//! not, from when it is taken until it is given back whole; what its owner makes of them is not
-//! looked at, so pools and arenas hand out at full speed.
+//! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so a
+//! profile estimates runs and blocks alike. All bytes of a run count, touched or not, from its take
+//! to its return. Slots within it are not sampled, so pools and arenas hand them out at full speed.
 //!
-//! Invariants: `sampled` is set only in the record of the first unit of a run that is out, only its
-//! owner changes it, and only after there was a sampler. A sample is removed before its run goes
-//! back; where the lock of samples is held for very long, before the next profile is written, or
-//! when its address is another sample's.
+//! Invariants: `sampled` is set only in the record of the first unit of a run in use. Only its
+//! owner changes it, and only after a sampler was registered. A sample is removed before its run
+//! goes back. If the lock of samples is held for very long, it is removed before the next profile
+//! is written, or when another sample has its address.
 //!
 //! Without the feature `debug` there are no samples, and these are the functions of `chunk`.
 //!
-//! Called by `pool`, `arena` and `gc`, whichever locks they have. What is cut by `cache` is sampled
-//! block by block there.
+//! Called by `pool`, `arena` and `gc`, with any of their locks held. `cache` samples block by
+//! block.
 
 use crate::address_map::Entry;
 use crate::chunk::{self, Run, Want};
@@ -47,20 +45,20 @@ pub fn take(
     Some(run)
 }
 
-/// Gives a run back as [`chunk::give`].
+/// Gives a run back, as [`chunk::give`] does.
 pub fn give(unit: usize, units: usize) {
     marks::gives(unit);
     chunk::give(unit, units);
 }
 
-/// Gives a run back as [`chunk::give_purged`], its pages to the kernel at once.
+/// Gives a run back, as [`chunk::give_purged`] does, its pages to the kernel at once.
 ///
 /// # Safety
 ///
-/// The run is the caller's, and nobody uses its contents.
+/// The run is the caller's, and no thread uses its contents.
 pub unsafe fn give_purged(unit: usize, units: usize) {
     marks::gives(unit);
-    // SAFETY: the run is the caller's, and not used, as it promises.
+    // SAFETY: by the contract the run is the caller's and not used.
     unsafe { chunk::give_purged(unit, units) };
 }
 
@@ -73,20 +71,20 @@ mod marks {
     use crate::size_class::UNIT;
     use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-    /// What keeps samples.
+    /// A keeper of samples.
     pub struct Sampler {
-        /// A run was taken at this address, of so many bytes, for this kind of memory. Whether it
-        /// is a sample.
+        /// Notes that a run of so many bytes was taken at this address, for this kind of memory.
+        /// Returns whether it is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
-        /// A run that is a sample is about to be given back.
+        /// Notes that a sampled run is about to be given back.
         pub gave: fn(*mut u8),
     }
 
-    /// The last sampler. It stays when no more samples are made, for those that are live.
+    /// The last sampler. It stays after sampling ends, for the live samples.
     static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(ptr::null_mut());
     static ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
 
-    /// Runs that are taken from now on may be samples, as this sampler says; `None`: they are not.
+    /// Registers the sampler of runs that are taken from now on; `None`: ends sampling.
     pub fn sample(by: Option<&'static Sampler>) {
         if let Some(sampler) = by {
             SAMPLER.store(ptr::from_ref(sampler).cast_mut(), Ordering::Release);
@@ -96,25 +94,25 @@ mod marks {
 
     /// The sampler; `None` before the first [`sample`].
     fn sampler() -> Option<&'static Sampler> {
-        // SAFETY: null, or what `sample` was given, which lives as long as the process.
+        // SAFETY: null, or a sampler from `sample`, which lives as long as the process.
         unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
     }
 
-    /// A run was taken, and has this entry.
+    /// Notes that a run was taken, with this entry.
     pub(super) fn took(unit: usize, units: usize, head: Entry) {
         if !ARE_SAMPLED.load(Ordering::Relaxed) {
             return;
         }
         let Some(sampler) = sampler() else { return };
-        // First: a profile that is written meanwhile takes a sample without the mark for one that
-        // is gone.
+        // The mark comes first: a profile that is written meanwhile takes an unmarked sample for
+        // one that is gone.
         let sampled = &MAP.record(unit).sampled;
         sampled.store(1, Ordering::Relaxed);
         let is_sample = (sampler.took)(MAP.address_of(unit), units * UNIT, MAP.kind_of(unit, head));
         sampled.store(u8::from(is_sample), Ordering::Relaxed);
     }
 
-    /// The run at `unit` is about to be given back.
+    /// Notes that the run at `unit` is about to be given back.
     pub(super) fn gives(unit: usize) {
         let sampled = &MAP.record(unit).sampled;
         if sampled.load(Ordering::Relaxed) != 0 {
@@ -126,7 +124,7 @@ mod marks {
     }
 }
 
-/// There are none in this build.
+/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 mod marks {
     use crate::address_map::Entry;

@@ -1,4 +1,4 @@
-//! Segments: a table by number that grows where it stands.
+//! Segments: a table by number that grows in place.
 //!
 //! ```text
 //!   FIRST = 64:   0..64  64..192  192..448  ...       numbers
@@ -6,38 +6,35 @@
 //!   segments      [ p0      p1       p2     null ... ]   each twice as long as the one before
 //! ```
 //!
-//! What a number leads to never moves, so a reference to it stays good, and finding it
-//! takes no lock: a segment is made by the first thread that wants a number in it, zeroed, in
-//! the heap's metadata, and never freed. Two threads that make the same one both go on
-//! with the one that was stored first. The other's is lost: once a doubling at most,
-//! and pages of zeroes that are never touched take no memory.
+//! An entry never moves, so a reference to it stays valid, and a look-up takes no lock. The first
+//! thread that needs a number in a segment makes the segment, zeroed, in the heap's metadata. It is
+//! never freed. If two threads make the same one, both use the one that was stored first. The other
+//! is lost: at most once a doubling, and untouched pages of zeroes take no memory.
 //!
-//! `ids` keeps pointers in one; the debug heap its sites (`sample`) and its threads. A
-//! table whose memory goes back with it (`debug::table`) only shares the arithmetic,
-//! [`place`]. Pools and the depot of stacks have another: S, S, 2S, 4S, so that what they
-//! have doubles.
+//! `ids` keeps pointers in one; the debug heap its sites (`sample`) and its threads. A table whose
+//! memory goes back with it (`debug::table`) only shares the arithmetic, [`place`]. Pools and the
+//! depot of stacks use other lengths: S, S, 2S, 4S, so that their total doubles.
 
 use core::ptr;
 
 use crate::chunk::metadata;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// What may be in a table.
+/// A type for the entries of a table.
 ///
 /// # Safety
 ///
-/// Bytes that are all zero are one, and it needs no drop.
+/// Zeroed bytes are a valid value, which needs no drop.
 pub unsafe trait Zeroed: Sync {}
 
-// SAFETY: as every value of its bytes.
+// SAFETY: every value of its bytes is valid.
 unsafe impl Zeroed for AtomicU32 {}
-// SAFETY: as every value of its bytes.
+// SAFETY: every value of its bytes is valid.
 unsafe impl Zeroed for AtomicU64 {}
-// SAFETY: null.
+// SAFETY: zeros are a null pointer.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
 
-/// The segment that `number` is in, of a table whose first segment has `first`, and
-/// its place there.
+/// The segment of `number` in a table whose first segment has `first` entries, and its place there.
 #[inline]
 pub const fn place(number: usize, first: usize) -> (usize, usize) {
     let n = number + first;
@@ -45,30 +42,29 @@ pub const fn place(number: usize, first: usize) -> (usize, usize) {
     (segment, n - (first << segment))
 }
 
-/// A table of up to `FIRST * (2^SEGMENTS - 1)`.
+/// A table of up to `FIRST * (2^SEGMENTS - 1)` entries.
 pub struct Segments<T, const FIRST: usize, const SEGMENTS: usize> {
     segments: [AtomicPtr<T>; SEGMENTS],
 }
 
 impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Segments<T, FIRST, SEGMENTS> {
-    /// Nothing, so far.
+    /// An empty table.
     pub const fn new() -> Self {
         Self { segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS] }
     }
 
-    /// What `number` leads to, if its segment was made.
+    /// The entry of `number`, if its segment exists.
     pub fn get(&self, number: usize) -> Option<&T> {
         let (segment, index) = place(number, FIRST);
         let at = self.segments.get(segment)?.load(Ordering::Acquire);
         if at.is_null() {
             return None;
         }
-        // SAFETY: the segment has this many, zeroed, and is never freed.
+        // SAFETY: the segment has this entry, zeroed, and is never freed.
         Some(unsafe { &*at.wrapping_add(index) })
     }
 
-    /// What `number` leads to: zero, if it is new. `None` where there is no memory, or
-    /// no such number.
+    /// The entry of `number`, zero if it is new. `None`: there is no memory, or no such number.
     pub fn get_or_make(&self, number: usize) -> Option<&T> {
         self.get(number).or_else(|| {
             self.make(place(number, FIRST).0)?;
@@ -82,7 +78,7 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Segments<T, FIRST, SE
         let fresh: *mut T =
             metadata::alloc((FIRST << segment) * size_of::<T>(), align_of::<T>()).cast();
         if !fresh.is_null() {
-            // Refused: there is another's, which is as good.
+            // If this fails, another thread's segment is there, which serves as well.
             let _ =
                 place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }

@@ -1,4 +1,4 @@
-//! Size classes: which slot size serves a request, as pure arithmetic.
+//! Size classes: the slot size that serves a request, as pure arithmetic.
 //!
 //! ```text
 //! request      1 .. 512           classes  0..=31  steps of 16 bytes
@@ -10,10 +10,10 @@
 //! waste at most 15 bytes; above, eight steps a doubling waste at most one
 //! eighth. Four steps were measured too: no faster, and fatter.
 //!
-//! A slab is one 64-KiB unit whose slots start at its first byte, so a slot's
-//! index is `offset / size`. Divisions by a class size are multiplications by
-//! its *reciprocal* `ceil(2^32 / size)`, which is exact for all offsets below
-//! 2^16 (Lemire, Kaser, Kurz: "Faster remainder by direct computation", 2019):
+//! A slab is one 64-KiB unit whose slots start at its first byte, so a slot's index is `offset /
+//! size`. A division by a class size is a multiplication by its *reciprocal* `ceil(2^32 / size)`,
+//! which is exact for all offsets below 2^16 (Lemire, Kaser, Kurz: "Faster remainder by direct
+//! computation", 2019):
 //!
 //! ```text
 //! offset / size      ==  (offset * reciprocal) >> 32
@@ -24,9 +24,8 @@
 //! product is `q * excess + r * reciprocal`, where `q * excess < 2^16` and every
 //! reciprocal is at least 2^17.)
 //!
-//! Invariants: sizes are multiples of 16, strictly increasing, and every power
-//! of two from 16 to 32768 is among them (so an aligned request can be served
-//! by a slot whose size is a multiple of the alignment).
+//! Invariants: sizes are multiples of 16, strictly increasing, and include every power of two from
+//! 16 to 32768. So a slot whose size is a multiple of the alignment can serve an aligned request.
 //!
 //! Anyone may call this; it touches no memory but its own tables.
 #![forbid(unsafe_code)]
@@ -35,18 +34,18 @@
 pub const UNIT: usize = 1 << UNIT_SHIFT;
 /// `log2` of [`UNIT`].
 pub const UNIT_SHIFT: usize = 16;
-/// How many classes there are.
+/// The number of classes.
 pub const CLASSES: usize = 80;
-/// Requests up to this size have a class that is a mask and a shift away.
+/// The class of a request up to this size is a mask and a shift away.
 pub const LINEAR_MAX: usize = 512;
-/// Requests up to this size are served from slabs.
+/// Slabs serve requests up to this size.
 pub const SLAB_MAX: usize = 32 << 10;
-/// Every block is aligned at least to this.
+/// The least alignment of every block.
 pub const MIN_ALIGN: usize = 16;
 
 const LINEAR_CLASSES: usize = LINEAR_MAX / MIN_ALIGN;
 
-/// What the slow paths want to know of a class, 16 bytes each.
+/// The figures of a class for slow paths, 16 bytes each.
 #[derive(Clone, Copy)]
 pub struct Class {
     /// Bytes in a slot.
@@ -59,8 +58,7 @@ pub struct Class {
 
 /// The class that serves `size` bytes.
 ///
-/// `size` must be in `1..=SLAB_MAX`; other sizes give a class that is in range
-/// but serves something else.
+/// `size` must be in `1..=SLAB_MAX`; other sizes give a class in range that serves another size.
 #[inline]
 pub const fn of(size: usize) -> usize {
     let last = size.wrapping_sub(1);
@@ -74,11 +72,11 @@ pub const fn of(size: usize) -> usize {
     }
 }
 
-/// The smallest class of at least `size` bytes whose slots are all aligned to
-/// `align`, if a slab can serve it and that is a power of two.
+/// The smallest class of at least `size` bytes whose slots are all aligned to `align`. `None`: no
+/// slab can serve it, or `align` is no power of two.
 ///
-/// A multiple of the alignment is a class's size where the steps between classes are smaller, and
-/// where they are not smaller all sizes are multiples of the alignment.
+/// If the steps between classes are smaller than the alignment, a multiple of it is a class's size.
+/// Otherwise all sizes are multiples of the alignment.
 #[inline]
 pub const fn of_aligned(size: usize, align: usize) -> Option<usize> {
     if size > SLAB_MAX || align > SLAB_MAX || !align.is_power_of_two() {
@@ -101,7 +99,7 @@ pub const fn capacity(class: usize) -> usize {
     TABLE[class].capacity as usize
 }
 
-/// The index of the slot that holds `offset` bytes into a slab of `class`.
+/// The index of the slot at `offset` bytes into a slab of `class`.
 #[inline]
 pub const fn slot_of(class: usize, offset: usize) -> usize {
     ((offset as u64 * TABLE[class].reciprocal as u64) >> 32) as usize
@@ -113,8 +111,8 @@ pub const fn reciprocal(class: usize) -> u32 {
     TABLE[class].reciprocal
 }
 
-/// Whether `offset` bytes into a slab is the first byte of a slot, given the
-/// class's reciprocal. Says nothing about slots past the slab's capacity.
+/// Whether a slot begins `offset` bytes into a slab, given the class's reciprocal. Does not check
+/// the slab's capacity.
 #[inline(always)]
 pub const fn is_slot_start(offset: u32, reciprocal: u32) -> bool {
     offset.wrapping_mul(reciprocal) < UNIT as u32

@@ -27,10 +27,10 @@
 //!
 //! The record is `unit_record`'s; this file gives a slab's fields their meaning.
 //!
-//! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero
-//! words, and no bit at or above `carved` is set. All fields are relaxed
-//! atomics because `describe` and statistics look from other threads; only the
-//! owner (or the holder of the chunk's lock, for units in no slab) writes.
+//! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero words, and no bit at
+//! or above `carved` is set. All fields are relaxed atomics, because `describe` and statistics read
+//! them from other threads. Only the owner writes (for units in no slab: the holder of the chunk's
+//! lock).
 //!
 //! Called by `cache`.
 
@@ -44,7 +44,7 @@ use crate::size_class::{self, UNIT, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::unit_record::{INLINE_WORDS, Record};
 
-/// The grain of carving, and of the map of pages given back.
+/// The grain of carving, and of the bitmap of purged pages.
 pub const CARVE: usize = 4096;
 
 /// A chain of free blocks, linked through their first words.
@@ -54,7 +54,7 @@ pub struct Chain {
     pub head: *mut Block,
     /// The last block.
     pub tail: *mut Block,
-    /// How many blocks.
+    /// The number of blocks.
     pub count: usize,
 }
 
@@ -76,8 +76,8 @@ impl<'a> Slab<'a> {
         Self { map, record: map.record(unit), unit, class }
     }
 
-    /// Makes the record that of a slab without a slot out, whose memory reads
-    /// as zero if `zero`. The bitmap is clear.
+    /// Sets the record of a slab whose slots are all in it. Its memory reads as zero if `zero`. The
+    /// bitmap is clear.
     pub fn open(&self, zero: bool) {
         let record = self.record;
         debug_assert!(record.summary.load(Ordering::Relaxed) == 0);
@@ -88,7 +88,7 @@ impl<'a> Slab<'a> {
         record.zero.store(u8::from(zero), Ordering::Relaxed);
     }
 
-    /// In a forked child: takes every slot for out, and the slab out of its list.
+    /// In a forked child: counts every slot as out, and takes the slab out of its list.
     pub fn all_out_after_fork(&self) {
         let capacity = size_class::capacity(self.class);
         for word in 0..capacity.div_ceil(64) {
@@ -101,7 +101,7 @@ impl<'a> Slab<'a> {
         self.record.listed.store(0, Ordering::Relaxed);
     }
 
-    /// Clears the bitmap: the unit will be something else.
+    /// Clears the bitmap for another use of the unit.
     #[inline]
     pub fn clear(&self) {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
@@ -136,13 +136,13 @@ impl<'a> Slab<'a> {
         self.carved() == self.free()
     }
 
-    /// Whether the partial list has it.
+    /// Whether the slab is in the partial list.
     #[inline]
     pub fn is_listed(&self) -> bool {
         self.record.listed.load(Ordering::Relaxed) != 0
     }
 
-    /// Notes whether the partial list has it.
+    /// Notes whether the slab is in the partial list.
     #[inline]
     pub fn set_listed(&self, listed: bool) {
         self.record.listed.store(u8::from(listed), Ordering::Relaxed);
@@ -170,9 +170,9 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots, at least one and at most `most`, linked but for the last; up to
-    /// the next page boundary, for to link is to touch, but for slots of half a page and more in
-    /// memory that was used before. A slot that comes alone was not written to.
+    /// Hands out untouched slots, at least one and at most `most`, all linked but the last. It
+    /// stops at the next page boundary, because a link touches memory. (Slots of half a page and
+    /// more in used memory may pass it.) A single slot is not written to.
     pub fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -203,7 +203,7 @@ impl<'a> Slab<'a> {
     /// Whether a slot was returned (and not taken since).
     #[inline]
     pub fn is_returned(&self, index: usize) -> bool {
-        // Other threads may ask about a unit that has just become something else.
+        // Other threads may describe a unit that has just changed its use.
         index < size_class::capacity(self.class)
             && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
     }

@@ -1,14 +1,13 @@
-//! The substrate: what every way to get memory stands on, opened once.
+//! The substrate: the common base of all heaps, opened once.
 //!
 //! ```text
 //!   NEW --first of heap, pool, arena--> window open --> READY
 //!                                           \--> FAILED (no memory)
 //! ```
 //!
-//! Opening allocates nothing through `malloc` and registers nothing, so it may
-//! come before `main` and under its caller's locks. What the C library may
-//! allocate for (the handlers around a fork) is left to [`begun`], which the
-//! caller calls when it holds no lock.
+//! Opening allocates nothing through `malloc` and registers nothing, so it may come before `main`
+//! and under its caller's locks. The C library may allocate for the fork handlers. So [`begun`]
+//! registers them, and its caller holds no lock.
 //!
 //! Called by the front ends: `heap`, `pool`, `arena`.
 
@@ -30,7 +29,7 @@ static OPENING: Lock<()> = Lock::new(());
 static STARTED_AT: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Opens the window as the options say, if it is not open yet. False: there is no memory.
+/// Opens the window with the given options, if it is not open. False: there is no memory.
 pub fn open(options: impl FnOnce() -> &'static Options) -> bool {
     match STATE.load(Ordering::Acquire) {
         READY => true,
@@ -58,12 +57,12 @@ fn open_first(chosen: &Options) -> bool {
     opened
 }
 
-/// What one thread registers, once, while others wait: a fork that finds some handlers unregistered
-/// copies locks that somebody holds.
+/// A registration by one thread, once, while others wait: a fork with only some handlers registered
+/// would copy locks that another thread holds.
 pub struct Registration {
-    /// The process whose thread registers; 0: none does; [`Self::DONE`].
+    /// The process whose thread registers; 0: none; [`Self::DONE`].
     process: AtomicU32,
-    /// That thread.
+    /// The thread that registers.
     thread: AtomicUsize,
 }
 
@@ -73,11 +72,11 @@ impl Registration {
         Self { process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
     }
 
-    /// Calls `register` in the first thread that comes. A thread that comes meanwhile waits, and a
-    /// call from inside (the C library allocates) returns at once. In a child that was forked
-    /// meanwhile the thread that registers is missing: there the first that comes does so. A wait
-    /// ends after a second, because the other thread may wait for what the caller holds. The caller
-    /// holds no lock of ours, but for one that holds all across a fork.
+    /// Calls `register` in the first thread that comes. Other threads wait, and a nested call (the
+    /// C library allocates) returns at once. A child that was forked meanwhile lacks the
+    /// registering thread: there the first thread that comes registers. A wait ends after a second,
+    /// because the other thread may wait for a lock of the caller. The caller holds no lock of
+    /// ours, except one that holds all across a fork.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {
@@ -85,7 +84,7 @@ impl Registration {
         }
     }
 
-    /// No process's number.
+    /// A value that is no process's number.
     const DONE: u32 = u32::MAX;
 
     #[cold]
@@ -125,7 +124,7 @@ impl Registration {
     }
 }
 
-/// Registers what the C library may allocate for, once: see [`Registration::once`].
+/// Registers the handlers for which the C library may allocate, once: see [`Registration::once`].
 pub fn begun() {
     static REGISTRATION: Registration = Registration::new();
     REGISTRATION.once(|| {
@@ -134,9 +133,8 @@ pub fn begun() {
     });
 }
 
-/// [`open`] as the options of the process say, and [`begun`]: all there is to do for
-/// a caller that has nothing to make between them. The caller holds no lock, unless this has been
-/// true before. False: there is no memory.
+/// [`open`] with the options of the process, and [`begun`], for a caller with nothing to do between
+/// them. The caller holds no lock, unless this has returned true before. False: there is no memory.
 pub fn open_and_begin() -> bool {
     let opened = open(options::get);
     if opened {
@@ -145,22 +143,22 @@ pub fn open_and_begin() -> bool {
     opened
 }
 
-/// Nanoseconds of the clock when the window opened; 0 before.
+/// The clock in nanoseconds when the window opened; 0 before.
 pub fn started_at() -> u64 {
     STARTED_AT.load(Ordering::Relaxed)
 }
 
-/// The process that the substrate knows of, without a system call; 0 before the start. (A child of
-/// `vfork` has its parent's memory, and finds its parent here.)
+/// The process's number, without a system call; 0 before the start. (A child of `vfork` has its
+/// parent's memory, and finds its parent here.)
 #[inline]
 pub fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
-/// Whether the caller runs in the process the substrate knows of: false in a
-/// child of `vfork`, which borrows its parent's memory and must not speak for it.
+/// Whether the caller runs in the noted process. False in a child of `vfork`, which borrows its
+/// parent's memory and must not act for it.
 ///
-/// True as long as nothing has started: there is no other process yet.
+/// True before the start: there is no other process yet.
 pub fn is_original_process() -> bool {
     let process = PROCESS.load(Ordering::Relaxed);
     process == 0 || process == os::process_id()
@@ -178,13 +176,11 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
     unsafe { chunk::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
     unsafe { chunk::metadata::after_fork() };
-    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    // SAFETY: this thread, or the one it is a copy of, took it before the fork.
     unsafe { OPENING.release() };
 }
 
@@ -200,11 +196,11 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Forks; returns what `child` has returned there.
+    /// Forks. Returns the child's result of `child`.
     fn forked(child: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child calls what takes no lock of another thread's, and ends.
+        // SAFETY: the child calls only functions that need no lock of another thread, and ends.
         match unsafe { libc::fork() } {
-            // SAFETY: it ends there, with no other effect.
+            // SAFETY: ends the child with no other effect.
             0 => unsafe { libc::_exit(child().into()) },
             child => {
                 let mut status = 0;
@@ -228,17 +224,17 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(move || {
                 REGISTRATION.once(|| {
-                    // A call from inside goes on.
+                    // A nested call returns at once.
                     assert!(!registers());
                     begun.send(()).unwrap();
                     is_to_end.recv().unwrap();
                 });
             });
             is_begun.recv().unwrap();
-            // In the child it is done once (had it waited for the thread that is missing, it would
-            // not be), and the child's own child has nothing left to do.
+            // The child registers once (it would not if it waited for the missing thread), and the
+            // child's own child has nothing left to do.
             let is_right = forked(|| registers() && !registers() && !forked(registers));
-            // Before anything can fail: the scope waits for the thread.
+            // This precedes all that can fail, because the scope waits for the thread.
             end.send(()).unwrap();
             assert!(is_right);
         });

@@ -1,14 +1,13 @@
-//! One line of text in a fixed buffer: what an allocator may say.
+//! One line of text in a fixed buffer, for the messages of an allocator.
 //!
-//! `format!` allocates and `core::fmt` pulls in code that can panic; a line
-//! that reports misuse of the heap may do neither. [`Digits`] is all that is needed
-//! of formatting.
+//! `format!` allocates and `core::fmt` pulls in code that can panic; a line that reports misuse of
+//! the heap may do neither. [`Digits`] does all the needed formatting.
 
 use crate::digits::Digits;
 use crate::os;
 use heapwright_record::escaped;
 
-/// A line under construction. What does not fit is cut.
+/// A line under construction. Text that does not fit is cut.
 pub struct Line {
     bytes: [u8; 480],
     length: usize,

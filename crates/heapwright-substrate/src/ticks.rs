@@ -1,19 +1,19 @@
-//! Ticks: what is done now and then by whichever thread comes by, for there is no background
+//! Ticks: small tasks that threads on slow paths run now and then, because there is no background
 //! thread.
 //!
 //! ```text
 //!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which says when it wants to come next
 //! ```
 //!
-//! A slow path passes once in each tick of the coarse clock, with its cache's lock held: a task
-//! waits for no lock of a cache, and takes microseconds. Nothing is done where the thread holds any
-//! other lock (or is a signal handler's, which may have interrupted one that does), nor where a
+//! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task
+//! waits for no lock of a cache, and takes microseconds. No task runs while the thread holds any
+//! other lock, in a signal handler (which may have interrupted the holder of a lock), or while a
 //! fork holds the locks.
 //!
-//! Tasks are set by modules above, which the slow paths do not know.
+//! Modules above set the tasks; the slow paths do not know them.
 //!
-//! Called by `cache` ([`pass`]) and `debug` ([`come_by`]), by `memory_limit` and `chunk`, and by
-//! those whose tasks they are: `status` and `limit`.
+//! Called by `cache` ([`pass`]), `debug` ([`come_by`]), `memory_limit` and `chunk`, and by the
+//! modules with tasks: `status` and `limit`.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -23,33 +23,34 @@ use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Is told the time in milliseconds; returns after how many it wants to be called again.
+/// A task. Its argument is the time in milliseconds; it returns the milliseconds until its next
+/// call.
 pub type Task = fn(u32) -> u32;
 
-/// Whose task it is.
+/// The module that owns a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// What the process shows of itself.
+    /// `status`: what the process shows of itself.
     Status,
-    /// How near the memory limit is.
+    /// `limit`: how near the memory limit is.
     Limit,
 }
 
-/// A task, and when it is to be done next, in milliseconds.
+/// A task, and the time of its next call in milliseconds.
 struct Place {
     task: AtomicPtr<()>,
     next: AtomicU32,
 }
 
-/// No task is done later than after so many milliseconds.
+/// The longest time between two calls of a task, in milliseconds.
 const FAR: u32 = 10_000;
-/// No time.
+/// A time that means: at once.
 const AT_ONCE: u32 = 0;
 
 static PLACES: [Place; 2] =
     [const { Place { task: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(AT_ONCE) } }; 2];
 
-/// Has a task done by whoever passes next, and then as it says.
+/// Sets a task. The next thread that passes runs it, and then the task says when.
 #[inline]
 pub fn begin(whose: Whose, task: Task) {
     let place = &PLACES[whose as usize];
@@ -57,30 +58,30 @@ pub fn begin(whose: Whose, task: Task) {
     place.task.store(task as *mut (), Ordering::Release);
 }
 
-/// Has another task done in the place of one that calls this, which says when.
+/// Replaces the running task, which calls this and says when the new one runs.
 pub fn go_on_with(whose: Whose, task: Task) {
     PLACES[whose as usize].task.store(task as *mut (), Ordering::Release);
 }
 
-/// Has no task done from now on.
+/// Removes a task.
 pub fn end(whose: Whose) {
     PLACES[whose as usize].task.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// Has a task done by whoever passes next, if there is one.
+/// Makes a task due for the next thread that passes, if there is one.
 pub fn hurry(whose: Whose) {
     PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
 }
 
-/// Whether a task has not been done for the first time, which is to be soon: later the program may
-/// be in a sandbox.
+/// Whether a task still waits for its first run. This should be soon, because the program may enter
+/// a sandbox later.
 #[inline(always)]
 pub fn is_first() -> bool {
     let place = &PLACES[Whose::Status as usize];
     place.next.load(Ordering::Relaxed) == AT_ONCE && !place.task.load(Ordering::Relaxed).is_null()
 }
 
-/// In a forked child: a task that another thread was at is done anew.
+/// In a forked child: makes the tasks due again that another thread was running.
 pub fn forget_after_fork() {
     for place in &PLACES {
         place.next.store(AT_ONCE, Ordering::Relaxed);
@@ -88,17 +89,17 @@ pub fn forget_after_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// 1, and one more with each fork that this process comes from.
+/// The generation of this process: 1, and one more with each fork that it comes from.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// Whether the process shows itself: slow paths see to it then that a quiet program's next
-/// operation comes by, too.
+/// Whether the process shows itself. Slow paths then make sure that a quiet program's next
+/// operation reaches them, too.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
 }
 
-/// Does the tasks for which it is time, for a caller that does not know the time.
+/// Runs the tasks that are due, for a caller that does not know the time.
 #[inline]
 pub fn come_by() {
     if PLACES.iter().any(|place| !place.task.load(Ordering::Relaxed).is_null()) {
@@ -106,13 +107,13 @@ pub fn come_by() {
     }
 }
 
-/// Does the tasks for which it is time.
+/// Runs the tasks that are due.
 #[inline(always)]
 pub fn pass(now: u32) {
     for place in &PLACES {
         let next = place.next.load(Ordering::Relaxed);
         let task = place.task.load(Ordering::Acquire);
-        // (Far behind is far ahead, once the clock has gone around.)
+        // Once the clock has wrapped, a time far behind looks like one far ahead.
         let is_ahead = next != AT_ONCE && (1..=FAR).contains(&next.wrapping_sub(now));
         if !task.is_null() && !is_ahead {
             run(place, task, now);
@@ -120,8 +121,8 @@ pub fn pass(now: u32) {
     }
 }
 
-/// Does the task of the memory limit, if it was hurried: the heap has just grown, and may not come
-/// by a slow path before the program has filled what it was given.
+/// Runs the task of the memory limit if it was made due. The heap has just grown, and the program
+/// may fill the memory before it reaches a slow path.
 #[inline]
 pub fn catch_up() {
     let place = &PLACES[Whose::Limit as usize];
@@ -137,7 +138,7 @@ fn run(place: &Place, task: *mut (), now: u32) {
     if sync::is_interrupted() || sync::holds_all() {
         return;
     }
-    // One thread at a time: the others find it far ahead.
+    // One thread runs the task: the others find its time far ahead.
     let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -146,16 +147,15 @@ fn run(place: &Place, task: *mut (), now: u32) {
     // SAFETY: only `begin` and `go_on_with` store there, and they store tasks.
     let task = unsafe { mem::transmute::<*mut (), Task>(task) };
     let after = task(now);
-    // One that was hurried meanwhile is done again.
+    // A task that was made due in the meantime runs again.
     let again = now.wrapping_add(after.min(FAR)).max(AT_ONCE + 1);
     _ = place.next.compare_exchange(far, again, Ordering::Release, Ordering::Relaxed);
 }
 
-/// What a task keeps from one time to the next: for one thread at a time, and no lock, so that a
-/// fork need not know of it. In a child that was forked while a thread of the parent's was at it,
-/// it begins anew.
+/// A task's state, for one thread at a time. It has no lock, so a fork need not know of it. If a
+/// thread of the parent was using it during a fork, the child starts anew.
 pub struct Kept<T> {
-    /// The generation of processes whose thread is at it; 0: none is.
+    /// The generation of the process whose thread uses the state; 0: none does.
     at_it: AtomicU32,
     new: T,
     value: UnsafeCell<T>,
@@ -165,17 +165,17 @@ pub struct Kept<T> {
 unsafe impl<T: Send> Sync for Kept<T> {}
 
 impl<T: Copy> Kept<T> {
-    /// Begins with `new`.
+    /// A state with the value `new`.
     pub const fn new(new: T) -> Self {
         Self { at_it: AtomicU32::new(0), new, value: UnsafeCell::new(new) }
     }
 
-    /// Whether a thread is at it.
+    /// Whether a thread uses it.
     pub fn is_in_use(&self) -> bool {
         self.at_it.load(Ordering::SeqCst) == GENERATION.load(Ordering::Relaxed)
     }
 
-    /// Lets `work` change it. `None`: another thread is at it.
+    /// Lets `work` change the value. `None`: another thread uses it.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         let me = GENERATION.load(Ordering::Relaxed);
         let at_it = self.at_it.load(Ordering::Relaxed);
@@ -184,8 +184,8 @@ impl<T: Copy> Kept<T> {
         {
             return None;
         }
-        // SAFETY: no other thread of this process comes here before the word is 0 again, and those
-        // of the process that it is a copy of are not here.
+        // SAFETY: no other thread of this process enters before the word is 0 again. Threads of the
+        // parent are not in this process.
         let value = unsafe { &mut *self.value.get() };
         if at_it != 0 {
             *value = self.new;
@@ -206,7 +206,7 @@ mod tests {
         pass(1);
         begin(Whose::Limit, |now| {
             DONE.fetch_add(1, Ordering::Relaxed);
-            // Not done again inside itself.
+            // A task does not run inside itself.
             pass(now);
             10
         });
@@ -233,7 +233,7 @@ mod tests {
             Some((None, 1))
         );
         assert_eq!(kept.with(|value| *value), Some(2));
-        // As in a child of a process in which a thread was at it.
+        // This is the state in the child of a process in which a thread used it.
         kept.at_it.store(GENERATION.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         assert_eq!(kept.with(|value| *value), Some(1));
         assert_eq!(kept.at_it.load(Ordering::Relaxed), 0);

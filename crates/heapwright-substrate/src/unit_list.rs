@@ -4,10 +4,10 @@
 //!   head --> unit 7 <--> unit 3 <--> unit 12 --> 0        unit 0 is never in a list, so 0 ends one
 //! ```
 //!
-//! A record has two pairs of links, so a unit can be in one list by its size and in another
-//! by its owner. The owner of a list keeps others from changing it.
+//! A record has two pairs of links, so a unit can be in one list by its size and in another by its
+//! owner. The owner of a list excludes other threads.
 //!
-//! Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (what an owner has).
+//! Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (the units of an owner).
 
 use core::marker::PhantomData;
 
@@ -15,7 +15,7 @@ use crate::address_map::AddressMap;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::unit_record::{Links, Record};
 
-/// Which of a record's [`Links`] a list runs through.
+/// The pair of a record's [`Links`] that a list uses.
 pub trait Through {
     /// The links.
     fn links(record: &Record) -> &Links;
@@ -50,7 +50,7 @@ impl<T: Through> UnitList<T> {
         Self { head: AtomicU32::new(0), through: PhantomData }
     }
 
-    /// Forgets all units: they were taken out another way, or are lost.
+    /// Drops all units: they were taken out another way, or are lost.
     pub fn forget(&self) {
         self.head.store(0, Ordering::Relaxed);
     }

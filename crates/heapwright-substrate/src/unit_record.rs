@@ -1,4 +1,4 @@
-//! What is known of a unit: 128 bytes, far from the unit's own.
+//! A unit's record: 128 bytes, far from the unit.
 //!
 //! ```text
 //!   0   by_size, by_owner      links of two lists            8 bytes each
@@ -9,12 +9,12 @@
 //!   64  bitmap                                               slab
 //! ```
 //!
-//! One struct for every kind of unit: which fields have a meaning depends on the unit's
-//! entry in the address map. All fields are relaxed atomics, because `describe` and
-//! statistics look from other threads; only the unit's owner (or the holder of the
-//! chunk's lock, for units in no slab) writes.
+//! One struct serves every kind of unit; the unit's entry in the address map tells which fields
+//! have a meaning. All fields are relaxed atomics, because `describe` and statistics read them from
+//! other threads. Only the unit's owner writes (for units in no slab: the holder of the chunk's
+//! lock).
 //!
-//! Called by `address_map`, which finds a unit's record, and by whatever owns units.
+//! Used by `address_map`, which finds a unit's record, and by the owners of units.
 
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
@@ -30,7 +30,7 @@ pub struct Links {
     pub prev: AtomicU32,
 }
 
-/// What a unit's owner knows of it. Zero is a fresh unit.
+/// The fields for a unit's owner. Zero is a fresh unit.
 #[repr(C, align(64))]
 pub struct Record {
     /// Slab: in its class's list of partial slabs. Free run: in its size's list.
@@ -51,11 +51,11 @@ pub struct Record {
     /// Slab: when a slot last came or went; dirty run: when it became dirty. In
     /// milliseconds.
     pub stamp: AtomicU32,
-    /// Large block: bytes the program may use, and whether there is memory behind them
-    /// (see `chunk::scarce`). Pool segment: bytes of a slot.
+    /// Large block: bytes that the program may use, and whether memory lies behind them (see
+    /// `chunk::large_block`). Pool segment: bytes of a slot.
     pub usable: AtomicUsize,
-    /// Large block: bytes the program asked for, or [`Record::KEPT`]. Pool segment: bytes before
-    /// the first slot.
+    /// Large block: requested bytes, or [`Record::KEPT`]. Pool segment: bytes before the first
+    /// slot.
     pub requested: AtomicUsize,
     /// Slab: which words of the bitmap are not zero.
     pub summary: AtomicU64,
@@ -65,7 +65,7 @@ pub struct Record {
     /// Slab: whether untouched slots read as zero. Large block of the hardened heap: how warm its
     /// run is.
     pub zero: AtomicU8,
-    /// Free run: what is behind it (a `chunk::runs::State`).
+    /// Free run: the memory behind it (a `chunk::runs::State`).
     pub state: AtomicU8,
     /// Run of a pool, an arena or a collected heap: whether it is a sample of the heap profile.
     pub sampled: AtomicU8,
@@ -75,8 +75,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// In a large block's `requested`: it was freed, and its run waits for the next one. The entry
-    /// stays what it was, for entries of many threads' runs lie in one line.
+    /// In a large block's `requested`: it was freed, and its run waits for the next block. The
+    /// entry stays unchanged, because entries of many threads' runs share a cache line.
     pub const KEPT: usize = usize::MAX;
 }
 

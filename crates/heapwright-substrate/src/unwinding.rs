@@ -1,4 +1,4 @@
-//! Panics of the program's destructors. All destructors run; then the first panic goes on.
+//! Panics of the program's destructors. All destructors run; then the first panic continues.
 //!
 //! ```text
 //!   caught(destructor), caught(destructor), ...   the thread's first panic is kept, others dropped
@@ -26,20 +26,20 @@ mod kept {
     type Panic = ManuallyDrop<Box<dyn Any + Send>>;
 
     std::thread_local! {
-        /// The first panic that has not gone on yet. It needs no drop, and so exists until the
-        /// thread's very end.
+        /// The first caught panic that has not continued yet. It needs no drop, and so exists until
+        /// the thread's very end.
         static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
     }
 
-    /// Drops a panic that goes no further. If its own drop panics, its memory is lost.
+    /// Drops a caught panic. If its own drop panics, its memory is lost.
     fn forget(panic: Panic) {
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(panic))));
         dropped.unwrap_or_else(mem::forget);
     }
 
-    /// Runs a destructor. Keeps its panic, if it panics, for [`surface`].
+    /// Runs a destructor, and keeps its panic for [`surface`].
     pub fn caught(destructor: impl FnOnce()) {
-        // (Calls inside the destructor surface their own panics alone.)
+        // A call inside the destructor surfaces only its own panics.
         let before = FIRST.take();
         let panic = catch_unwind(AssertUnwindSafe(destructor)).err().map(ManuallyDrop::new);
         let mut panics = [before, panic, FIRST.take()].into_iter().flatten();
@@ -47,7 +47,7 @@ mod kept {
         panics.for_each(forget);
     }
 
-    /// Lets the first [`caught`] panic go on, if there is one. While another panic unwinds, the
+    /// Continues the first [`caught`] panic, if there is one. While another panic unwinds, the
     /// caught one is dropped.
     pub fn surface() {
         if let Some(panic) = FIRST.take() {
@@ -68,7 +68,7 @@ mod kept {
         destructor();
     }
 
-    /// Does nothing: a panic has unwound at once.
+    /// Does nothing: a panic unwinds at once.
     #[inline(always)]
     pub fn surface() {}
 }
@@ -79,24 +79,24 @@ pub use kept::{caught, surface};
 ///
 /// # Safety
 ///
-/// The values are there, and nobody uses them afterwards.
+/// The values are valid, and no thread uses them afterwards.
 pub unsafe fn drop_each<T>(first: *mut T, count: usize) {
     #[cfg(feature = "std")]
     for n in 0..count {
         caught(|| {
-            // SAFETY: by the contract; each is dropped once.
+            // SAFETY: by the contract the value is valid; each is dropped once.
             unsafe { first.wrapping_add(n).drop_in_place() };
         });
     }
     // The drop of a slice goes on with the other values while a panic unwinds.
     #[cfg(not(feature = "std"))]
-    // SAFETY: by the contract.
+    // SAFETY: by the contract the values are valid; each is dropped once.
     unsafe {
         core::ptr::slice_from_raw_parts_mut(first, count).drop_in_place();
     }
 }
 
-/// [`surface`]s when it is dropped: at the end of a call that may run destructors.
+/// Calls [`surface`] when it is dropped: at the end of a call that may run destructors.
 pub struct Surfacing;
 
 impl Drop for Surfacing {

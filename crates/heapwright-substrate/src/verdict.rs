@@ -1,19 +1,19 @@
-//! What is to become of a fault in memory that the C layer caught.
+//! The verdict about a memory fault that the C layer caught.
 
-/// What is to become of a fault in memory.
+/// The verdict about a memory fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Verdict {
-    /// The memory is not the debug heap's: the program's own handler is called,
-    /// as if the debug heap had not looked.
+    /// The memory is not the debug heap's: the program's own handler runs, as if the debug heap had
+    /// not looked.
     NotOurs = 0,
-    /// The cause was removed: the program goes on where it was.
+    /// The cause was removed: the program continues where it was.
     GoOn = 1,
-    /// An error of the program, which was reported. Its own handler may have its
-    /// word; without one, the program ends, even where it ignores the signal.
+    /// A reported error of the program. Its own handler may run; without one, the program ends,
+    /// even if it ignores the signal.
     Stop = 2,
-    /// The same, and the guard of the address's page is lifted: the instruction may be made once,
-    /// and then the guard is to be put back. Who cannot see to that puts it back at once, and ends
-    /// the program.
+    /// The same, and the guard of the address's page is lifted: the instruction may run once, and
+    /// then the caller restores the guard. A caller that cannot do this restores it at once, and
+    /// ends the program.
     Step = 3,
 }

@@ -19,7 +19,7 @@
 //! nothing is allocated, and the memory at the address is not touched.
 
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
-use crate::chunk::scarce;
+use crate::chunk::large_block;
 use crate::describe::{BlockState, describe};
 use crate::hardened;
 use crate::hooks;
@@ -146,7 +146,7 @@ fn room_in_large(head: usize, address: usize) -> usize {
     }
     // The fast heap does not know where a block ends, but where its memory does.
     let is_exact = record.heap.load(Ordering::Relaxed) == HARDENED;
-    let size = if is_exact { asked } else { scarce::usable(record) };
+    let size = if is_exact { asked } else { large_block::usable(record) };
     (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 

@@ -25,7 +25,7 @@ use heapwright_record::status::{CLASSES as TOLD, Class};
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Use, arrays, central, magazines};
-use crate::chunk::{self, Usage, scarce};
+use crate::chunk::{self, Usage, large_block};
 use crate::hardened;
 use crate::heap;
 use crate::options;
@@ -249,7 +249,7 @@ fn measure(
         remote += cache.remote().bytes() as u64;
         cached_blocks += (cache.cached_blocks() + cache.remote().len()) as u64;
         if cache.owned_by() == Use::Thread {
-            if cache.tenure().is_orphaned() || cache.is_abandoned.load(Ordering::Relaxed) {
+            if cache.ownership().is_orphaned() || cache.is_abandoned.load(Ordering::Relaxed) {
                 stats.caches_orphaned += u64::from(cache.has_slabs());
             } else {
                 stats.caches_live += 1;
@@ -275,14 +275,14 @@ fn measure(
         if kind == Kind::LargeHead {
             let record = MAP.record(unit);
             stats.large_blocks += 1;
-            stats.large_bytes += scarce::usable(record) as u64;
+            stats.large_bytes += large_block::usable(record) as u64;
             large_asked += record.requested.load(Ordering::Relaxed) as u64;
         }
         units = units.min(usage.frontier - unit);
         let length = match kind {
             Kind::Foreign | Kind::Guard => 0,
             // Behind them there may be nothing.
-            Kind::LargeHead => scarce::usable(MAP.record(unit)).min(units * UNIT),
+            Kind::LargeHead => large_block::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
         };
         let bytes = residency.of(kind, unit, length);

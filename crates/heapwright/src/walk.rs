@@ -1,7 +1,7 @@
 //! A walk over every block of the process's heaps, in address order.
 
 use crate::address_map::{Kind, MAP};
-use crate::chunk::{self, scarce};
+use crate::chunk::{self, large_block};
 use crate::hardened::{self, Extent};
 use crate::size_class;
 use crate::slab::Slab;
@@ -15,20 +15,17 @@ pub struct Block {
     pub address: usize,
     /// Bytes that may be used of it.
     pub size: usize,
-    /// Id of the cache or heap that owns it; 0 for large blocks of the
-    /// process's heap.
+    /// Id of the cache or heap that owns it; 0 for large blocks of the process's heap.
     pub owner: u32,
     /// Whether it is handed out. A block that is free in some thread's cache
     /// counts as handed out: that cache is not the walker's to look into.
     pub in_use: bool,
 }
 
-/// Calls `visit` with every block, until it returns false. Returns whether the
-/// walk came to the end.
+/// Calls `visit` with every block until it returns false. Returns whether the walk was complete.
 ///
-/// Other threads may allocate and free meanwhile; each block is reported as it
-/// was at some moment of the walk. `visit` may allocate. Takes time in
-/// proportion to the heap.
+/// Other threads may allocate and free meanwhile; each block is reported as it was at some moment
+/// of the walk. `visit` may allocate. Takes time in proportion to the heap.
 ///
 /// ```
 /// use heapwright::heap;
@@ -71,7 +68,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let record = MAP.record(unit);
                 let block = Block {
                     address,
-                    size: scarce::usable(record),
+                    size: large_block::usable(record),
                     owner: record.heap.load(Ordering::Relaxed),
                     in_use: true,
                 };

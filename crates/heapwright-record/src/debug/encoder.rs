@@ -1,9 +1,8 @@
-//! The writer's side: one whole entry at a time, in a buffer it is given.
+//! The writer's side: one whole entry at a time, in a given buffer.
 //!
-//! An entry is first measured with everything of variable length left out.
-//! What the buffer has beyond that is given to texts and frames, the first
-//! first. What does not fit is cut and marked as cut: a report without the end
-//! of a command line is worth more than none.
+//! The encoder first measures an entry without its fields of variable length. Texts and frames
+//! share the rest of the buffer, the first field first. A field that does not fit is cut and marked
+//! as cut: a report without the end of a command line is worth more than none.
 
 use super::entry::Entry;
 use super::wire::Sink;
@@ -26,25 +25,24 @@ pub struct Encoder<'b> {
 }
 
 impl<'b> Encoder<'b> {
-    /// With a buffer of this size no stack is cut, and no number is lost.
+    /// A buffer of this size cuts no stack and loses no number.
     pub const SMALLEST: usize = 1024;
 
-    /// Makes entries in this buffer, which should have at least
-    /// [`Encoder::SMALLEST`] bytes. What does not fit is cut.
+    /// Makes entries in this buffer, which should have at least [`Encoder::SMALLEST`] bytes. Fields
+    /// that do not fit are cut.
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer }
     }
 
-    /// The bytes of an entry, to be written by one `write`. They are none if
-    /// the buffer cannot hold even the entry's numbers, which does not happen
-    /// with [`Encoder::SMALLEST`] bytes.
+    /// The bytes of an entry, to be written by one `write`. Empty if the buffer cannot hold even
+    /// the entry's numbers, which cannot happen with [`Encoder::SMALLEST`] bytes.
     #[must_use]
     pub fn entry(&mut self, entry: &Entry<'_>) -> &[u8] {
         self.make(entry).unwrap_or_default()
     }
 
-    // Not inlined into each of the many callers: it is rare, and should be small.
+    // It is not inlined into its many callers, because it is rare and should be small.
     #[inline(never)]
     fn make(&mut self, entry: &Entry<'_>) -> Option<&[u8]> {
         let mut measure = Sink::new(&mut [], 0);

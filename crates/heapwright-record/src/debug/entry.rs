@@ -1,5 +1,5 @@
-//! What a debug record is made of. The fields' order here is their order in
-//! the file; new ones go to the end.
+//! The entries of a debug record. The order of the fields is their order in the file; new fields go
+//! to the end.
 
 use super::finding::Finding;
 use super::numbers::{Ending, FindingKind, Memory, Occasion, Origin, Reach, Root};
@@ -7,19 +7,19 @@ use super::text::{Frames, Text};
 use super::wire::{Cursor, Field, Sink, record};
 
 record! {
-    /// The process that writes. The first entry. Another one begins the record of another program
-    /// in the same process, or of a later process with the same number: what is said
-    /// of modules, threads, stacks and checks before it does not hold behind it.
+    /// The writing process: the first entry. A later one begins the record of another program in
+    /// the same process, or of a later process with the same number. Modules, threads, stacks and
+    /// checks from before it do not hold after it.
     Process<'a> {
         /// Its number.
         pid: u32,
         /// Its parent's number.
         parent: u32,
-        /// When it began, in nanoseconds since 1970.
+        /// When the process began, in nanoseconds since 1970.
         time: u64,
         /// Bytes in a page.
         page_size: u32,
-        /// The version of heapwright that writes.
+        /// The version of heapwright in the process.
         version: Text<'a>,
         /// The program's file.
         exe: Text<'a>,
@@ -29,25 +29,24 @@ record! {
         command: Text<'a>,
     }
 
-    /// A file of code that was loaded. Addresses of its code minus `bias` are
-    /// addresses as the file has them.
+    /// A file of loaded code. An address of its code minus `bias` is the address in the file.
     Module<'a> {
-        /// Its number; one that comes again replaces the earlier.
+        /// Its number; a module with the same number replaces the earlier one.
         id: u32,
-        /// The first byte.
+        /// The first address.
         start: u64,
-        /// The byte behind the last.
+        /// One past the last address.
         end: u64,
         /// What the loader added to the file's addresses.
         bias: u64,
         /// The build-id, up to 32 bytes; empty where the file has none.
         build_id: Text<'a>,
-        /// The file.
+        /// The path of the file.
         path: Text<'a>,
     }
 
-    /// A piece of the text of `/proc/self/maps`; one that fits no entry comes
-    /// in several.
+    /// A piece of the text of `/proc/self/maps`, which is split where it does not fit into one
+    /// entry.
     Map<'a> {
         /// The piece.
         bytes: Text<'a>,
@@ -71,16 +70,15 @@ record! {
         frames: Frames<'a>,
     }
 
-    /// A place that deserves guarding in the next run, too.
+    /// A call site whose blocks should be guarded in the next run, too.
     Site {
-        /// A hash of the stack, made of addresses within modules: the same
-        /// from run to run.
+        /// A hash of the stack, from addresses within modules. It is the same in every run.
         key: u64,
-        /// One block in this many is to be guarded.
+        /// One in this many blocks should be guarded.
         odds: u32,
-        /// What was found last.
+        /// The last finding.
         last: FindingKind,
-        /// How often something was found.
+        /// The number of findings.
         hits: u32,
     }
 
@@ -90,106 +88,104 @@ record! {
         bytes: Text<'a>,
     }
 
-    /// How it ended. A record without one is of a process that runs, or was
-    /// killed.
+    /// How the process ended. A record without this entry is of a process that runs or was killed.
     End {
-        /// How many findings there were, those not written included.
+        /// Findings, including those that were not written.
         findings: u32,
         /// Blocks allocated.
         allocations: u64,
         /// Blocks freed.
         frees: u64,
-        /// The most bytes in use at once, as they were asked for, looked at when the
-        /// heap opens a bucket: what was left in current buckets more may have been.
+        /// The most bytes in use at once, as requested. The heap samples this when it opens a
+        /// bucket, so blocks in current buckets may have raised the true peak.
         peak_live_bytes: u64,
-        /// How.
+        /// The kind of end.
         ending: Ending,
-        /// The signal that ended it; 0: none did, or an older version wrote.
+        /// The signal that ended the process; 0: none, or an older version wrote the record.
         signal: u32,
     }
 
-    /// A finding was made again: the same kind, at the same place, of a block of the
-    /// same place. The last one of a finding holds.
+    /// A repeated finding: the same kind, at the same place, of a block from the same place. The
+    /// last such entry of a finding holds.
     Times {
-        /// Which finding of the process, from 0.
+        /// The number of the finding in the process, from 0.
         finding: u32,
-        /// How often it was made in all.
+        /// The number of times in all.
         times: u64,
     }
 
-    /// A leak check began. What it found follows, up to its [`Checked`]; entries of
-    /// other kinds may come in between.
+    /// A leak check began. Its results follow, up to its [`Checked`]; entries of other kinds may
+    /// come in between.
     Check {
         /// Its number in this process, from 1.
         number: u32,
-        /// Why it was made.
+        /// The reason for the check.
         occasion: Occasion,
         /// Nanoseconds since the process began.
         ns: u64,
         /// Operations on the heap so far.
         sequence: u64,
-        /// For how many nanoseconds the program stood still.
+        /// Nanoseconds for which the program stood still.
         stopped_ns: u64,
-        /// Threads there were.
+        /// Threads of the process.
         threads: u32,
-        /// How many of them did not say what is in their registers.
+        /// Threads that did not report their registers.
         silent: u32,
-        /// The thread that began it, by its number in this record; 0: not known.
+        /// The thread that began the check, by its number in this record; 0: not known.
         thread: u32,
     }
 
-    /// What became of the blocks of one stack: those of one reach, in one check.
+    /// The blocks of one stack with one reach, in one check.
     Leak {
         /// The number of the check.
         check: u32,
-        /// Whether something still leads to them.
+        /// Whether something still leads to the blocks.
         reach: Reach,
-        /// How they were made.
+        /// The kind of call that allocated them.
         origin: Origin,
-        /// The number of the stack that allocated them; 0 where none was kept.
+        /// The number of the stack that allocated them; 0: none was kept.
         stack: u32,
         /// The thread that allocated the first of them.
         thread: u32,
-        /// How many there are.
+        /// The number of blocks.
         blocks: u64,
-        /// Their bytes, as they were asked for.
+        /// Their bytes, as requested.
         bytes: u64,
-        /// Definitely lost: how many blocks were lost with them.
+        /// If definitely lost: the number of blocks that were lost with them.
         indirect_blocks: u64,
-        /// And their bytes.
+        /// The bytes of those.
         indirect_bytes: u64,
-        /// The address of one of them, the example of all that follows.
+        /// The address of one block, the example that the next fields and entries describe.
         block: u64,
         /// Its size.
         size: u64,
-        /// When the oldest of them was made, in nanoseconds since the process began,
-        /// give or take what the timeline does not say.
+        /// When the oldest block was allocated, in nanoseconds since the process began, within the
+        /// precision of the timeline.
         oldest_ns: u64,
-        /// And the youngest.
+        /// When the youngest block was allocated.
         youngest_ns: u64,
-        /// What leads to the example; unknown where nothing does. [`Step`]s follow.
+        /// The kind of root that leads to the example; unknown if none does. [`Step`]s follow.
         root: Root,
-        /// Where in memory that is.
+        /// The address of the root.
         root_address: u64,
-        /// The thread whose stack, registers or variables it is; 0: none.
+        /// The thread that has the root in its stack, registers or variables; 0: none.
         root_thread: u32,
     }
 
-    /// One block on the way from a root to the example of the [`Leak`] before it. They
-    /// come in order; the example itself is none.
+    /// A block on the path from a root to the example of the preceding [`Leak`]. Steps come in
+    /// order, without the example itself.
     Step {
         /// The block.
         block: u64,
         /// Its size.
         size: u64,
-        /// Where in it the pointer to the next is.
+        /// The offset of the pointer to the next block.
         offset: u64,
         /// The number of the stack that allocated it.
         stack: u32,
     }
 
-    /// What a stack's blocks came to when a check was made. Small ones may be left
-    /// out.
+    /// The live blocks of one stack at a check. Small groups may be left out.
     Usage {
         /// The number of the check.
         check: u32,
@@ -197,27 +193,27 @@ record! {
         stack: u32,
         /// Live blocks.
         blocks: u64,
-        /// Their bytes, as they were asked for.
+        /// Their bytes, as requested.
         bytes: u64,
     }
 
-    /// How full the buckets of one size were when a check was made.
+    /// The occupancy of the buckets of one size at a check.
     Class {
         /// The number of the check.
         check: u32,
-        /// Bytes in a slot; of blocks that stand alone 0.
+        /// Bytes in a slot; 0: sampled and large blocks.
         slot: u64,
         /// Buckets.
         buckets: u64,
-        /// Their memory.
+        /// Bytes of their memory.
         memory: u64,
-        /// Slots that are live.
+        /// Live slots.
         live: u64,
-        /// The bytes asked for in them.
+        /// Requested bytes in live slots.
         bytes: u64,
-        /// Slots that were freed and wait for their bucket.
+        /// Freed slots that wait for their bucket.
         freed: u64,
-        /// Slots that were not handed out yet.
+        /// Slots that were never handed out.
         unused: u64,
     }
 
@@ -225,23 +221,23 @@ record! {
     Checked {
         /// Its number.
         check: u32,
-        /// For how many nanoseconds it worked.
+        /// Nanoseconds that the check worked.
         took_ns: u64,
-        /// Blocks that were live.
+        /// Live blocks.
         blocks: u64,
-        /// Their bytes, as they were asked for.
+        /// Their bytes, as requested.
         bytes: u64,
-        /// Groups of blocks that were left out, being small, and their blocks.
+        /// Groups that were left out because they are small.
         omitted_groups: u64,
-        /// Blocks in them.
+        /// Blocks in those groups.
         omitted_blocks: u64,
-        /// Bytes in them.
+        /// Bytes in those groups.
         omitted_bytes: u64,
-        /// Bytes that were looked through for pointers.
+        /// Bytes that were searched for pointers.
         read_bytes: u64,
     }
 
-    /// What was live at a moment.
+    /// The live blocks at one moment.
     Sample {
         /// Nanoseconds since the process began.
         ns: u64,
@@ -249,40 +245,40 @@ record! {
         sequence: u64,
         /// Live blocks.
         blocks: u64,
-        /// Their bytes, as they were asked for.
+        /// Their bytes, as requested.
         bytes: u64,
     }
 
-    /// The check before it is a heap profile: its figures are estimates from samples.
+    /// Marks the preceding check as a heap profile: its figures are estimates from samples.
     Profile {
         /// The number of the check.
         check: u32,
-        /// Bytes from one sample to the next, on average, for blocks that are allocated now.
+        /// The current sampling distance in bytes, on average.
         period: u64,
-        /// Nanoseconds since the process began when sampling did.
+        /// When sampling began, in nanoseconds since the process began.
         since_ns: u64,
-        /// Live bytes at the highest, and nanoseconds since the process began when that was.
+        /// The peak of live bytes.
         peak_bytes: u64,
-        /// When that was.
+        /// When the peak was, in nanoseconds since the process began.
         peak_ns: u64,
-        /// Samples for which there was no memory.
+        /// Samples that were lost for lack of memory.
         lost: u64,
     }
 
-    /// What is estimated of a stack's blocks in a [`Profile`]. Bytes are as they were asked for; an
-    /// error is one standard deviation of the estimate before it.
+    /// Estimates for one stack's blocks in a [`Profile`]. Bytes are requested bytes. An error is
+    /// one standard deviation of the preceding estimate.
     Sampled {
         /// The number of the check.
         check: u32,
         /// The number of the stack.
         stack: u32,
-        /// Samples that are live.
+        /// Live samples.
         live_samples: u64,
         /// Live blocks.
         live_blocks: u64,
         /// Their bytes.
         live_bytes: u64,
-        /// The error of that.
+        /// The error of `live_bytes`.
         live_error: u64,
         /// Samples since sampling began.
         allocated_samples: u64,
@@ -290,42 +286,42 @@ record! {
         allocated_blocks: u64,
         /// Their bytes.
         allocated_bytes: u64,
-        /// The error of that.
+        /// The error of `allocated_bytes`.
         allocated_error: u64,
         /// Blocks that were freed within a millisecond.
         temporary_blocks: u64,
         /// Their bytes.
         temporary_bytes: u64,
-        /// Blocks that were live when most bytes were.
+        /// Blocks that were live at the peak of live bytes.
         peak_blocks: u64,
         /// Their bytes.
         peak_bytes: u64,
-        /// When the oldest live sample was made, in nanoseconds since the process began.
+        /// When the oldest live sample was allocated, in nanoseconds since the process began.
         oldest_ns: u64,
-        /// When the youngest was.
+        /// When the youngest live sample was allocated.
         youngest_ns: u64,
-        /// What the blocks are.
+        /// The kind of memory.
         memory: Memory,
     }
 
-    /// What is estimated of a thread's blocks in a [`Profile`].
+    /// Estimates for one thread's blocks in a [`Profile`].
     SampledThread {
         /// The number of the check.
         check: u32,
         /// The thread, by its number in this record.
         thread: u32,
-        /// Blocks of the thread that are live.
+        /// Live blocks of the thread.
         live_blocks: u64,
         /// Their bytes.
         live_bytes: u64,
-        /// Blocks that it allocated since sampling began.
+        /// Blocks that the thread allocated since sampling began.
         allocated_blocks: u64,
         /// Their bytes.
         allocated_bytes: u64,
     }
 
-    /// Live bytes in a [`Profile`], at a moment. They come by time; the last one is of the moment
-    /// when the profile was written.
+    /// Live bytes of a [`Profile`] at one moment. These entries are ordered by time; the last one
+    /// is of the moment when the profile was written.
     SampledPoint {
         /// The number of the check.
         check: u32,
@@ -333,27 +329,27 @@ record! {
         ns: u64,
         /// Live bytes, estimated.
         live_bytes: u64,
-        /// Bytes of the process that are in memory, as the kernel says; 0: it was not asked.
+        /// Resident bytes of the process, as the kernel says; 0: not known.
         resident_bytes: u64,
     }
 
-    /// More of what is estimated of a stack's blocks: of the [`Sampled`] of this stack.
+    /// More estimates for a stack's blocks: they belong to the [`Sampled`] of this stack.
     SampledMore {
         /// The number of the check.
         check: u32,
         /// The number of the stack.
         stack: u32,
-        /// The error of the bytes that were freed within a millisecond.
+        /// The error of `temporary_bytes`.
         temporary_error: u64,
-        /// The error of the bytes that were live when most were.
+        /// The error of `peak_bytes`.
         peak_error: u64,
-        /// The earlier moment that growth is counted from, in nanoseconds since sampling began.
+        /// The earlier moment from which growth is counted, in nanoseconds since sampling began.
         earlier_ns: u64,
-        /// Blocks that were live then.
+        /// Blocks that were live at that moment.
         earlier_blocks: u64,
         /// Their bytes.
         earlier_bytes: u64,
-        /// The error of the difference between live bytes and those.
+        /// The error of the difference between live bytes and `earlier_bytes`.
         growth_error: u64,
     }
 }
@@ -368,7 +364,7 @@ macro_rules! entries {
         }
 
         impl<'a> Entry<'a> {
-            /// The number that says in the file what it is.
+            /// The number of this kind of entry in the file.
             #[must_use]
             pub const fn tag(&self) -> u32 {
                 match self {
@@ -382,7 +378,7 @@ macro_rules! entries {
                 }
             }
 
-            /// None of a tag that is not known.
+            /// Reads an entry's fields. `None` if the tag is not known.
             pub(super) fn take(tag: u32, cursor: &mut Cursor<'a>) -> Option<Self> {
                 Some(match tag {
                     $( $tag => Self::$name(Field::take(cursor)), )*
@@ -402,7 +398,7 @@ macro_rules! entries {
 }
 
 entries! {
-    /// The process that writes.
+    /// The writing process.
     1 Process(Process<'a>),
     /// A file of code.
     2 Module(Module<'a>),
@@ -418,32 +414,32 @@ entries! {
     7 Site(Site),
     /// A line of text.
     8 Note(Note<'a>),
-    /// How it ended.
+    /// How the process ended.
     9 End(End),
-    /// How often a finding was made.
+    /// The number of times of a finding.
     10 Times(Times),
     /// A leak check began.
     11 Check(Check),
-    /// What became of some blocks.
+    /// The blocks of one stack and reach.
     12 Leak(Leak),
-    /// One block on the way to one that is reachable.
+    /// A block on the path to a reachable one.
     13 Step(Step),
-    /// What a stack's blocks came to.
+    /// The live blocks of a stack.
     14 Usage(Usage),
-    /// How full the buckets of one size were.
+    /// The occupancy of the buckets of one size.
     15 Class(Class),
     /// A leak check is complete.
     16 Checked(Checked),
-    /// What was live at a moment.
+    /// The live blocks at one moment.
     17 Sample(Sample),
-    /// A check is a heap profile.
+    /// Marks a check as a heap profile.
     18 Profile(Profile),
-    /// What is estimated of a stack's blocks.
+    /// Estimates for a stack's blocks.
     19 Sampled(Sampled),
-    /// What is estimated of a thread's blocks.
+    /// Estimates for a thread's blocks.
     20 SampledThread(SampledThread),
-    /// Live bytes of a profile at a moment.
+    /// Live bytes of a profile at one moment.
     21 SampledPoint(SampledPoint),
-    /// More of what is estimated of a stack's blocks.
+    /// More estimates for a stack's blocks.
     22 SampledMore(SampledMore),
 }

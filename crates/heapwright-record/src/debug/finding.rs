@@ -1,4 +1,4 @@
-//! A mistake, as integers: what the library knows at the moment it finds one.
+//! A mistake of the program, as integers: all that the library knows when it finds one.
 //!
 //! ```text
 //! Finding, 144 bytes
@@ -15,13 +15,13 @@ use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use super::wire::record;
 
 record! {
-    /// Where and when something was done. All zero: not known.
+    /// Where and when an event happened. All zero: not known.
     Moment {
-        /// The number of the stack; 0 where none was kept.
+        /// The number of the stack; 0: none was kept.
         stack: u32,
         /// The number of the thread, from 1.
         thread: u32,
-        /// How many operations on the heap there had been, this one included.
+        /// Operations on the heap so far, including this one.
         sequence: u64,
         /// Nanoseconds since the process began.
         ns: u64,
@@ -29,60 +29,60 @@ record! {
 
     /// A mistake of the program.
     Finding {
-        /// What it is.
+        /// The kind of mistake.
         kind: FindingKind,
-        /// Where it was found.
+        /// The call that found the mistake.
         call: Call,
-        /// How the block was made.
+        /// The kind of call that allocated the block.
         origin: Origin,
-        /// What the pointer leads to.
+        /// The memory that the pointer leads to.
         region: Region,
-        /// What an access did.
+        /// The kind of access.
         access: Access,
-        /// The first byte that was found changed; of an uninitialised value, which of those it is
-        /// that were asked about.
+        /// The first changed byte; for an uninitialised value, the index of that value among the
+        /// checked ones.
         value: u8,
-        /// The function of the C library that was to do it, where one was asked to; zero in older
+        /// The function of the C library that would have made the access, if any; zero in older
         /// records.
         function: Function,
-        /// The pointer that was given, or the address accessed.
+        /// The given pointer, or the accessed address.
         pointer: u64,
-        /// The start of the block; 0 where there is none.
+        /// The start of the block; 0: there is none.
         block: u64,
-        /// The size the block was asked for with.
+        /// The requested size of the block.
         size: u64,
-        /// The alignment the block was asked for with.
+        /// The requested alignment of the block.
         align: u64,
-        /// Of the pointer, or of the first changed or undefined byte, from the block's start.
+        /// The offset of the pointer, or of the first changed or uninitialised byte, in the block.
         offset: i64,
-        /// How many bytes were changed.
+        /// The number of changed bytes.
         length: u64,
-        /// The size that was given with the pointer, or how many bytes the function was to access.
+        /// The size given with the pointer, or the number of bytes that the function would access.
         given_size: u64,
-        /// The alignment that was given with the pointer.
+        /// The alignment given with the pointer.
         given_align: u64,
-        /// Where it was found.
+        /// When and where the mistake was found.
         here: Moment,
-        /// Where the block was freed.
+        /// When and where the block was freed.
         freed: Moment,
-        /// Where the block was allocated.
+        /// When and where the block was allocated.
         allocated: Moment,
     }
 }
 
-/// Which of a finding's moments.
+/// The role of a moment in a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Where it was found.
+    /// The mistake was found.
     Here,
-    /// Where the block was freed.
+    /// The block was freed.
     Freed,
-    /// Where the block was allocated.
+    /// The block was allocated.
     Allocated,
 }
 
 impl Moment {
-    /// Nothing is known of it.
+    /// Whether nothing is known.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         self.stack == 0 && self.thread == 0 && self.sequence == 0 && self.ns == 0
@@ -90,13 +90,14 @@ impl Moment {
 }
 
 impl Finding {
-    /// Whether an access was seen before it was made, or in the act; else its traces were found.
+    /// Whether the access itself was seen, before or while it was made. Otherwise only its traces
+    /// were.
     #[must_use]
     pub const fn is_access(&self) -> bool {
         matches!(self.call, Call::Access | Call::Function)
     }
 
-    /// The moments something is known of, in the order in which they are reported.
+    /// The known moments, in the order in which they are reported.
     ///
     /// ```
     /// use heapwright_record::debug::{Finding, Moment, Role};

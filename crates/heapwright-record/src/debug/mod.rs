@@ -1,10 +1,9 @@
-//! The debug record: what the debug allocator writes while a program runs, and
-//! the command reads when it no longer does.
+//! The debug record: the debug allocator writes it while a program runs, and the command reads it
+//! afterwards.
 //!
-//! The process may die at any moment and in any way, so the file is only ever
-//! appended to, each entry by one `write`. Whatever was written stays readable,
-//! and nothing has to be closed. The record is complete in itself: the modules,
-//! the threads and the stacks that a finding speaks of are entries before it.
+//! The process may die at any moment and in any way, so the file is only appended to, each entry by
+//! one `write`. All written entries stay readable, and nothing has to be closed. The record is
+//! complete in itself: the modules, threads and stacks of a finding are entries before it.
 //!
 //! ```text
 //! a debug record (little endian)
@@ -38,21 +37,18 @@
 //!  21  SampledPoint  live bytes in time      22  SampledMore    of a stack: growth, errors
 //! ```
 //!
-//! **Growing.** A newer writer may add tags, which an older reader skips, and
-//! fields at the end of an entry, which an older reader does not look at. The
-//! fields that an older writer did not have read as zero. The low 16 flags may
-//! be ignored by readers that do not know them, the high 16 may not. Anything else
-//! takes another version. Numbers of tags and enums are never used again.
+//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
+//! an entry, which an older reader ignores. Fields that an older writer did not have read as zero.
+//! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
+//! take another version. Numbers of tags and enums are never used again.
 //!
-//! **Damage.** A reader stops at the first byte that is wrong, and says where
-//! it is. It does not look for a later entry to go on with: bytes that look
-//! like an entry may be text inside one. Nothing is lost by that, because the
-//! damage that happens is at the end: a write that was not finished. For the
-//! same reason a writer whose write came out short must not write again.
+//! **Damage.** A reader stops at the first wrong byte, and says where it is. It does not look for a
+//! later entry, because bytes that look like an entry may be text inside one. Nothing is lost by
+//! that: the usual damage is at the end, a write that was not finished. For the same reason a
+//! writer must not write again after a short write.
 //!
-//! **Stacks.** Frames are return addresses, innermost first: the call is the
-//! byte before. Only the first frame of `here` of a finding with
-//! [`Call::Access`] is the instruction itself.
+//! **Stacks.** Frames are return addresses, innermost first: the call is at the byte before. Only
+//! the first frame of `here` of a finding with [`Call::Access`] is the instruction itself.
 //!
 //! ```text
 //! record, text            what an entry is made of: the encoding of each field
@@ -88,13 +84,13 @@ pub use reader::Reader;
 pub use sentence::{Formatted, Words};
 pub use text::{Frames, MOST_FRAMES, Text};
 
-/// How a debug record begins.
+/// The first bytes of a debug record.
 pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 
-/// The version that is written, and the only one that is read.
+/// The written version, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The words for such a file, and how it is recognised.
+/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),

@@ -1,8 +1,8 @@
-//! The enums of a debug record. Their numbers are fixed forever: a number that
-//! is no longer written is never used for something else.
+//! The enums of a debug record. Their numbers are fixed for ever: a number that is no longer
+//! written is never used again.
 //!
-//! Number 0 is always "unknown". It stands for what the writer did not know and
-//! for what a newer writer knows and this reader does not.
+//! Number 0 is always "unknown": the writer did not know the value, or a newer writer knows it and
+//! this reader does not.
 
 use super::wire::{Cursor, Field, Sink};
 
@@ -19,17 +19,17 @@ macro_rules! numbers {
             #[repr($type)]
             #[non_exhaustive]
             pub enum $name {
-                /// Not known, to the writer or to this reader.
+                /// Not known to the writer or to this reader.
                 #[default]
                 Unknown = 0,
                 $( $(#[$variant_doc])* $variant = $number, )*
             }
 
             impl $name {
-                /// All of them, in the order of their numbers.
+                /// All values, in the order of their numbers.
                 pub const ALL: &'static [Self] = &[Self::Unknown, $(Self::$variant,)*];
 
-                /// The one that has this number.
+                /// The value with this number.
                 #[must_use]
                 pub const fn $from(number: $type) -> Self {
                     match number {
@@ -38,7 +38,7 @@ macro_rules! numbers {
                     }
                 }
 
-                /// A word for it, the same in texts and in JSON.
+                /// The word for it, the same in texts and in JSON.
                 #[must_use]
                 pub const fn word(self) -> &'static str {
                     match self {
@@ -61,41 +61,41 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// What kind of mistake.
+    /// The kind of mistake.
     FindingKind: u16 as from_u16 {
-        /// A block was freed that was free.
+        /// A free block was freed.
         DoubleFree = 1 "double-free",
-        /// A pointer was freed that is no block's.
+        /// A pointer to no block was freed.
         InvalidFree = 2 "invalid-free",
-        /// A pointer was freed that leads into a block, not to its start.
+        /// A pointer into a block, and not to its start, was freed.
         InteriorFree = 3 "interior-free",
-        /// A block was freed with another size than it was made with.
+        /// A block was freed with another size than at its allocation.
         SizeMismatch = 4 "size-mismatch",
-        /// A block was freed with another alignment than it was made with.
+        /// A block was freed with another alignment than at its allocation.
         AlignmentMismatch = 5 "alignment-mismatch",
         /// A block was freed by the wrong function, such as `new[]` by `free`.
         AllocatorMismatch = 6 "allocator-mismatch",
-        /// Behind the end of a block.
+        /// An access behind the end of a block.
         Overflow = 7 "buffer-overflow",
-        /// Before the start of a block.
+        /// An access before the start of a block.
         Underflow = 8 "buffer-underflow",
         /// A free block was found changed.
         WriteAfterFree = 9 "write-after-free",
-        /// A free block was accessed, and caught at it.
+        /// A free block was accessed, and the access was caught.
         UseAfterFree = 10 "use-after-free",
-        /// A pointer was given to realloc that is no block's.
+        /// realloc was given a pointer to no block.
         InvalidRealloc = 11 "invalid-realloc",
-        /// A block was given to realloc that was free.
+        /// realloc was given a free block.
         ReallocAfterFree = 12 "realloc-after-free",
         /// A block was never freed, and nothing leads to it.
         Leak = 13 "leak",
-        /// What the program does depends on bytes of a block that nobody has written.
+        /// The program's behaviour depends on uninitialised bytes of a block.
         Uninitialised = 14 "uninitialised-value",
-        /// Bytes of a block that the program had poisoned were accessed.
+        /// The program accessed bytes of a block that it had poisoned.
         UseAfterPoison = 15 "use-after-poison",
     }
 
-    /// In which call, or at which occasion, it was found.
+    /// The call or the occasion that found the mistake.
     Call: u8 as from_u8 {
         /// `malloc`.
         Malloc = 1 "malloc",
@@ -129,13 +129,13 @@ numbers! {
         Sweep = 15 "sweep",
         /// The look at the process's end.
         Exit = 16 "exit",
-        /// The look at a freed block before its memory is used again.
+        /// The check of a freed block before its memory is used again.
         Retire = 17 "retire",
-        /// A function of the C library, asked to access what is not a block's.
+        /// A function of the C library that would access memory outside a block.
         Function = 18 "function",
     }
 
-    /// How a block was made.
+    /// The kind of call that allocated a block.
     Origin: u8 as from_u8 {
         /// `malloc`, `calloc`, `realloc`.
         Malloc = 1 "malloc",
@@ -149,7 +149,7 @@ numbers! {
         Rust = 5 "Rust's allocator",
     }
 
-    /// What a pointer leads to.
+    /// The memory that a pointer leads to.
     Region: u8 as from_u8 {
         /// A block of the debug allocator, or the space between blocks.
         Block = 1 "block",
@@ -175,7 +175,7 @@ numbers! {
         Metadata = 11 "metadata",
     }
 
-    /// What an access did.
+    /// The kind of access.
     Access: u8 as from_u8 {
         /// It read.
         Read = 1 "read",

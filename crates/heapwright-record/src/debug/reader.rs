@@ -1,7 +1,7 @@
-//! The reader's side: entries one after another, to the end or to the damage.
+//! The reader's side: reads entries one after another, to the end or to the damage.
 //!
-//! A file need not be in memory as a whole: where a piece of it ends within an entry,
-//! the entry's first byte is where the next piece begins ([`Reader::resume`]).
+//! A file need not be in memory as a whole. If a piece of it ends within an entry, the next piece
+//! begins with this entry's first byte ([`Reader::resume`]).
 
 use super::entry::Entry;
 use super::wire::Cursor;
@@ -12,8 +12,8 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
-/// It is an iterator of the entries. Where it ends, [`Reader::problem`] says
-/// whether that was the end of the file.
+/// It is an iterator of the entries. At its end, [`Reader::problem`] says whether that was the end
+/// of the file.
 ///
 /// ```
 /// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};
@@ -29,7 +29,7 @@ use crate::problem::{Fault, Problem};
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// Where the last entry began.
+    /// The place at which the last entry began.
     began: u64,
     sum: fn(&[u8]) -> u32,
     skipped: u64,
@@ -37,19 +37,19 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read.
+    /// Reads the header.
     ///
     /// # Errors
     ///
-    /// These bytes are no debug record, or not one this version can read.
+    /// These bytes are no debug record, or one that this version cannot read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
         let (_, rest) = frame::behind_header(bytes, &FORMAT)?;
         let at = HEADER_BYTES as u64;
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }
 
-    /// Goes on with a later piece of a record, which begins with an entry, at byte
-    /// `at` of the file. It is made for much: it takes more room to be faster.
+    /// Continues with a later piece of a record, which begins with an entry, at byte `at` of the
+    /// file. This reader is for large files: it uses more memory to be faster.
     ///
     /// ```
     /// use heapwright_record::debug::{Encoder, HEADER, HEADER_BYTES, Note, Reader};
@@ -66,31 +66,31 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, at, began: at, sum: of_much, skipped: 0, problem: None }
     }
 
-    /// At which byte of the file the last entry began.
+    /// The byte of the file at which the last entry began.
     #[must_use]
     pub const fn began(&self) -> u64 {
         self.began
     }
 
-    /// Why no more entries come, unless it is the end of the file.
+    /// The reason why no more entries come, unless it is the end of the file.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// How many entries were skipped that only a newer version knows.
+    /// The number of skipped entries, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many bytes were read; all of them are good.
+    /// The number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next entry; inside, there is none if only a newer version knows it.
+    /// The next entry; inside, `None` if only a newer version knows it.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);

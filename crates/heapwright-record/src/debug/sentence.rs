@@ -1,9 +1,8 @@
-//! The one sentence that says what happened, and the lines above the stacks.
+//! The sentence that describes a finding, and the lines above its stacks.
 //!
-//! The library says it on stderr while the program dies, the command says it
-//! again from the record: so there is one place that knows the words. It needs
-//! no formatter and no memory: pieces go to a [`Words`] one by one.
-//!
+//! The library prints it on stderr while the program dies, and the command prints it again from the
+//! record. So one place knows the words. It needs no formatter and no memory: pieces go to a
+//! [`Words`] one by one.
 //! ```text
 //! heapwright: double-free: free of a 40-byte block that was freed before
 //!             `-- heading  `-- Finding::sentence
@@ -11,8 +10,8 @@
 //!     `-- Finding::title
 //! ```
 //!
-//! The sentences are short, name the size in bytes, and say *what was done to
-//! what*: the reader has the stacks for *where*.
+//! The sentences are short, name the size in bytes, and tell the action and its object. The stacks
+//! tell the place.
 
 use core::fmt::Write;
 
@@ -20,9 +19,9 @@ use super::finding::{Finding, Moment, Role};
 use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use crate::escaped;
 
-/// Takes a sentence piece by piece: [`Formatted`], or what has no formatter.
+/// Takes a sentence piece by piece: a [`Formatted`], or a writer without a formatter.
 pub trait Words {
-    /// Letters.
+    /// Text.
     fn text(&mut self, text: &str);
     /// A number, in decimal.
     fn number(&mut self, number: u64);
@@ -30,8 +29,8 @@ pub trait Words {
     fn address(&mut self, address: u64);
 }
 
-/// Takes a sentence into what formatted text is written to, such as a `String`. Errors of that are
-/// passed over.
+/// Writes a sentence to a target of formatted text, such as a `String`. Ignores the target's
+/// errors.
 pub struct Formatted<W>(pub W);
 
 impl<W: Write> Words for Formatted<W> {
@@ -49,7 +48,7 @@ impl<W: Write> Words for Formatted<W> {
 }
 
 impl Finding {
-    /// What happened, in one sentence without a full stop.
+    /// The event in one sentence, without a full stop.
     ///
     /// ```
     /// # use heapwright_record::debug::{Call, Finding, FindingKind, Formatted};
@@ -135,8 +134,8 @@ impl Finding {
         }
     }
 
-    /// What stands above the stack of one of the finding's moments. `name` is
-    /// the thread's, where it has one.
+    /// The line above the stack of one of the finding's moments. `name` is the thread's name, if it
+    /// has one.
     ///
     /// ```text
     /// here, thread 1:
@@ -177,7 +176,7 @@ impl Finding {
         out.text(if moment.stack == 0 { " (no stack was kept)" } else { ":" });
     }
 
-    /// Whether a write was seen by what it left, and not in the act.
+    /// Whether only the traces of a write were seen, and not the write itself.
     #[must_use]
     pub fn is_found_later(&self) -> bool {
         !self.is_access()
@@ -187,7 +186,7 @@ impl Finding {
             )
     }
 
-    /// When such a write was: "overwritten between its allocation and this free; ".
+    /// The time of such a write: "overwritten between its allocation and this free; ".
     fn overwritten(&self, out: &mut dyn Words) {
         let was_freed = self.kind == FindingKind::WriteAfterFree;
         if matches!(self.call, Call::Sweep | Call::Exit | Call::Retire) {
@@ -205,8 +204,7 @@ impl Finding {
     }
 
     fn earlier(&self, moment: &Moment, out: &mut dyn Words) {
-        // Threads take their numbers many at a time: between two of them nothing can be
-        // said.
+        // Threads take their numbers many at a time, so two threads' numbers cannot be compared.
         if moment.sequence != 0
             && moment.thread == self.here.thread
             && let Some(count @ 1..) = self.here.sequence.checked_sub(moment.sequence)
@@ -217,7 +215,7 @@ impl Finding {
         }
     }
 
-    /// The call that was made, as a person would name it.
+    /// The name of the call for a person.
     fn verb(&self) -> &'static str {
         match self.call {
             Call::Unknown | Call::Access | Call::Sweep | Call::Exit | Call::Retire => {
@@ -230,7 +228,7 @@ impl Finding {
         }
     }
 
-    /// The same, where a size was given.
+    /// The name of the call if it had a size.
     fn sized_verb(&self) -> &'static str {
         match self.call {
             Call::Delete => "sized delete",
@@ -276,7 +274,7 @@ impl Finding {
         }
     }
 
-    /// What a pointer leads to that is no block.
+    /// The memory that a pointer outside all blocks leads to.
     fn no_block(&self, out: &mut dyn Words) {
         if self.region == Region::Block && self.block != 0 {
             return self.interior(out);

@@ -1,7 +1,7 @@
 //! Fields without a fixed length: bytes, and the frames of a stack.
 //!
-//! Both say when they were cut. The bytes are not necessarily UTF-8: they are
-//! names of files and threads, which on Linux are bytes.
+//! Both say whether they were cut. The bytes may not be UTF-8: they are names of files and threads,
+//! which on Linux are bytes.
 
 use super::wire::{Cursor, Field, Sink};
 use core::fmt;
@@ -9,7 +9,7 @@ use core::fmt;
 /// The most frames a stack has.
 pub const MOST_FRAMES: usize = 64;
 
-/// In a length: what follows is not all there was.
+/// In a length: the content was cut.
 const CUT: u32 = 1 << 31;
 
 /// Splits a length from the mark in it.
@@ -19,11 +19,11 @@ fn length(cursor: &mut Cursor<'_>) -> (usize, bool) {
 }
 
 fn put_length(sink: &mut Sink<'_>, length: usize, cut: bool) {
-    // A buffer of 2 GiB is not one an allocator has lying about.
+    // No allocator has a buffer of 2 GiB at hand.
     (length as u32 & !CUT | if cut { CUT } else { 0 }).put(sink);
 }
 
-/// Some bytes, possibly not all that there were.
+/// Some bytes, possibly cut.
 ///
 /// ```
 /// use heapwright_record::debug::Text;
@@ -34,7 +34,7 @@ fn put_length(sink: &mut Sink<'_>, length: usize, cut: bool) {
 pub struct Text<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// There were more.
+    /// Whether there were more.
     pub cut: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct Frames<'a> {
 enum Source<'a> {
     /// To be written.
     Words(&'a [u64]),
-    /// As they lie in a file, not aligned.
+    /// As they are in a file, not aligned.
     Bytes(&'a [u8]),
 }
 
@@ -105,19 +105,19 @@ impl<'a> Frames<'a> {
         Self { source: Source::Words(kept.unwrap_or(frames)), cut: frames.len() > MOST_FRAMES }
     }
 
-    /// The same, when the unwinder itself stopped before the end of the stack.
+    /// Marks the frames as cut, because the unwinder stopped before the end of the stack.
     #[must_use]
     pub const fn and_more(self) -> Self {
         Self { cut: true, ..self }
     }
 
-    /// There were more.
+    /// Whether there were more.
     #[must_use]
     pub const fn cut(&self) -> bool {
         self.cut
     }
 
-    /// How many there are.
+    /// The number of frames.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self.source {
@@ -126,7 +126,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// There are none.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -158,7 +158,7 @@ impl fmt::Debug for Frames<'_> {
     }
 }
 
-/// An address, shown as one.
+/// An address, shown in hexadecimal.
 struct Hex(u64);
 
 impl fmt::Debug for Hex {

@@ -1,16 +1,15 @@
-//! How a field becomes bytes and comes back.
+//! Converts fields to bytes and back.
 //!
-//! One macro, `record!`, defines a struct and both directions at once, so that
-//! writer and reader cannot disagree about the order. Nothing here panics or
-//! indexes: the writer works inside programs that are already in trouble, the
-//! reader on files that may hold anything.
+//! One macro, `record!`, defines a struct and both directions at once, so that writer and reader
+//! agree about the order. Nothing here panics or indexes: the writer works inside programs that are
+//! already in trouble, and the reader may get any bytes.
 
-/// Where fields are put. It counts what does not fit, so that an entry can be
-/// measured with no buffer at all.
+/// The target of fields. It also counts bytes that do not fit, so that an entry can be measured
+/// without a buffer.
 pub(super) struct Sink<'b> {
     buffer: &'b mut [u8],
     at: usize,
-    /// What all fields of variable length may take together.
+    /// The bytes that all fields of variable length may take together.
     room: usize,
 }
 
@@ -19,12 +18,12 @@ impl<'b> Sink<'b> {
         Self { buffer, at: 0, room }
     }
 
-    /// How many bytes were put, whether they fit or not.
+    /// The number of bytes that were put, including those that did not fit.
     pub(super) fn length(&self) -> usize {
         self.at
     }
 
-    // Not inlined into each of the many fields: it is rare, and should be small.
+    // It is not inlined into its many callers, because it is rare and should be small.
     #[inline(never)]
     pub(super) fn put(&mut self, bytes: &[u8]) {
         // In two steps, so that the compiler sees that the lengths are equal.
@@ -35,7 +34,7 @@ impl<'b> Sink<'b> {
         self.at = self.at.saturating_add(bytes.len());
     }
 
-    /// How many of `count` items of `size` bytes there is room for.
+    /// The number of items, of `count` items of `size` bytes, for which there is room.
     pub(super) fn grant(&mut self, count: usize, size: usize) -> usize {
         let granted = count.min(self.room / size);
         self.room -= granted * size;
@@ -43,10 +42,10 @@ impl<'b> Sink<'b> {
     }
 }
 
-/// What is left of a payload to take fields from.
+/// The rest of a payload from which fields are taken.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    /// A field began and did not end.
+    /// Whether a field began and did not end.
     broken: bool,
 }
 
@@ -69,14 +68,14 @@ impl<'a> Cursor<'a> {
         (!self.broken).then_some(taken)
     }
 
-    /// A number. A payload that ends before it is an older writer's: zero.
+    /// A number. If the payload ends before it, an older writer wrote it: zero.
     fn array<const N: usize>(&mut self) -> [u8; N] {
         let length = if self.rest.is_empty() { 0 } else { N };
         self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
     }
 }
 
-/// Something that an entry consists of.
+/// A field of an entry.
 pub(super) trait Field<'a>: Sized {
     fn put(&self, sink: &mut Sink<'_>);
     fn take(cursor: &mut Cursor<'a>) -> Self;
@@ -115,7 +114,7 @@ macro_rules! record {
                     $( self.$field.put(sink); )*
                 }
                 fn take(cursor: &mut $crate::debug::wire::Cursor<'a>) -> Self {
-                    // Fields are taken in the order in which they are written here.
+                    // Fields are taken in the order of this list.
                     Self { $( $field: $crate::debug::wire::Field::take(cursor), )* }
                 }
             }

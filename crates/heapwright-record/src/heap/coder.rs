@@ -1,9 +1,8 @@
-//! How an entry becomes bytes and comes back.
+//! Converts entries to bytes and back.
 //!
-//! Objects come in the order of their addresses, mostly, and are like their neighbours,
-//! so an entry says what is different from the one before. Nothing here panics or
-//! indexes: the writer works while a program's world stands still, the reader on files
-//! that may hold anything.
+//! Objects mostly come in the order of their addresses and resemble their neighbours, so an entry
+//! tells only the differences from the one before. Nothing here panics or indexes: the writer works
+//! while a program's world stands still, and the reader may get any bytes.
 
 use super::OLDEST;
 use super::facts::{Aside, Object, Occupancy, Page, PageState, Root, RootKind, kind};
@@ -14,16 +13,16 @@ use crate::leb::{Out, byte, fold, number, unfold};
 const TYPE: u8 = 1;
 const PAGE: u8 = 2;
 const ROOT: u8 = 3;
-/// And of what is before an object that is not as old as the last one.
+/// The code before an object whose age differs from the last one's.
 const AGE: u8 = 4;
 
-/// A reference: its top bit, the one that says more follows, and the bits beside them.
+/// A reference: its top bit, the bit that says that more follows, and the bits beside them.
 const REFERENCE: u8 = 0x80;
 const MORE: u8 = 0x40;
 const LOW_BITS: u32 = 6;
 const LOW: u8 = 0x3f;
 
-/// An object: its two top bits; and what is known of it.
+/// An object: its two top bits, and its flags.
 const OBJECT: u8 = 0x40;
 const TOP: u8 = 0xc0;
 const USED: u8 = 0x20;
@@ -31,8 +30,8 @@ const NEXT: u8 = 0x10;
 const SAME_SIZE: u8 = 0x08;
 const SAME_TYPE: u8 = 0x04;
 
-/// An address as it is in the file: those of objects are multiples of 8, so that the
-/// bits which are always zero are at the top.
+/// An address as the file has it. Objects' addresses are multiples of 8, so the bits that are
+/// always zero move to the top.
 const fn place(address: u64) -> u64 {
     address.rotate_right(3)
 }
@@ -41,25 +40,25 @@ const fn address(place: u64) -> u64 {
     place.rotate_left(3)
 }
 
-/// Both sides of a frame's entries: what one must know of those before.
+/// The state that both sides keep about earlier entries of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coder {
-    /// The file's.
+    /// The version of the file.
     version: u32,
-    /// The last object's.
+    /// The place of the last object.
     place: u64,
     end: u64,
     size: u64,
     type_id: u32,
     old: bool,
-    /// Whose references may follow, if anyone's.
+    /// The object whose references may follow, if there is one.
     owner: Option<u64>,
-    /// The last reference's place, or its object's.
+    /// The place of the last reference, or of its object.
     reference: u64,
 }
 
 impl Coder {
-    /// For the first entry of a frame, before which an object began.
+    /// The state at the start of a frame; `owner` began before it.
     pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
@@ -69,7 +68,7 @@ impl Coder {
         self.owner
     }
 
-    /// The start of a frame; what follows is coded [`after`](Self::after) the owner.
+    /// The start of a frame. The entries that follow are coded [`after`](Self::after) the owner.
     pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
         out.number(before);
         out.number(place(owner.unwrap_or_default()));
@@ -87,8 +86,7 @@ impl Coder {
         out.text(name);
     }
 
-    /// Of the words, only the bits of the page's slots count; those that are missing are
-    /// zero.
+    /// Of the words, only the bits of the page's slots count; missing words are zero.
     pub(super) fn put_page(page: &Page, occupancy: &[u64], out: &mut Out<'_>) {
         out.byte(PAGE);
         out.number(page.number);
@@ -174,8 +172,8 @@ impl Coder {
         };
     }
 
-    /// Reads the entry at the start of `rest`, and leaves what is behind it there. `None`:
-    /// there is no whole one.
+    /// Reads the entry at the start of `rest`, and moves `rest` behind it. `None`: there is no
+    /// whole entry.
     #[inline]
     pub(super) fn take<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Entry<'a>> {
         Some(match byte(rest)? {
@@ -213,7 +211,7 @@ impl Coder {
                     (0, 0, 0)
                 };
                 let bits = split(rest, slots.div_ceil(u8::BITS) as usize)?;
-                // What is no slot is not taken.
+                // Bits behind the last slot must be zero.
                 let last = bits.last().copied().unwrap_or_default();
                 if slots % u8::BITS != 0 && last >> (slots % u8::BITS) != 0 {
                     return None;
@@ -263,7 +261,7 @@ impl Coder {
         Some(object)
     }
 
-    /// Whether it says how old objects are, and what was moved.
+    /// Whether the file has objects' ages and moves.
     fn knows_ages(&self) -> bool {
         self.version != OLDEST
     }
@@ -280,7 +278,7 @@ fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// Bytes with their length before them.
+/// Bytes preceded by their length.
 pub(super) fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(number(rest)?).ok()?;
     split(rest, length)

@@ -1,45 +1,44 @@
-//! What a dump contains, as numbers.
-//!
-//! Both sides share these. A number that is not known is zero.
+//! The contents of a dump, as numbers. Writer and reader share these types. An unknown number is
+//! zero.
 
 use crate::leb::number;
 
-/// What an object is, as bits; a page has the same for all of its objects.
+/// The kind of an object, as bits. All objects of a page have the same kind.
 pub mod kind {
     /// It holds no references.
     pub const LEAF: u8 = 1;
-    /// The runtime is notified when it has died.
+    /// The runtime is notified of its death.
     pub const FREED: u8 = 2;
     /// All bits there are.
     pub const ALL: u8 = LEAF | FREED;
 }
 
-/// The numbers of a heap at the moment of the dump.
+/// The figures of a heap at the moment of the dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heap {
     /// Bytes of a page of slots.
     pub page_size: u64,
-    /// The process.
+    /// The number of the process.
     pub pid: u32,
-    /// When, in nanoseconds since 1970.
+    /// The time of the dump, in nanoseconds since 1970.
     pub time: u64,
     /// Bytes of live objects, as the collector counts them.
     pub live: u64,
     /// Bytes of pages in use.
     pub in_use: u64,
-    /// Bytes of wholly free pages that are kept.
+    /// Bytes of wholly free pages that the heap keeps.
     pub empty: u64,
     /// Bytes of large objects' pages.
     pub large: u64,
-    /// The runtime's own memory that it reported.
+    /// Bytes of the runtime's own memory, as the runtime reported.
     pub external: u64,
     /// Bytes at which the next collection begins.
     pub goal: u64,
     /// Collections since the heap was made.
     pub cycles: u64,
-    /// Spare bits, for what later writers know.
+    /// Bits that later writers may define.
     pub flags: u64,
-    /// Collections that were minor ones, of all.
+    /// Minor collections among them.
     pub minor_cycles: u64,
     /// Bytes of old objects, as the collector counts them.
     pub old: u64,
@@ -51,20 +50,20 @@ pub struct Heap {
     pub moved_bytes: u64,
     /// Pages whose objects were moved elsewhere.
     pub evacuated_pages: u64,
-    /// Pages that were to be evacuated, and were not.
+    /// Evacuation candidates that were not evacuated.
     pub kept_pages: u64,
 }
 
-/// Ties some numbers of a struct to the file, in that order.
+/// Maps some fields of a struct to the file, in that order.
 macro_rules! in_order {
     ($type:ident, $give:ident, $take:ident: $($field:ident)*) => {
         impl $type {
-            /// The numbers, in the order of the file.
+            /// The fields' values, in the order of the file.
             pub(super) fn $give(&self) -> [u64; [$(stringify!($field)),*].len()] {
                 [$(self.$field as u64),*]
             }
 
-            /// With the numbers that the file has.
+            /// Sets the fields to the file's values.
             pub(super) fn $take(mut self, rest: &mut &[u8]) -> Option<Self> {
                 $(self.$field = number(rest)?.try_into().ok()?;)*
                 Some(self)
@@ -77,13 +76,13 @@ in_order! {
     Heap, numbers, with_numbers:
     page_size pid time live in_use empty large external goal cycles flags
 }
-// Behind the layout and the pools.
+// These follow the layout and the pools.
 in_order! {
     Heap, ages_and_moves, with_ages_and_moves:
     minor_cycles old compactions moved_objects moved_bytes evacuated_pages kept_pages
 }
 
-/// The bytes of a slot of each pool: an iterator over them.
+/// An iterator over the slot sizes of the pools, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pools<'a> {
     left: u64,
@@ -91,7 +90,7 @@ pub struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// The pools at the start of `rest`, all of which are there.
+    /// The pools at the start of `rest`. `None` if they are not complete.
     pub(super) fn take(rest: &mut &'a [u8]) -> Option<Self> {
         let left = number(rest)?;
         let pools = Self { left, rest };
@@ -111,16 +110,16 @@ impl Iterator for Pools<'_> {
     }
 }
 
-/// What a page is there for.
+/// The use of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PageState {
-    /// Objects lie in it, or may.
+    /// Holds objects, or may hold some.
     #[default]
     InUse = 0,
-    /// It is wholly free, and any pool's.
+    /// Wholly free, and available to any pool.
     Empty = 1,
-    /// It holds one large object.
+    /// Holds one large object.
     Large = 2,
 }
 
@@ -134,7 +133,7 @@ impl PageState {
         }
     }
 
-    /// A word for it.
+    /// The word for the state.
     ///
     /// ```
     /// assert_eq!(heapwright_record::heap::PageState::Empty.word(), "empty");
@@ -149,16 +148,16 @@ impl PageState {
     }
 }
 
-/// What compaction has to do with a page.
+/// The part of a page in compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Aside {
-    /// Nothing.
+    /// No part.
     #[default]
     No = 0,
-    /// Its objects are to be moved elsewhere.
+    /// An evacuation candidate: its objects are to be moved.
     Candidate = 1,
-    /// They were.
+    /// Evacuated: its objects were moved.
     Evacuated = 2,
 }
 
@@ -172,7 +171,7 @@ impl Aside {
         }
     }
 
-    /// A word for it, the same in texts and in JSON; none for nothing.
+    /// The word for it, the same in texts and in JSON; `None` for a page without a part.
     ///
     /// ```
     /// use heapwright_record::heap::Aside;
@@ -188,42 +187,42 @@ impl Aside {
     }
 }
 
-/// A page. Which of its slots are taken is given beside it. Its slots begin at its first
-/// byte.
+/// A page. Its slots begin at its first byte. An [`Occupancy`] beside it says which slots are
+/// taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// Its number in the heap.
     pub number: u64,
-    /// Its first byte.
+    /// Its first address.
     pub address: u64,
-    /// All its bytes; of a large object, those that may be in memory.
+    /// Its size in bytes; of a large object, the bytes that may be in memory.
     pub bytes: u64,
-    /// The pool that it is of.
+    /// The pool that it belongs to.
     pub pool: u32,
-    /// What its objects are: bits of [`kind`].
+    /// The kind of its objects: bits of [`kind`].
     pub kind: u8,
-    /// What it is there for.
+    /// Its use.
     pub state: PageState,
-    /// Bytes of a slot; of a large object, what was asked for. Of an empty page, 0.
+    /// Bytes of a slot; of a large object, the requested bytes; of an empty page, 0.
     pub slot: u64,
-    /// How many slots it has: at most [`Page::MOST_SLOTS`].
+    /// The number of slots, at most [`Page::MOST_SLOTS`].
     pub slots: u32,
-    /// How many times its objects are pinned.
+    /// The number of pins on its objects.
     pub pins: u64,
-    /// Objects that were moved into it, since it became what it is.
+    /// Objects that were moved into it in its present use.
     pub moved_in: u64,
-    /// Of its objects, those that are old.
+    /// Old objects in it.
     pub old: u32,
-    /// What compaction has to do with it.
+    /// Its part in compaction.
     pub aside: Aside,
 }
 
 impl Page {
-    /// The most slots that a page may have: of 8 bytes, in 64 KiB.
+    /// The most slots of a page: 8 bytes each, in 64 KiB.
     pub const MOST_SLOTS: u32 = 8192;
 }
 
-/// Which slots of a page are taken, a bit each, the lowest bit of a byte first.
+/// The taken slots of a page, a bit each, the lowest bit of a byte first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy<'a> {
     /// The bits; those behind the last slot are zero.
@@ -245,7 +244,7 @@ impl Occupancy<'_> {
         byte >> (slot % 8) & 1 != 0
     }
 
-    /// How many slots are taken.
+    /// The number of taken slots.
     #[must_use]
     pub fn taken(&self) -> u32 {
         self.bytes.iter().map(|byte| byte.count_ones()).sum()
@@ -255,43 +254,43 @@ impl Occupancy<'_> {
 /// An object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// Its first byte.
+    /// Its first address.
     pub address: u64,
     /// Bytes of its slot.
     pub size: u64,
-    /// Bytes of the slot that the runtime asked for; 0 where it is not known.
+    /// Bytes of the slot that the runtime requested; 0: not known.
     pub used: u64,
-    /// What it is: bits of [`kind`].
+    /// Its kind: bits of [`kind`].
     pub kind: u8,
     /// The number of its type.
     pub type_id: u32,
-    /// Whether it is old: minor collections do not look at it.
+    /// Whether it is old, so that minor collections skip it.
     pub old: bool,
 }
 
-/// How a root holds on to an object.
+/// The kind of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RootKind {
-    /// Not known, to the writer or to this reader.
+    /// Not known to the writer or to this reader.
     #[default]
     Unknown = 0,
-    /// A cell that is a root.
+    /// A handle.
     Handle = 1,
-    /// The runtime's callback reported it.
+    /// Reported by the runtime's callback.
     Callback = 2,
     /// A word of a thread's stack.
     Stack = 3,
-    /// It waits for its finalizer.
+    /// The object waits for its finalizer.
     Finalizer = 4,
 }
 
 impl RootKind {
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 5] =
         [Self::Unknown, Self::Handle, Self::Callback, Self::Stack, Self::Finalizer];
 
-    /// The one that has this number.
+    /// The kind with this number.
     #[must_use]
     pub const fn from_u8(number: u8) -> Self {
         match number {
@@ -303,7 +302,7 @@ impl RootKind {
         }
     }
 
-    /// A word for it, the same in texts and in JSON.
+    /// The word for it, the same in texts and in JSON.
     ///
     /// ```
     /// assert_eq!(heapwright_record::heap::RootKind::Handle.word(), "handle");
@@ -320,18 +319,18 @@ impl RootKind {
     }
 }
 
-/// Something outside of the heap that leads to an object.
+/// A root: a reference from outside the heap to an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Root {
-    /// How.
+    /// The kind of root.
     pub kind: RootKind,
-    /// The number of the mutator it belongs to; 0: of none.
+    /// The number of the mutator that it belongs to; 0: none.
     pub mutator: u32,
-    /// The object's first byte.
+    /// The object's first address.
     pub address: u64,
 }
 
-/// How much a whole dump has of each sort.
+/// The number of items of each sort in a whole dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Types with a name.
@@ -349,7 +348,7 @@ pub struct Counts {
 in_order!(Counts, numbers, with_numbers: types pages objects references roots);
 
 impl Counts {
-    /// All entries.
+    /// The sum of all.
     pub(super) fn sum(&self) -> u64 {
         self.numbers().into_iter().fold(0, u64::wrapping_add)
     }

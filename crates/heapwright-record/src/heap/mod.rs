@@ -1,8 +1,8 @@
-//! The heap dump: what is in a collected heap, and what leads to what.
+//! The heap dump: the objects of a collected heap, and the references between them.
 //!
-//! A collector writes it while the world stands still, out of a buffer of fixed size and
-//! without allocating; `heapwright heap` makes a summary of it. It is a stream: nothing
-//! is gone back to, nothing has to be known before it is met.
+//! A collector writes it while the world stands still, from a buffer of fixed size and without
+//! allocating; `heapwright heap` summarises it. It is a stream: the writer never goes back, and the
+//! reader needs no entry before it comes.
 //!
 //! ```text
 //! a dump (little endian)
@@ -42,24 +42,24 @@
 //!                               old one; a frame begins young
 //! ```
 //!
-//! So an object that is like its neighbour, and as old, is one byte, and a reference to something
-//! near is one or two: ten million objects with three references each are some 100 MB.
+//! So an object like its neighbour, and as old, takes one byte, and a reference to something near
+//! takes one or two. Ten million objects with three references each take some 100 MB.
 //!
-//! **Order.** A type's name comes before the first object of the type, an object's
-//! references behind it and before the next object. Anything else may come in any order.
-//! References go to the start of objects, which may be written before or later. Where a
-//! frame ends among an object's references, the next one says whose they are: an object
-//! may have any number, and no frame depends on another.
+//! **Order.** A type's name comes before the first object of the type. An object's references come
+//! behind it and before the next object. All other entries may come in any order. References name
+//! the start of objects, which may be written before or later. If a frame ends among an object's
+//! references, the next one names the object. So an object may have any number of references, and
+//! no frame depends on another.
 //!
-//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
-//! the end of Start and End. The low 16 flags may be ignored by readers that do not know
-//! them, the high 16 may not. Anything else takes another version. Version 1, which is
-//! read as well, knew neither ages nor moves: its start ends behind the pools, its pages
-//! have no `aside`, `pins`, `moved in` and `old`, and it has no Age.
+//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
+//! Start and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
+//! Other changes take another version. Version 1, which is read as well, had neither ages nor
+//! moves: its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and `old`,
+//! and it has no Age.
 //!
-//! **Damage.** A reader stops at the first frame that is wrong, and says where it is.
-//! Each frame says how many entries came before it, and the end how many there were of
-//! each sort, so what is missing or double is noticed. A dump without its end is cut.
+//! **Damage.** A reader stops at the first wrong frame, and says where it is. Each frame tells the
+//! number of entries before it, and the end tells the number of each sort, so missing and double
+//! entries are noticed. A dump without its end is cut.
 //!
 //! ```text
 //! facts     what a dump contains: the numbers of a heap, a page, an object, a root
@@ -81,7 +81,7 @@ pub use facts::{
 pub use reader::{Entry, Reader};
 pub use writer::Writer;
 
-/// How a heap dump begins.
+/// The first bytes of a heap dump.
 pub const MAGIC: [u8; 8] = *b"HWHEAP\0\0";
 
 /// The version that is written, and the newest one that is read.
@@ -90,7 +90,7 @@ pub const VERSION: u32 = 2;
 /// The oldest version that is read.
 pub const OLDEST: u32 = 1;
 
-/// The words for such a file, and how it is recognised.
+/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (OLDEST, VERSION),

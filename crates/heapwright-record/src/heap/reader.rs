@@ -1,4 +1,4 @@
-//! The command's side: entries one after another, to the end or to the damage.
+//! The command's side: reads entries one after another, to the end or to the damage.
 
 use super::coder::{Coder, text};
 use super::facts::{Counts, Heap, Object, Occupancy, Page, Pools, Root};
@@ -11,31 +11,31 @@ use crate::problem::{Fault, Problem};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Entry<'a> {
-    /// The heap's numbers, its layout's name, the bytes of a slot of each pool.
+    /// The heap's figures, the name of its layout, and the slot size of each pool.
     Start(Heap, &'a [u8], Pools<'a>),
-    /// What a type's objects are called.
+    /// The name of a type.
     Type {
         /// Its number.
         id: u32,
         /// Its name.
         name: &'a [u8],
     },
-    /// A page, and which of its slots are taken.
+    /// A page, and its taken slots.
     Page(Page, Occupancy<'a>),
     /// An object.
     Object(Object),
-    /// What the object before it refers to.
+    /// A reference of the preceding object.
     Reference(u64),
-    /// Something outside of the heap that leads to an object.
+    /// A root.
     Root(Root),
-    /// That was all.
+    /// The end of the dump.
     End(Counts),
 }
 
 /// Reads a heap dump.
 ///
-/// It is an iterator of the entries. Where it ends, [`Reader::problem`] says why no more
-/// come, and [`Reader::is_whole`] whether that was all.
+/// It is an iterator of the entries. At its end, [`Reader::problem`] says why no more come, and
+/// [`Reader::is_whole`] whether the dump is complete.
 ///
 /// ```
 /// use heapwright_record::heap::{Heap, Reader, Writer};
@@ -56,14 +56,14 @@ pub enum Entry<'a> {
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// What is left of the frame that is being read.
+    /// The unread rest of the current frame.
     entries: Entries<'a>,
     state: State,
     skipped: u64,
     problem: Option<Problem>,
 }
 
-/// What goes on from frame to frame.
+/// The state that passes from frame to frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     version: u32,
@@ -78,7 +78,7 @@ struct State {
 struct Entries<'a> {
     coder: Coder,
     rest: &'a [u8],
-    /// One that is a frame of its own.
+    /// An entry that is a frame of its own.
     alone: Option<Entry<'a>>,
 }
 
@@ -98,11 +98,11 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read.
+    /// Reads the header.
     ///
     /// # Errors
     ///
-    /// These bytes are no heap dump, or not one this version can read.
+    /// These bytes are no heap dump, or one that this version cannot read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
         let (version, rest) = frame::behind_header(bytes, &FORMAT)?;
         Ok(Self {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Goes on where this piece of a file ended: `bytes` are those from
+    /// Continues where this piece of a file ended: `bytes` are the file's bytes from
     /// [`Reader::position`] on.
     ///
     /// ```
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Why no more entries come, unless it is the end of the bytes.
+    /// The reason why no more entries come, unless it is the end of the bytes.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
@@ -148,13 +148,13 @@ impl<'a> Reader<'a> {
         self.state.ended && self.problem.is_none()
     }
 
-    /// How many frames were skipped that only a newer version knows.
+    /// The number of skipped frames, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many bytes of the file were read; all of them are good.
+    /// The number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 }
 
 impl State {
-    /// What a frame contains, and how it goes on behind it.
+    /// The contents of a frame, and the state behind it.
     fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Fault> {
         let malformed = || Fault::Malformed(at);
         if self.ended || self.started == (frame.tag == START) {
@@ -189,7 +189,7 @@ impl State {
                 return Err(Fault::Gap(at));
             }
             let entries = Entries { coder: Coder::after(owner, self.version), rest, alone: None };
-            // All of them now: an iteration may then trust each.
+            // All entries are checked now, so that a later iteration may trust each.
             let mut all = entries;
             all.by_ref().for_each(|entry| self.count(&entry));
             if !all.rest.is_empty() {

@@ -1,5 +1,4 @@
-//! The collector's side: entries into a buffer, and the buffer, when it is full, to a
-//! sink as one frame.
+//! The collector's side: writes entries into a buffer, and each full buffer to a sink as one frame.
 //!
 //! ```text
 //! | BEFORE 8 | begin | entry | entry | ...... | room | BEHIND 4 |
@@ -12,15 +11,14 @@ use super::{END, ENTRIES, HEADER, START, VERSION};
 use crate::frame::{self, BEFORE, BEHIND};
 use crate::leb::Out;
 
-/// The longest name; what is longer is cut.
+/// The longest name; longer ones are cut.
 const LONGEST: usize = 1000;
 
 /// Writes a heap dump, frame by frame, without allocating.
 ///
-/// The buffer holds one frame; a larger one makes fewer calls of the sink. The sink is
-/// given pieces of the file one after another, and says whether it took them. Each method
-/// returns whether the dump is still good: once the sink has failed, or something did not
-/// fit, nothing more is written.
+/// The buffer holds one frame; a larger one makes fewer calls of the sink. The sink gets the pieces
+/// of the file one after another, and returns whether it took them. Each method returns whether the
+/// dump is still good: once the sink has failed, or an entry did not fit, nothing more is written.
 ///
 /// ```
 /// use heapwright_record::heap::{Entry, Heap, Object, Reader, Root, RootKind, Writer};
@@ -47,7 +45,7 @@ pub struct Writer<'b, S> {
     buffer: &'b mut [u8],
     sink: S,
     coder: Coder,
-    /// Bytes of the open frame's payload; 0: none is open.
+    /// Bytes of the open frame's payload; 0: no frame is open.
     payload: usize,
     counts: Counts,
     started: bool,
@@ -55,7 +53,7 @@ pub struct Writer<'b, S> {
 }
 
 impl Writer<'_, ()> {
-    /// Bytes of the smallest buffer: a page of the most slots fits.
+    /// The smallest buffer in bytes: a page with the most slots fits.
     pub const LEAST: usize = 2048;
 }
 
@@ -65,8 +63,8 @@ const _: () = assert!(
 );
 
 impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
-    /// A writer that has written nothing. A buffer of less than [`Writer::LEAST`] bytes
-    /// makes no dump.
+    /// A writer that has written nothing. A buffer of less than [`Writer::LEAST`] bytes gives no
+    /// dump.
     pub fn new(buffer: &'b mut [u8], sink: S) -> Self {
         let good = buffer.len() >= Writer::LEAST;
         Self {
@@ -80,14 +78,14 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         }
     }
 
-    /// Whether all went well so far.
+    /// Whether the dump is good so far.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.good
     }
 
-    /// The first thing to write, once: the heap's numbers, its layout's name, and the
-    /// bytes of a slot of each pool.
+    /// Writes the start, once: the heap's figures, its layout's name, and the slot size of each
+    /// pool.
     pub fn start(&mut self, heap: &Heap, layout: &str, pools: &[u64]) -> bool {
         self.good = self.good && !self.started && (self.sink)(&HEADER);
         self.started = true;
@@ -100,23 +98,23 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         })
     }
 
-    /// What the objects of a type are called. It is cut after 1000 bytes.
+    /// Writes the name of a type, cut after 1000 bytes.
     pub fn type_name(&mut self, id: u32, name: &str) -> bool {
         self.counts.types += 1;
         self.entry(|_, out| Coder::put_type(id, cut(name), out))
     }
 
-    /// A page, and which of its slots are taken: a bit a slot, the lowest bit of a word
-    /// first. Bits behind the last slot are ignored, words that are missing are zero.
+    /// Writes a page and its taken slots: a bit for each slot, the lowest bit of a word first. Bits
+    /// behind the last slot are ignored; missing words are zero.
     pub fn page(&mut self, page: &Page, occupancy: &[u64]) -> bool {
-        // One of more slots than any buffer has bits for is not tried.
+        // A page with more slots than the buffer has bits is refused at once.
         self.good = self.good && page.slots.div_ceil(u8::BITS) as usize <= self.buffer.len();
         self.counts.pages += 1;
         self.entry(|_, out| Coder::put_page(page, occupancy, out))
     }
 
-    /// An object, whose references follow. Those in the order of their addresses take the
-    /// fewest bytes. There is none at address 0.
+    /// Writes an object, whose references follow. References in the order of their addresses take
+    /// the fewest bytes. No object is at address 0.
     pub fn object(&mut self, object: &Object) -> bool {
         if object.address == 0 {
             return self.good;
@@ -125,7 +123,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|coder, out| coder.put_object(object, out))
     }
 
-    /// What the last object refers to: an object's address, as often as it does. Before
+    /// Writes a reference of the last object: an object's address, once for each reference. Before
     /// the first object it has no owner, and is not written.
     pub fn reference(&mut self, to: u64) -> bool {
         if self.coder.owner().is_none() {
@@ -135,13 +133,13 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.entry(|coder, out| coder.put_reference(to, out))
     }
 
-    /// Something outside of the heap that leads to an object.
+    /// Writes a root.
     pub fn root(&mut self, root: &Root) -> bool {
         self.counts.roots += 1;
         self.entry(|_, out| Coder::put_root(root, out))
     }
 
-    /// Says that this was all. Whether the dump is whole.
+    /// Writes the end. Returns whether the dump is whole.
     pub fn end(mut self) -> bool {
         self.good = self.good && self.started;
         self.flush();
@@ -173,14 +171,14 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
                 return false;
             }
         }
-        // Not even alone.
+        // The entry does not fit even alone.
         self.good = false;
         false
     }
 
     /// Opens a frame of entries.
     fn begin(&mut self) {
-        // The entry that is about to be written was counted.
+        // The count includes the entry that is about to be written.
         let before = self.counts.sum() - 1;
         let owner = self.coder.owner();
         let mut out = Out { place: self.buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
@@ -198,7 +196,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.good
     }
 
-    /// A frame of its own.
+    /// Writes a frame of its own.
     fn frame(&mut self, tag: u32, put: impl Fn(&mut Out<'_>)) -> bool {
         let mut out = Out { place: self.buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
         put(&mut out);
@@ -215,7 +213,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     }
 }
 
-/// As much of a text as is written: whole letters.
+/// The written part of a text: whole letters.
 fn cut(text: &str) -> &[u8] {
     let end = text.len().min(LONGEST);
     let end = (0..=end).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();

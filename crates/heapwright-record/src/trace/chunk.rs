@@ -1,4 +1,4 @@
-//! What chunks hold, and how one is made in a buffer of its writer's.
+//! The contents of chunks, and their construction in the writer's buffer.
 //!
 //! The library fills its buffer behind the room for a head, operation by operation,
 //! and seals it when it is full:
@@ -17,25 +17,25 @@ const PROCESS: u32 = 1;
 const OPERATIONS: u32 = 2;
 const END: u32 = 3;
 
-/// A program begins.
+/// The start of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process<'a> {
-    /// Its number.
+    /// The number of the process.
     pub pid: u32,
-    /// Its parent's.
+    /// The number of its parent.
     pub parent: u32,
-    /// When, in nanoseconds since 1970.
+    /// The time of the start, in nanoseconds since 1970.
     pub time: u64,
-    /// Whether it is a copy of its parent: its parent's blocks are there, and not recorded.
+    /// Whether it is a forked copy: it has its parent's blocks, which are not recorded.
     pub forked: bool,
     /// The program's file.
     pub exe: &'a [u8],
-    /// Its words, each ended by a zero.
+    /// The words of the command line, each ended by a zero.
     pub command: &'a [u8],
 }
 
 impl<'a> Process<'a> {
-    /// The bytes of the chunk, in `place`; none if it does not fit.
+    /// The bytes of the chunk, in `place`; empty if it does not fit.
     ///
     /// ```
     /// use heapwright_record::trace::{Chunk, HEADER, Process, Reader};
@@ -70,15 +70,15 @@ impl<'a> Process<'a> {
     }
 }
 
-/// The program ended as it should: all that it did is recorded.
+/// The normal end of a program: all its operations are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// How many operations were written.
+    /// The number of written operations.
     pub operations: u64,
 }
 
 impl End {
-    /// The bytes of the chunk, in `place`; none if it does not fit.
+    /// The bytes of the chunk, in `place`; empty if it does not fit.
     ///
     /// ```
     /// use heapwright_record::trace::{Chunk, End, HEADER, Reader};
@@ -101,8 +101,8 @@ impl End {
     }
 }
 
-/// Operations that were written together. It is an iterator of them; where it ends,
-/// [`Operations::is_broken`] says whether that was their end.
+/// Operations that were written together. It is an iterator of them; at its end,
+/// [`Operations::is_broken`] says whether that was the end of the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations<'a> {
     /// Operations in chunks before this one, since the program began.
@@ -119,7 +119,7 @@ impl<'a> Operations<'a> {
         Some(Self { before, ms, coder: Coder::new(), rest: payload })
     }
 
-    /// Whether there is something behind the last operation that is none.
+    /// Whether the bytes behind the last operation are no operation.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         !self.rest.is_empty()
@@ -137,8 +137,8 @@ impl Iterator for Operations<'_> {
     }
 }
 
-/// Begins the payload of a chunk of operations, in a buffer whose first [`BEFORE`] bytes
-/// are for [`seal`]. Returns how many bytes of payload that are; 0 if it did not fit.
+/// Begins the payload of a chunk of operations, in a buffer whose first [`BEFORE`] bytes are for
+/// [`seal`]. Returns the bytes of payload; 0 if it does not fit.
 pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
     let mut out = Out { place: buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
     out.number(before);
@@ -146,9 +146,9 @@ pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
     if out.at > out.place.len() { 0 } else { out.at }
 }
 
-/// Makes a chunk of operations of a buffer with so many bytes of payload behind the
-/// first [`BEFORE`]. Returns the chunk, to be written by one `write`; nothing if there
-/// is no room for the [`BEHIND`](super::BEHIND) bytes behind it.
+/// Makes a chunk of operations of a buffer, with `payload` bytes behind the first [`BEFORE`].
+/// Returns the chunk, to be written by one `write`; empty if there is no room for the
+/// [`BEHIND`](super::BEHIND) bytes behind it.
 ///
 /// ```
 /// use heapwright_record::trace::{BEFORE, Chunk, Coder, HEADER, Operation, Reader};
@@ -174,17 +174,17 @@ fn sealed(buffer: &mut [u8], tag: u32, payload: usize) -> &[u8] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Chunk<'a> {
-    /// A program begins.
+    /// The start of a program.
     Process(Process<'a>),
-    /// What it did.
+    /// Operations of the program.
     Operations(Operations<'a>),
-    /// It ended.
+    /// The end of the program.
     End(End),
 }
 
 impl<'a> Chunk<'a> {
-    /// What a frame means. Inside, there is none if only a newer version knows it; `None`
-    /// if it is not what its tag says.
+    /// The chunk of a frame. Inside, `None` if only a newer version knows it; `None` if the payload
+    /// does not fit its tag.
     pub(super) fn take(frame: &Frame<'a>) -> Option<Option<Self>> {
         let payload = frame.payload;
         Some(Some(match frame.tag {

@@ -1,8 +1,8 @@
-//! How an operation becomes bytes and comes back.
+//! Converts operations to bytes and back.
 //!
-//! Names of blocks are near each other, so each is written as its difference to the
-//! one before: two or three bytes instead of eight. Nothing here panics or indexes: the
-//! writer works inside a program's `malloc`, the reader on files that may hold anything.
+//! Names of blocks are near each other, so each is written as its difference to the one before: two
+//! or three bytes instead of eight. Nothing here panics or indexes: the writer works inside a
+//! program's `malloc`, and the reader may get any bytes.
 
 use super::operation::Operation;
 use crate::leb::{Out, byte, fold, number, unfold};
@@ -10,7 +10,7 @@ use crate::leb::{Out, byte, fold, number, unfold};
 /// The longest alignment's logarithm.
 const MOST_LOG2: u64 = 63;
 
-/// Both sides of a chunk's operations: what one must know of those before.
+/// The state that both sides keep about earlier operations of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coder {
     block: u64,
@@ -20,14 +20,14 @@ impl Coder {
     /// The longest operation: a code, two numbers, a logarithm.
     pub const MOST: usize = 1 + 10 + 10 + 1;
 
-    /// For the first operation of a chunk.
+    /// The state at the start of a chunk.
     #[must_use]
     pub const fn new() -> Self {
         Self { block: 0 }
     }
 
-    /// Writes an operation to the start of `place`, and says how many bytes it is: 0 if
-    /// it did not fit, which does not happen with [`Coder::MOST`] bytes.
+    /// Writes an operation to the start of `place`, and returns its number of bytes: 0 if it does
+    /// not fit, which cannot happen with [`Coder::MOST`] bytes.
     #[inline]
     pub fn put(&mut self, operation: Operation, place: &mut [u8]) -> usize {
         let mut out = Out { place, at: 0 };
@@ -74,8 +74,8 @@ impl Coder {
         out.number(size);
     }
 
-    /// Reads the operation at the start of `bytes`: it, and what is behind it. `None`:
-    /// there is no whole one.
+    /// Reads the operation at the start of `bytes`. Returns it and the bytes behind it. `None`:
+    /// there is no whole operation.
     #[inline]
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(Operation, &'a [u8])> {
         let mut rest = bytes;

@@ -39,28 +39,28 @@
 //!   13  Fork                                a child has a trace of its own from here
 //! ```
 //!
-//! **Names.** A block's name is any number that no other live block has, and so is a
-//! thread's. The library writes addresses (by 16), the command numbers: to a reader
-//! they are the same, and one that wants numbers hands them out as it meets names.
-//! A block's name is written as the difference to the one before it in the chunk.
+//! **Names.** A block's name is any number that no other live block has, and so is a thread's. The
+//! library writes addresses (divided by 16), the command writes numbers. A reader treats both
+//! alike, and may number the names as it meets them. A block's name is written as the difference to
+//! the one before it in the chunk.
 //!
-//! **Order.** There is one stream for all threads, and not one for each. What a free
-//! gives back, and which thread gets it next, is then in the file in the order in which it
-//! happened; a file that is cut short is cut short for all threads at one moment; and
-//! nothing needs to be merged. An allocation is written after the block was got, a free
-//! before it is given. Hence the two halves of a realloc: other operations may come
+//! **Order.** There is one stream for all threads. So the file shows in order which blocks a free
+//! gives back, and which thread gets each next. A cut file is cut for all threads at one moment,
+//! and nothing needs a merge. An allocation is written after the block was got, a free before it is
+//! given. Hence the two halves of a realloc: other operations may come between them, and may use
+//! the old block's name.
 //! between them, and may use the old block's name.
 //!
-//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
-//! the end of Process and End. The low 16 flags may be ignored by readers that do not know
-//! them, the high 16 may not. Anything else takes another version.
+//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
+//! Process and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
+//! Other changes take another version.
 //!
-//! **Several programs in one file.** One that becomes another by `exec` goes on in the
-//! same file, with another Process chunk: no block lives on.
+//! **Several programs in one file.** A program that becomes another by `exec` continues the same
+//! file, with another Process chunk: no block lives on.
 //!
-//! **Damage.** A reader stops at the first chunk that is wrong, and says where it is.
-//! Each chunk says how many operations came before it, so one that is missing or double
-//! is noticed. For a write that came out short there must not be another.
+//! **Damage.** A reader stops at the first wrong chunk, and says where it is. Each chunk tells the
+//! number of operations before it, so missing and double ones are noticed. After a short write the
+//! writer must not write again.
 //!
 //! ```text
 //! operation   one operation, and its bytes         coder
@@ -82,13 +82,13 @@ pub use frame::{BEFORE, BEHIND};
 pub use operation::Operation;
 pub use reader::Reader;
 
-/// How a trace begins.
+/// The first bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"HWTRACE\0";
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The words for such a file, and how it is recognised.
+/// The description of the format, for messages and recognition.
 pub(crate) static FORMAT: Format = Format {
     magic: MAGIC,
     versions: (VERSION, VERSION),

@@ -1,6 +1,6 @@
 //! One operation of a program, or of the trace itself.
 
-/// What a thread did.
+/// One operation of a thread.
 ///
 /// ```
 /// use heapwright_record::trace::{Coder, Operation};
@@ -13,29 +13,29 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// What follows is the thread's of this name.
+    /// The next operations are those of the thread with this name.
     Thread(u64),
-    /// So many milliseconds went by.
+    /// So many milliseconds passed.
     Time(u64),
     /// `malloc`, `operator new` and their like.
     Malloc {
         /// Its name.
         block: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
     },
     /// `calloc`.
     Calloc {
         /// Its name.
         block: u64,
-        /// Bytes asked for, in all.
+        /// Requested bytes in all.
         size: u64,
     },
-    /// `aligned_alloc` and its like, for more than 16 bytes' alignment.
+    /// `aligned_alloc` and the like, for an alignment of more than 16 bytes.
     Aligned {
         /// Its name.
         block: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
         /// The alignment's logarithm, at most 63.
         log2: u8,
@@ -47,25 +47,25 @@ pub enum Operation {
         /// Its name.
         block: u64,
     },
-    /// The old block of a `realloc` was given away.
+    /// The old block of a `realloc` no longer belongs to the program.
     ReallocBegin {
         /// Its name.
         block: u64,
     },
-    /// The new block of the thread's `realloc` was got.
+    /// The thread's `realloc` returned the new block.
     ReallocEnd {
         /// Its name, which may be the old one's.
         block: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
     },
     /// The thread's `realloc` failed: the old block is the program's again.
     ReallocFailed,
-    /// A `realloc` after which the block is called as before.
+    /// A `realloc` after which the block has the same name.
     Resize {
         /// Its name.
         block: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
     },
     /// The thread ends.
@@ -75,8 +75,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether it is a call that the program made for memory: one that a replay makes
-    /// again. (Of a `realloc`, its first half.)
+    /// Whether it is a call for memory by the program, which a replay repeats. (Of a `realloc`, its
+    /// first half.)
     #[must_use]
     pub const fn is_call(&self) -> bool {
         matches!(

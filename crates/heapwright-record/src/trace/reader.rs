@@ -1,4 +1,4 @@
-//! The reader's side: chunks one after another, to the end or to the damage.
+//! The reader's side: reads chunks one after another, to the end or to the damage.
 
 use super::chunk::Chunk;
 use super::{FORMAT, HEADER_BYTES};
@@ -8,8 +8,8 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a trace.
 ///
-/// It is an iterator of the chunks. Where it ends, [`Reader::problem`] says whether that
-/// was the end of the file.
+/// It is an iterator of the chunks. At its end, [`Reader::problem`] says whether that was the end
+/// of the file.
 ///
 /// ```
 /// use heapwright_record::trace::{End, HEADER, Reader};
@@ -31,35 +31,35 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read.
+    /// Reads the header.
     ///
     /// # Errors
     ///
-    /// These bytes are no trace, or not one this version can read.
+    /// These bytes are no trace, or one that this version cannot read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
         let (_, rest) = frame::behind_header(bytes, &FORMAT)?;
         Ok(Self { rest, at: HEADER_BYTES as u64, seen: 0, skipped: 0, problem: None })
     }
 
-    /// Why no more chunks come, unless it is the end of the file.
+    /// The reason why no more chunks come, unless it is the end of the file.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// How many chunks were skipped that only a newer version knows.
+    /// The number of skipped chunks, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many bytes were read; all of them are good.
+    /// The number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next chunk; inside, there is none if only a newer version knows it.
+    /// The next chunk; inside, `None` if only a newer version knows it.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         let chunk = Chunk::take(&frame).ok_or(Fault::Malformed(self.at))?;
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
                 if operations.before != self.seen {
                     return Err(Fault::Gap(self.at));
                 }
-                // All of them now: an iteration may then trust each.
+                // All operations are checked now, so that a later iteration may trust each.
                 let mut all = operations;
                 self.seen += all.by_ref().count() as u64;
                 if all.is_broken() {

@@ -1,4 +1,4 @@
-//! Bounds: which memory of a stack may be read.
+//! Bounds: the readable memory of a stack.
 //!
 //! ```text
 //!      floor              low          sp                      high
@@ -7,25 +7,22 @@
 //!        reaches below
 //! ```
 //!
-//! The end of a thread's own stack is known without asking a file: the C library
-//! puts a thread's control block above the thread's stack, and the loader wrote
-//! down where the first thread's stack began. What is between the stack pointer
-//! and that end was pushed by the thread, so it is mapped in one piece and stays so
-//! while the thread lives. This is not assumed but tested, once a page
-//! and thread: `os::is_readable` has the kernel read a word of each.
+//! The end of a thread's own stack is known without a file. The C library puts a thread's control
+//! block above the thread's stack, and the loader noted the start of the first thread's stack. The
+//! thread pushed all between the stack pointer and that end, so it is mapped in one piece and stays
+//! so while the thread lives. This is tested, once for each page and thread: `os::is_readable` lets
+//! the kernel read a word of each.
 //!
-//! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread
-//! made by hand) has a hole between it and that end. On those each page is tried
-//! at each walk, before it is read: some hundred nanoseconds a page, and no fault
-//! whatever was unmapped since the last walk.
+//! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread made by hand) has
+//! a hole between it and that end. There, each walk tests each page before it reads it. This costs
+//! some hundred nanoseconds a page. No read faults, whatever was unmapped since the last walk.
 //!
 //! # Invariants
 //!
-//! - `[low, high)` is readable while the thread whose control block is at `token`
-//!   lives. A thread that is handed a scratch of an ended one has another token, or
-//!   the same one at the end of a stack of its own: then what lies between its
-//!   stack pointer and `high` is its own stack again. Nothing below a walk's first
-//!   stack pointer is ever read by virtue of these bounds.
+//! - `[low, high)` is readable while the thread whose control block is at `token` lives. A thread
+//!   that gets the scratch of an ended one has another token, or the same one at the end of a stack
+//!   of its own. Then its own stack lies between its stack pointer and `high`. These bounds never
+//!   permit a read below a walk's first stack pointer.
 //! - Words are read volatile, whole and aligned: they belong to other frames.
 
 use core::ptr;
@@ -33,12 +30,12 @@ use core::ptr;
 use super::machine::thread_pointer;
 use heapwright_substrate::os;
 
-/// No stack is believed to be longer.
+/// The longest stack that is accepted.
 const LONGEST: usize = 1 << 30;
 
 /// The calling thread's own stack. Valid when zeroed.
 pub(super) struct Own {
-    /// The control block of the thread that this was found for.
+    /// The control block of the thread to which the bounds belong.
     token: usize,
     low: usize,
     high: usize,
@@ -46,7 +43,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Not known.
+    /// Unknown bounds.
     pub(super) const fn new() -> Self {
         Self { token: 0, low: 0, high: 0, floor: 0 }
     }
@@ -91,35 +88,34 @@ impl Own {
 /// Reads words of one stack.
 pub(super) struct Reader {
     low: usize,
-    /// From `low` to the last word.
+    /// The distance from `low` to the last word.
     span: usize,
-    /// The page that was tried last.
+    /// The page that was tested last.
     page: usize,
-    /// Whether a page had to be tried.
+    /// Whether a page was tested.
     pub(super) tried: bool,
 }
 
 impl Reader {
-    /// Reads upward from `sp`, up to `end` without trying.
+    /// Reads upward from `sp`, without tests up to `end`.
     #[inline(always)]
     pub(super) fn new(sp: usize, end: Option<usize>) -> Self {
         match end {
             Some(end) if sp.is_multiple_of(8) && sp + 8 <= end => {
                 Self { low: sp, span: end - 8 - sp, page: 1, tried: false }
             }
-            // No aligned word is in this.
+            // No aligned word lies in this range.
             _ => Self { low: usize::MAX, span: 0, page: 1, tried: false },
         }
     }
 
-    /// From where to where words can be read without a try: the first, and how far the last is
-    /// behind it.
+    /// The range of words that need no test: the first one, and the distance to the last one.
     #[inline(always)]
     pub(super) fn without_trying(&self) -> (usize, usize) {
         (self.low, self.span)
     }
 
-    /// Whether an aligned word can be read.
+    /// Whether a word is aligned and readable.
     #[inline(always)]
     fn has(&mut self, address: usize) -> bool {
         address.wrapping_sub(self.low) <= self.span || self.try_page(address)
@@ -139,13 +135,13 @@ impl Reader {
         true
     }
 
-    /// A word; `None` where it is not aligned or cannot be read.
+    /// A word; `None`: it is not aligned or not readable.
     #[inline(always)]
     pub(super) fn word(&mut self, address: usize) -> Option<usize> {
         if !address.is_multiple_of(8) || !self.has(address) {
             return None;
         }
-        // SAFETY: aligned, and in the thread's own stack or on a page just tried.
+        // SAFETY: aligned, and on the thread's own stack or on a tested page.
         Some(unsafe { word_at(address) })
     }
 }
@@ -154,10 +150,10 @@ impl Reader {
 ///
 /// # Safety
 ///
-/// It is aligned and readable.
+/// The address is aligned and readable.
 #[inline(always)]
 pub(super) unsafe fn word_at(address: usize) -> usize {
     let at = ptr::with_exposed_provenance::<usize>(address);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract the address is aligned and readable.
     unsafe { at.read_volatile() }
 }

@@ -5,21 +5,19 @@
 //!   tables             512 entries, 4,096, 32,768: the next one once half of this is written
 //! ```
 //!
-//! Entries lie anywhere in a table, so a small program would touch all pages of a large one, each
-//! with two faults (the first look at it maps the kernel's page of zeros).
+//! Entries are spread over a table, so a small program would touch all pages of a large one, each
+//! with two faults (the first look maps the kernel's page of zeros).
 //!
-//! Two threads may write an entry at once, and a reader may see one word of each.
-//! It believes a rule only if both words together give the address it looks for
-//! (the trick of chess programs' tables, by Hyatt), so a torn pair is a miss. A
-//! miss costs a microsecond; no thread waits.
+//! Two threads may write an entry at once, and a reader may see one word of each. It accepts a rule
+//! only if both words together give the address it looks for (the trick of chess programs' tables,
+//! by Hyatt), so a torn pair is a miss. A miss costs a microsecond; no thread waits.
 //!
-//! # What is forgotten
+//! # Unmapped code
 //!
-//! When code is unmapped its rules must go. [`forget_code`] raises the generation, then
-//! clears the table. A thread that learns a rule reads the generation before it looks at
-//! tables, and takes its entry out again if the generation has changed by the time
-//! the entry is in: either it sees the change, or the clearing sees the entry.
-//! Memos (`memo`) carry the generation they were made in.
+//! When code is unmapped, its rules must go. [`forget_code`] raises the generation, then clears the
+//! table. A thread that learns a rule reads the generation before it looks at tables. After it has
+//! written the entry, it removes it again if the generation has changed. So either this thread sees
+//! the change, or the clearing sees the entry. Memos (`memo`) carry their generation.
 
 use core::slice;
 
@@ -41,9 +39,9 @@ struct Entry {
 const _: () = assert!(size_of::<Entry>() == 16);
 
 static TABLE: [Region; TABLES] = [const { Region::new() }; TABLES];
-/// The table that is in use: it only grows.
+/// The table in use; it only grows.
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
-/// Rules that were written, of all. (Threads may count one too few.)
+/// The number of written rules. (Threads may lose a count.)
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 /// Counts up from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
@@ -52,7 +50,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(1);
 #[derive(Clone, Copy)]
 pub(super) struct Cache {
     entries: &'static [Entry],
-    /// How far a hash is shifted to be an index.
+    /// The shift from a hash to an index.
     shift: u32,
 }
 
@@ -62,7 +60,7 @@ pub(super) fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// The table; `None` where there is no memory for it.
+/// The table; `None`: there is no memory for it.
 #[inline(always)]
 pub(super) fn open() -> Option<Cache> {
     open_table(CURRENT.load(Ordering::Relaxed))
@@ -75,8 +73,8 @@ fn open_table(number: usize) -> Option<Cache> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: memory of so many entries, aligned to a page and zeroed at first, that is never given
-    // back and that everybody uses as atomics.
+    // SAFETY: the memory holds so many entries, is aligned to a page, was zeroed at first, and is
+    // never given back. All threads use it as atomics.
     let entries = unsafe { slice::from_raw_parts(at, 1 << order) };
     Some(Cache { entries, shift: u64::BITS - order })
 }
@@ -85,7 +83,7 @@ impl Cache {
     #[inline(always)]
     fn entry(self, address: usize) -> &'static Entry {
         let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // SAFETY: the shift leaves as many bits as the number of entries has.
+        // SAFETY: the shifted hash has as many bits as an index.
         unsafe { self.entries.get_unchecked((hash >> self.shift) as usize) }
     }
 
@@ -98,14 +96,14 @@ impl Cache {
         Rule(if known { rule } else { 0 })
     }
 
-    /// The rule that a smaller table has for an address, or `Rule(0)`.
+    /// The rule of an address in a smaller table, or `Rule(0)`.
     pub(super) fn get_from_smaller(self, address: usize) -> Rule {
         let smaller = (0..TABLES).take_while(|&number| 1 << ORDERS[number] < self.entries.len());
         let mut found = smaller.filter_map(open_table).map(|table| table.get(address));
         found.find(|&rule| rule != Rule(0)).unwrap_or(Rule(0))
     }
 
-    /// Remembers a rule that was learnt in a generation.
+    /// Stores a rule that was learnt in a generation.
     pub(super) fn put(self, address: usize, rule: Rule, learnt: u32) {
         self.write(address, rule, learnt);
         let written = WRITTEN.load(Ordering::Relaxed) + 1;
@@ -120,7 +118,7 @@ impl Cache {
         let entry = self.entry(address);
         entry.mixed.store(address as u64 ^ rule.0, Ordering::Relaxed);
         entry.rule.store(rule.0, Ordering::Relaxed);
-        // Before the generation is read: pairs with the fence of `forget_code`.
+        // The fence precedes the read of the generation, and pairs with that of `forget_code`.
         fence(Ordering::SeqCst);
         if GENERATION.load(Ordering::Relaxed) != learnt {
             entry.rule.store(0, Ordering::Relaxed);
@@ -139,8 +137,8 @@ pub(in super::super) fn forget_code() {
         if at.is_null() {
             continue;
         }
-        // SAFETY: the table's own pages. Others may look at them meanwhile: an entry of
-        // zeros, or half of one, is a miss.
+        // SAFETY: these are the table's own pages. Other threads may read them: an entry of zeros,
+        // or half of one, is a miss.
         let is_clear = unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) };
         if !is_clear && let Some(cache) = open_table(number) {
             for entry in cache.entries {
@@ -190,7 +188,7 @@ mod tests {
         // A torn pair: another entry's rule in the second word.
         cache.entry(a).rule.store(rule.0 ^ 8, Ordering::Relaxed);
         assert_eq!(cache.get(a), Rule(0));
-        // Learnt before something was forgotten.
+        // This rule was learnt before some were forgotten.
         cache.put(a, rule, generation().wrapping_sub(1));
         assert_eq!(cache.get(a), Rule(0));
     }

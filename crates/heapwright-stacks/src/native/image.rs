@@ -8,14 +8,13 @@
 //!                        +--> NOTE: the build id            DYNAMIC: symbols
 //! ```
 //!
-//! The C library says (without a lock) which module an address lies in, or the kernel does
-//! (`mapped`); all else is read from the module's own headers in memory. A table's length is often
-//! not written down anywhere, so a slice ends where the readable segment that it lies in ends: no
-//! byte outside of what the program headers promise is ever read.
+//! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
+//! module's own headers in memory tell all else. The length of a table is often not stored
+//! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
+//! program headers is ever read.
 //!
-//! What may go wrong: code is unmapped by another thread while its tables are
-//! read. A thread that walks a stack has frames of that code below it, so unmapping it would
-//! kill the program anyway.
+//! A remaining risk: another thread unmaps code while its tables are read. A thread that walks a
+//! stack has frames of that code below it, so the unmapping would kill the program anyway.
 
 use core::slice;
 
@@ -30,7 +29,7 @@ const HEADERS: u32 = 6;
 const EXECUTABLE: u32 = 1;
 const READABLE: u32 = 4;
 
-/// The headers are looked for here.
+/// The bytes at which the headers are looked for.
 const FIRST_PAGE: usize = 4096;
 
 /// One entry of the program headers.
@@ -41,20 +40,20 @@ pub(super) type Header = libc::Elf64_Phdr;
 pub(super) struct Image {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What is added to addresses in the file.
+    /// The difference between addresses in memory and in the file.
     pub(super) bias: usize,
-    /// The loader's name for it: a C string.
+    /// The loader's name of it: a C string.
     pub(super) name: *const core::ffi::c_char,
     pub(super) unwind_header: usize,
     pub(super) headers: &'static [Header],
 }
 
-/// The module that an address lies in.
+/// The module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     if os::knows_objects() { by_loader(address) } else { mapped::image_of(address) }
 }
 
-/// The same, as glibc's loader says.
+/// The same, from glibc's loader.
 fn by_loader(address: usize) -> Option<Image> {
     let found = os::find_object(address)?;
     // SAFETY: the loader's record lives while its module does.
@@ -64,9 +63,9 @@ fn by_loader(address: usize) -> Option<Image> {
         Image::new(headers, link_map.bias, link_map.name, unwind_header)
             .filter(|image| image.has(address))
     };
-    // The kernel maps the program, maybe with gaps between its segments; then the
-    // loader says where the segment starts, not where the module does. But it says
-    // where the headers are, once and for all.
+    // The kernel maps the program, maybe with gaps between its segments. Then the loader tells the
+    // start of the segment and not of the module. But the kernel told the place of the headers,
+    // once for all.
     let program = os::program_headers();
     if bias_of(program) == link_map.bias
         && let Some(image) = image(program)
@@ -78,9 +77,9 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// What is added to addresses in the file whose headers these are: they know their own. A program
-/// that does not say is mapped where its file says, or (a static one that is mapped anywhere) has
-/// its headers at the start of its first page.
+/// The bias of the file with these headers, which contain their own address. A program without that
+/// entry is mapped at its file's addresses, or (a static one that is mapped anywhere) has its
+/// headers at the start of its first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
     if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {
@@ -96,13 +95,13 @@ pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     }
 }
 
-/// The program headers of a module that is mapped from an address on, if one is.
+/// The program headers of a module that is mapped from an address on, if there is one.
 pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     if start == 0 || !start.is_multiple_of(FIRST_PAGE) || !os::is_readable(start) {
         return None;
     }
     let at = core::ptr::with_exposed_provenance::<libc::Elf64_Ehdr>(start);
-    // SAFETY: the page can be read, and has room for a header.
+    // SAFETY: the page is readable, and has room for a header.
     let header = unsafe { &*at };
     let size = header.e_phnum as usize * size_of::<Header>();
     let offset = usize::try_from(header.e_phoff).ok()?;
@@ -116,8 +115,7 @@ pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
         return None;
     }
     let first = core::ptr::with_exposed_provenance::<Header>(start + offset);
-    // SAFETY: in the same page, or in pages that can be read (checked above), aligned, and
-    // constant.
+    // SAFETY: in the same page, or in readable pages (checked above), aligned, and constant.
     let headers = unsafe { slice::from_raw_parts(first, header.e_phnum as usize) };
     // Elsewhere than in the first page they must say so themselves.
     let own = headers.iter().find(|header| header.p_type == HEADERS);

@@ -1,6 +1,6 @@
-//! Modules by the kernel's list of mappings, where the C library has no function that finds one
-//! without a lock: musl, glibc before 2.35; and in static programs, which are one module, known by
-//! the headers that the kernel hands it.
+//! Finds modules by the kernel's list of mappings if the C library has no lock-free function for
+//! this: musl, and glibc before 2.35. A static program is one module, known by the headers that the
+//! kernel passes to it.
 //!
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
@@ -9,18 +9,19 @@
 //!                                                       |  what lies between two modules: headers 0
 //! ```
 //!
-//! Reading the list costs some hundred microseconds and no lock, so what it says is kept: of a
-//! module until code is forgotten (`cache`), of what is none (a heap, code made at run time,
-//! nothing) for [`LOOKS`] looks, after which a library may have come to be there. (musl never
-//! unloads one.) Code is forgotten once it is unmapped, so in between its headers may be gone:
-//! whether they are where they were is asked of the kernel and looked at each time.
+//! Reading the list takes some hundred microseconds and no lock, so the result is kept. A module
+//! stays until code is forgotten (`cache`). An address in no module (a heap, code made at run time,
+//! nothing) stays for [`LOOKS`] looks, after which a library may have been mapped there. (musl
+//! never unloads one.) Code is forgotten after it is unmapped, so its headers may be gone in
+//! between. Each look therefore asks the kernel whether they are readable, and checks them.
 //!
-//! A file that is mapped to be read only looks like a module, too, but its bytes are not where its
-//! headers say: a module has code that may be executed.
+//! A file that is mapped only to be read looks like a module, but its bytes are not where its
+//! headers say. So a module must have executable code.
 //!
-//! A place belongs to the thread that has changed its generation to [`TAKEN`], and its version is
-//! another one then; a reader believes a place whose generation was the present one before, and
-//! both the same after. A thread that ends in between, as in a forked child, leaves a place unused.
+//! A place belongs to the thread that has changed its generation to [`TAKEN`], which also changes
+//! its version. A reader accepts a place whose generation was the present one before the read, and
+//! whose generation and version are the same after it. A thread that ends in between, as in a
+//! forked child, leaves a place unused.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -31,16 +32,16 @@ use super::image::{Header, Image, LOAD, bias_of, headers_at};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// The type of the header that says where `.eh_frame_hdr` is.
+/// The type of the header that locates `.eh_frame_hdr`.
 const UNWIND: u32 = 0x6474_e550;
 
-/// Looks at what was no module, until the kernel is asked again.
+/// Looks at an address in no module before the kernel is asked again.
 const LOOKS: usize = 1024;
 
 /// The generation of a place that is being written. Code is not unloaded four billion times.
 const TAKEN: u32 = u32::MAX;
 
-/// A place's state, of its generation and its version.
+/// A place's state, made of its generation and its version.
 const fn state(generation: u32, version: u32) -> u64 {
     (generation as u64) << 32 | version as u64
 }
@@ -63,8 +64,8 @@ const COUNT: usize = 6;
 struct Place {
     /// Generation and version.
     state: AtomicU64,
-    /// Of what is no module. (Not among the words: whoever takes one away may find that the place
-    /// is another's by then.)
+    /// Of an address in no module: the looks left. (Not among the words: a thread that takes a look
+    /// away may find that the place is already another's.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -79,7 +80,7 @@ static KNOWN: [Place; PLACES] = [const {
 
 const _: () = assert!(size_of::<Place>() == 72);
 
-/// The module that an address lies in.
+/// The module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     let program = os::program_headers();
     let image = image(program, bias_of(program), c"".as_ptr());
@@ -97,7 +98,7 @@ fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option
     Image::new(headers, bias, name, unwind)
 }
 
-/// What was found of an address, `Some(None)` for no module; `None`: nothing yet.
+/// The kept result for an address, `Some(None)` for no module; `None`: none is kept.
 fn known(address: usize, now: u32) -> Option<Option<Image>> {
     KNOWN.iter().find_map(|place| {
         let seen = place.state.load(Ordering::Acquire);
@@ -112,7 +113,7 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
             return None;
         }
         if words[HEADERS] != 0 {
-            // It may be unmapped, and not forgotten yet.
+            // The headers may be unmapped, and not forgotten yet.
             let headers = headers_at(words[START])?;
             if headers.as_ptr().addr() != words[HEADERS] || headers.len() != words[COUNT] {
                 return None;
@@ -123,7 +124,8 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
         if place.looks.fetch_sub(1, Ordering::Relaxed) > 1 {
             return Some(None);
         }
-        // Used up. (Where two threads come to this, one of them may take a look away from the
+        // The looks are used up. (If two threads come here, one of them may take a look away from
+        // the place's new owner.)
         // place's new owner.)
         let free = state(0, seen as u32);
         let _ = place.state.compare_exchange(seen, free, Ordering::Relaxed, Ordering::Relaxed);
@@ -131,12 +133,12 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
     })
 }
 
-/// Asks the kernel, and keeps what it says.
+/// Asks the kernel, and keeps the result.
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
-    // The file that was mapped last from its start, and where; the end of the mapping before the
-    // address.
+    // The last file that was mapped from its start, and that address; the end of the mapping before
+    // the address.
     let (mut file, mut start, mut before) = (None, 0, 0);
     let mut around = None;
     let is_read = os::each_mapping(&mut |mapping| {
@@ -169,7 +171,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
         Some(image) => keep(
             now,
             &[
-                // (Where the headers are found again; nearly always the first segment's start.)
+                // The headers are found here again; nearly always the first segment's start.
                 start,
                 image.end,
                 image.bias,
@@ -187,8 +189,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Whether a part of the file with this name may be executed where a module is said to be: else the
-/// file is only read.
+/// Whether a part of this file is executable at a module's place; else the file is only read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {
@@ -199,7 +200,7 @@ fn has_code(image: &Image, name: &[u8]) -> bool {
     has_code
 }
 
-/// Writes down what was found in a generation, if there is a place for it.
+/// Keeps a result of a generation, if there is a place for it.
 fn keep(now: u32, words: &[usize; 7]) {
     for place in &KNOWN {
         let was = place.state.load(Ordering::Relaxed);
@@ -212,7 +213,7 @@ fn keep(now: u32, words: &[usize; 7]) {
         {
             continue;
         }
-        // Before the words: a reader that sees one of them sees that the place was taken.
+        // This precedes the words: a reader that sees one of them sees that the place was taken.
         fence(Ordering::Release);
         for (place, &word) in place.words.iter().zip(words) {
             place.store(word, Ordering::Relaxed);
@@ -223,27 +224,27 @@ fn keep(now: u32, words: &[usize; 7]) {
     }
 }
 
-/// A name that stays, for modules that come and go: each path has one, or few where threads met.
+/// A permanent name, for modules that come and go. Each path has one, or a few after a race.
 struct Name {
     /// 0: free, [`WRITING`], or [`WRITTEN`].
     state: AtomicU32,
     bytes: UnsafeCell<[u8; NAME_SIZE]>,
 }
 
-// SAFETY: the thread that has changed the state to WRITING writes the bytes, nobody else touches
-// them until it is WRITTEN, and nobody changes them then.
+// SAFETY: the thread that has changed the state to WRITING writes the bytes. No other thread reads
+// them until the state is WRITTEN, and then they do not change.
 unsafe impl Sync for Name {}
 
 const WRITING: u32 = 1;
 const WRITTEN: u32 = 2;
-/// A name that was not cut, and a zero.
+/// The longest uncut name, and a zero.
 const NAME_SIZE: usize = os::Mapping::NAME;
 
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// A name as a C string that stays; "?" where there is no place for more, and for one that was cut:
-/// half a path is another file's, or several'.
+/// A name as a permanent C string. "?" if no place is left, or if the name was cut: half a path may
+/// be another file's.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();
@@ -253,7 +254,7 @@ fn lasting(name: &[u8]) -> *const c_char {
         let taken = place.state.compare_exchange(0, WRITING, Ordering::Relaxed, Ordering::Acquire);
         match taken {
             Ok(_) => {
-                // SAFETY: this thread alone has the place; a zero is left behind the name.
+                // SAFETY: only this thread has the place; a zero stays behind the name.
                 unsafe { ptr::copy_nonoverlapping(name.as_ptr(), at, name.len()) };
                 place.state.store(WRITTEN, Ordering::Release);
                 return at.cast();

@@ -1,5 +1,4 @@
-//! The memo: captures that a thread made a moment ago, and how to see that one of
-//! them is what a walk would find again.
+//! The memo: a thread's recent captures, and the check that a walk would give one of them again.
 //!
 //! ```text
 //!   entry   sp, pc   where it began      depth, generation      stack: the result
@@ -9,19 +8,17 @@
 //!
 //! # Why a hit is right
 //!
-//! A walk is a function of the registers it starts with, the rules, and the words
-//! it reads. By induction: if the registers that matter are the entry's, and so are
-//! all words read so far, then the walk stands where the old one stood; so it has
-//! the same rule (the generation says that no rule was forgotten, and walks through
-//! code that no module has are not kept), reads the same slot next, and if that
-//! holds the same word it goes on the same way to the same end. What is not compared
-//! did not matter: a frame pointer that was reloaded before a CFA was made of it.
+//! A walk is a function of its initial registers, the rules, and the words it reads. By induction:
+//! if the relevant registers and all words read so far equal the entry's, the walk is where the old
+//! one was. So it has the same rule: the generation says that no rule was forgotten, and walks
+//! through code in no module are not kept. It reads the same slot next. If that holds the same
+//! word, the walk continues the same way to the same end. Values that are not compared did not
+//! matter, such as a frame pointer that was reloaded before a CFA was derived from it.
 //!
-//! And a hit may read the slots: they lie between the stack pointer and the highest
-//! slot, which must be on the thread's own stack *now*, where all above the stack
-//! pointer is readable (`bounds`). Walks that left it (signal frames, fibers) are
-//! not kept. The compares are independent of each other, so they cost about a load
-//! each, where a walk waits for each load in turn.
+//! A hit may read the slots. They lie between the stack pointer and the highest slot, which must be
+//! on the thread's own stack *now*, where all above the stack pointer is readable (`bounds`). Walks
+//! that left it (signal frames, fibers) are not kept. The compares are independent of each other
+//! and cost about a load each. A walk waits for each load in turn.
 //!
 //! Used by one thread at a time: it is part of a `Scratch`.
 
@@ -29,7 +26,7 @@ use super::super::Stack;
 use super::bounds::word_at;
 use super::walk::Registers;
 
-/// Slots that an entry has room for. Walks with more are not kept.
+/// The slots of an entry. Walks with more are not kept.
 const SLOTS: usize = 48;
 const WAYS: usize = 4;
 const SETS: usize = 8;
@@ -37,9 +34,9 @@ const SETS: usize = 8;
 struct Entry {
     sp: usize,
     pc: usize,
-    /// The frame pointer at the start, if it mattered.
+    /// The initial frame pointer, if it mattered.
     fp: usize,
-    /// 0 is no entry.
+    /// 0: no entry.
     generation: u32,
     stack: u32,
     /// Words from `sp` to the highest slot.
@@ -77,12 +74,12 @@ pub(super) struct Memo {
 
 /// The words that a walk has read.
 pub(super) struct Slots {
-    /// One more than needed, so that a walk may write first and count afterwards. Where each was,
-    /// and what.
+    /// The place and the value of each. One more than needed, so that a walk may write first and
+    /// count later.
     read: [(usize, usize); SLOTS + 1],
 }
 
-/// How many of them count, and whether the frame pointer at the start does.
+/// The number of words that count, and whether the initial frame pointer does.
 #[derive(Clone, Copy)]
 pub(super) struct Noted {
     pub(super) count: usize,
@@ -120,7 +117,7 @@ impl Slots {
         (address, word, matters): (usize, usize, bool),
         back: (usize, usize),
     ) -> usize {
-        // (Where there is no room for both the count grows beyond what is kept.)
+        // Without room for both, the count grows beyond the kept words.
         let at = count.min(SLOTS - 1);
         let more = usize::from(matters);
         self.read[at] = (address, word);
@@ -135,12 +132,12 @@ fn set_of(start: &Registers) -> usize {
 }
 
 impl Memo {
-    /// Nothing, so far.
+    /// No words yet.
     pub(super) const fn new() -> Self {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }
 
-    /// What a walk from here would find. The start is on the thread's own stack,
+    /// The result of a walk from here, if it is known. The start is on the thread's own stack,
     /// which ends at `end`.
     #[inline(always)]
     pub(super) fn find(
@@ -161,7 +158,7 @@ impl Memo {
         })
     }
 
-    /// Keeps what a walk has found, if there is room for what it has read.
+    /// Keeps the result of a walk, if there is room for the words it has read.
     pub(super) fn keep(
         &mut self,
         start: &Registers,
@@ -174,8 +171,7 @@ impl Memo {
             return;
         };
         let set = set_of(start);
-        // Ways in turn: several ways may lead to one place, and an entry each is
-        // what answers them all.
+        // Ways are used in turn: several walks may lead to one place, and each needs an entry.
         self.turns[set] = self.turns[set].wrapping_add(1);
         let way = self.turns[set] as usize % WAYS;
         let entry = &mut self.sets[set][way];
@@ -202,17 +198,16 @@ impl Memo {
     }
 }
 
-/// Whether all slots hold what they held.
+/// Whether all slots hold the same words.
 #[inline(always)]
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;
     let (places, words) = (&entry.places[..count], &entry.words[..count]);
-    // Eight at a time: independent loads, and a way that differs ends early.
+    // Eight at a time: independent loads, and a difference ends the check early.
     places.chunks(8).zip(words.chunks(8)).all(|(places, words)| {
         let differences = places.iter().zip(words).fold(0, |all, (&place, &word)| {
-            // SAFETY: a multiple of 8 above the aligned stack pointer, and no higher
-            // than `highest`, which is on the thread's own stack: all of that is
-            // readable.
+            // SAFETY: a multiple of 8 above the aligned stack pointer, and no higher than
+            // `highest`, which is on the thread's own stack: all of that is readable.
             all | (unsafe { word_at(entry.sp + place as usize * 8) } ^ word)
         });
         differences == 0

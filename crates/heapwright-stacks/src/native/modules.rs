@@ -1,8 +1,8 @@
-//! Modules: what a report must say of an address in code, so that a command can
-//! find its name and line later: which file, which build of it, and where it is.
+//! Modules: identifies the file of an address in code, its build and its place, so that a command
+//! can find names and lines later.
 //!
-//! And, as far as it goes, the name itself: a module's dynamic symbols are in
-//! memory, so an exported function can be named in a process that is about to die.
+//! It also finds exported names: a module's dynamic symbols are in memory, so a process that is
+//! about to die can name an exported function.
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB
@@ -18,12 +18,12 @@ use super::super::Module;
 use super::image::{DYNAMIC, Image, NOTE, image_of};
 use heapwright_substrate::os;
 
-/// From where to where the module is mapped that an address lies in.
+/// The addresses of the module that contains an address.
 pub(in super::super) fn module_range(pc: usize) -> Option<Range<usize>> {
     image_of(pc).map(|image| image.start..image.end)
 }
 
-/// The module that an address lies in.
+/// The module that contains an address.
 pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     let image = image_of(pc)?;
     let mut module = Module {
@@ -55,7 +55,7 @@ pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     Some(module)
 }
 
-/// The four bytes, of the machine's order, at a place.
+/// The four bytes at a place, in the machine's order.
 fn word(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes) as usize)
@@ -67,12 +67,12 @@ fn long(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u64::from_ne_bytes(*bytes) as usize)
 }
 
-/// The id that the linker gave a module.
+/// The linker's build id of a module.
 pub(super) fn build_id_of(image: &Image) -> Option<&'static [u8]> {
     image.parts(NOTE).find_map(|notes| build_id(notes.bytes))
 }
 
-/// The build id among notes: name size, content size, type, name, content.
+/// Finds the build id among notes: name size, content size, type, name, content.
 fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: usize = 3;
     loop {
@@ -88,7 +88,7 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 
 const SYMBOL_SIZE: usize = 24;
 
-/// What is needed of DYNAMIC.
+/// The needed entries of DYNAMIC.
 #[derive(Default)]
 struct Tables {
     symbols: usize,
@@ -105,7 +105,7 @@ fn tables(image: &Image) -> Option<Tables> {
     let (entries, _) = dynamic.bytes.as_chunks::<16>();
     for entry in entries {
         let (tag, value) = (long(entry, 0)?, long(entry, 8)?);
-        // The loader has made addresses of them, where it could write to them.
+        // The loader has replaced offsets by addresses where it could write.
         let value = if value < image.start { value.wrapping_add(image.bias) } else { value };
         match tag {
             0 => break,
@@ -118,7 +118,7 @@ fn tables(image: &Image) -> Option<Tables> {
     Some(tables)
 }
 
-/// How many symbols there are: one more than the last in the longest chain.
+/// The number of symbols: one more than the last in the longest chain.
 fn symbol_count(hash: &[u8]) -> Option<usize> {
     let (buckets, first, bloom) = (word(hash, 0)?, word(hash, 4)?, word(hash, 8)?);
     let at = bloom.checked_mul(8)?.checked_add(16)?;
@@ -134,8 +134,8 @@ fn symbol_count(hash: &[u8]) -> Option<usize> {
     Some(last + 1)
 }
 
-/// Calls `found` with the name of the exported function that an address lies in, and
-/// how far into it. False where there is none.
+/// Calls `found` with the name of the exported function that contains an address, and the offset in
+/// it. False: there is none.
 pub(in super::super) fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     let Some((name, offset)) = find(pc) else { return false };
     found(name, offset);

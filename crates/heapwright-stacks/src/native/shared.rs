@@ -1,4 +1,4 @@
-//! Shared rules: what the processes of one check have read from unwind tables, for one another.
+//! Shared rules: the processes of one check share the rules that they have read from unwind tables.
 //!
 //! ```text
 //!   module   build id --> 64 bits        (once a module and scratch, while walks stay in it)
@@ -6,17 +6,17 @@
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
 //!
-//! A build is a thousand processes of the same three programs, and each of them reads the same
-//! 5,000 rules from cold tables: 0.7 us each, where an entry here is a look at one line. The
-//! command makes the file (`rules=FILE`, sealed: see `os::map_sealed`); what has no build id, or no
-//! file, is read from its tables as ever.
+//! A build runs a thousand processes of the same three programs. Each would read the same 5,000
+//! rules from cold tables, for 0.7 us each. An entry here costs a look at one cache line. The
+//! command makes the file (`rules=FILE`, sealed: see `os::map_sealed`). A module without a build
+//! id, or a process without a file, uses the tables.
 //!
-//! # What may be wrong in it
+//! # Trust
 //!
-//! All: it is written by other processes, without a lock. A pair that was torn, or whose place
-//! another took, does not give the key back and is a miss (see `cache`). A word that is no rule of
-//! ours is a wrong stack and never a fault: a walk believes no rule, but tries what it reads
-//! (`rule`: any word can be asked). Another version of this library has other keys.
+//! Nothing in the file is trusted: other processes write it, without a lock. A torn or replaced
+//! pair does not give the key back, and is a miss (see `cache`). A word that is no rule of ours
+//! gives a wrong stack and never a fault: a walk tests what it reads, and accepts any word as a
+//! rule (`rule`). Another version of this library has other keys.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -42,7 +42,7 @@ const _: () = assert!(BYTES == 1 << 20);
 
 static FILE: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
-/// Uses a file from now on, if it is one to be used.
+/// Uses a file from now on, if it is valid.
 pub(in super::super) fn share(path: &CStr) {
     let at = os::map_sealed(path, BYTES);
     if !at.is_null() {
@@ -56,14 +56,14 @@ fn is_shared() -> bool {
     !FILE.load(Ordering::Relaxed).is_null()
 }
 
-/// A module, as others know it. Valid when zeroed: none.
+/// A module's key for other processes. Valid when zeroed: none.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     start: usize,
     end: usize,
     bias: usize,
     id: u64,
-    /// It was there while this lasted; 0 is never.
+    /// The generation in which the module is mapped; 0: never.
     generation: u32,
 }
 
@@ -76,7 +76,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// What differs from one version of this library to another, and so does what a word means.
+/// A value that differs between versions of this library, because the meaning of a word does.
 fn version() -> u64 {
     let name = concat!(env!("CARGO_PKG_VERSION"), "-1").bytes();
     name.fold(0, |hash, byte| mix(hash, byte.into()))
@@ -92,7 +92,7 @@ impl Known {
         is_in.then(|| Key(mix(self.id, address.wrapping_sub(self.bias) as u64)))
     }
 
-    /// Becomes the module of an image, if others can know it.
+    /// Sets the module from an image, if other processes can identify it.
     pub(super) fn become_of(&mut self, image: &Image, generation: u32) {
         *self = Self::NONE;
         if is_shared()
@@ -113,12 +113,12 @@ fn entry(key: Key) -> Option<&'static Entry> {
         return None;
     }
     let at = file.wrapping_add((key.0 >> (u64::BITS - ORDER)) as usize);
-    // SAFETY: in the file, which has an entry for each value of so many bits, is mapped for good
-    // and does not shrink; all use it as atomics.
+    // SAFETY: the file has an entry for each value of so many bits, is mapped for good and does not
+    // shrink; all use it as atomics.
     Some(unsafe { &*at })
 }
 
-/// What somebody has read; `Rule(0)`: nobody, as far as is known.
+/// The rule that another process has read; `Rule(0)`: none is known.
 pub(super) fn get(key: Key) -> Rule {
     entry(key).map_or(Rule(0), |entry| {
         let rule = entry.rule.load(Ordering::Relaxed);
@@ -127,7 +127,7 @@ pub(super) fn get(key: Key) -> Rule {
     })
 }
 
-/// Leaves a rule to the others.
+/// Shares a rule with the other processes.
 pub(super) fn put(key: Key, rule: Rule) {
     if let Some(entry) = entry(key) {
         entry.mixed.store(key.0 ^ rule.0, Ordering::Relaxed);

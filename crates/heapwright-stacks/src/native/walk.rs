@@ -1,34 +1,31 @@
-//! The walk: from a frame to its caller's, and on, until there are enough.
+//! The walk: from a frame to its caller's, until there are enough frames.
 //!
 //! ```text
 //!   pc --> rule (cache; tables at the first sight of an address)
 //!   CFA = (fp or sp) + offset        pc' = [CFA + a]    fp' = [CFA + b] or fp    sp' = CFA
 //! ```
 //!
-//! A warm step is a load of the rule and a load of the return address, one after
-//! the other, and no branch that depends on the kind of frame: a *plain* rule picks
-//! its base and its frame pointer by selects. All else (`odd_step`) is rare.
+//! A warm step loads the rule and then the return address, without a branch that depends on the
+//! kind of frame: a *plain* rule picks its base and its frame pointer by selects. All other cases
+//! (`odd_step`) are rare.
 //!
-//! A return address may be the first of another function, where a call was its
-//! caller's last instruction; rules are looked up for the address before it. A frame
-//! that a signal interrupted has no call: its address is taken as it is, and *kept*
-//! as itself plus one, so that code that names the frames of a stack may always
-//! subtract one. (Only the first frame of [`of_context`] is kept as it is.)
+//! A return address may be the first address of another function, if a call was its caller's last
+//! instruction. So rules are looked up for the address before it. A frame that a signal interrupted
+//! has no call: its address is used as it is, and *kept* plus one, so that code that names frames
+//! may always subtract one. (Only the first frame of [`of_context`] is kept as it is.)
 //!
-//! # Where it stops
+//! # The end of a walk
 //!
-//! At the outermost frame that the tables name, at an address
-//! where no code can be (0), at `depth` frames, at
-//! a word that cannot be read (`bounds`), at a CFA that is not above the last, and
-//! at tables that do not fit in a rule. Code without tables (made at run time,
-//! assembly) is passed by its frame pointer if that points upward, at two words that
-//! can be read, the second of which may be an address; else the walk stops.
-//! The worst result of a damaged stack is a short one.
+//! A walk ends at the outermost frame that the tables name, at an address that cannot be code (0),
+//! at `depth` frames, at an unreadable word (`bounds`), at a CFA that is not above the last one,
+//! and at tables that do not fit a rule. Code without tables (made at run time, assembly) is passed
+//! by its frame pointer, if that points upward to two readable words and the second may be an
+//! address. A damaged stack gives at worst a short result.
 //!
-//! # Its caller's duties
+//! # Duties of the caller
 //!
-//! The scratch is the caller's alone while this runs: neither another thread's, nor
-//! that of a signal handler that interrupts it (the debug heap holds a flag).
+//! The scratch is the caller's alone during a walk: no other thread uses it, nor does a signal
+//! handler that interrupts the walk (the debug heap holds a flag).
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -57,13 +54,13 @@ pub(in super::super) struct Registers {
     pub(super) pc: usize,
     pub(super) sp: usize,
     pub(super) fp: usize,
-    /// The link register, where there is one and it matters; or 0.
+    /// The link register, if there is one and it matters; else 0.
     pub(super) link: usize,
 }
 
-/// Frames of our own at the top of a stack, at most.
+/// The most frames of our own at the top of a stack.
 const MOST_LEFT_OUT: usize = 192;
-/// Signal frames on one stack, at most.
+/// The most signal frames on one stack.
 const MAX_SIGNALS: usize = 8;
 
 /// A thread's own memory for captures. Valid when zeroed.
@@ -73,7 +70,7 @@ pub struct Scratch {
     memo: Memo,
     frames: [usize; MAX_DEPTH],
     slots: Slots,
-    /// The module of the last rule that was learnt.
+    /// The module of the last learnt rule.
     module: Known,
     /// Whether `context` was made.
     has_context: bool,
@@ -83,7 +80,7 @@ pub struct Scratch {
 const _: () = assert!(size_of::<Scratch>() <= 24 << 10);
 
 impl Scratch {
-    /// Fresh; the same as zeroed memory.
+    /// An unused one; the same as zeroed memory.
     pub const fn new() -> Self {
         Self {
             own: Own::new(),
@@ -97,20 +94,20 @@ impl Scratch {
         }
     }
 
-    /// What it was used for; and what the depot holds, of the whole process.
+    /// The counts of this scratch, and the process's stacks in the depot.
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }
 }
 
-/// An unused context, made once. Making a context takes 5 KiB of the stack, and copying takes none.
+/// An unused context, made once. Making one takes 5 KiB of the stack, and copying takes none.
 struct NewContext {
     /// 0: there is none; 1: a thread makes it; 2: it is complete.
     state: AtomicU8,
     context: UnsafeCell<MaybeUninit<Context>>,
 }
 
-// SAFETY: written by the thread that sets the state to 1, and only read from 2 on.
+// SAFETY: only the thread that sets the state to 1 writes it, and from 2 on it is only read.
 unsafe impl Sync for NewContext {}
 
 static NEW_CONTEXT: NewContext =
@@ -121,7 +118,8 @@ impl NewContext {
         if self.state.load(Ordering::Acquire) != 2 {
             return self.make(place);
         }
-        // SAFETY: it is complete, and is numbers and arrays of them: a copy shares nothing.
+        // SAFETY: the context is complete, and consists of numbers and arrays of them: a copy
+        // shares nothing.
         unsafe { ptr::copy_nonoverlapping(self.context.get(), place, 1) };
     }
 
@@ -153,8 +151,8 @@ pub(in super::super) fn prepare() {
 /// Whether no rule is learnt on a stack that is not the thread's own.
 static SPARES_FOREIGN_STACKS: AtomicBool = AtomicBool::new(false);
 
-/// From now on no rule is learnt on a stack that is not the thread's own, because learning takes
-/// some 4 KiB of it. Traces of such a stack end at the first unknown place.
+/// Learns no more rules on stacks that are not the thread's own, because learning takes some 4 KiB
+/// of stack. Traces of such a stack end at the first unknown place.
 pub(in super::super) fn spare_foreign_stacks() {
     SPARES_FOREIGN_STACKS.store(true, Ordering::Relaxed);
 }
@@ -176,8 +174,8 @@ pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Reg
     walk(scratch, depth, start, false, end, generation)
 }
 
-/// The stack of what a signal has interrupted, from the handler's third argument.
-/// The first frame is the interrupted address itself.
+/// The stack at a signal's interruption, from the handler's third argument. The first frame is the
+/// interrupted address itself.
 ///
 /// # Safety
 ///
@@ -205,12 +203,12 @@ pub(in super::super) unsafe fn of_context(
     walk(scratch, depth.clamp(1, MAX_DEPTH), &start, true, end, generation)
 }
 
-/// The library's own code, from where to how many bytes; found once.
+/// The start and length of the library's own code, found once.
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// Where frames are not kept at the top of a stack: in our own code, where that is
-/// a module of its own.
+/// The addresses whose frames are left out at the top of a stack: our own code, if it is a module
+/// of its own.
 #[inline(always)]
 fn own_code() -> (usize, usize) {
     // The tests are in the module of what they test.
@@ -221,10 +219,10 @@ fn own_code() -> (usize, usize) {
     if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
 }
 
-/// Where heapwright is, if it is a module of its own.
+/// The addresses of heapwright, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
     let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
-    // A library that the archive was linked into has data of its own.
+    // A library that contains the archive has data of its own.
     let is_ours = cfg!(feature = "interpose") && !cfg!(test) && image.is_named(b"libheapwright");
     is_ours.then_some(image.start..image.end)
 }
@@ -232,7 +230,7 @@ pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
 #[cold]
 #[inline(never)]
 fn find_own_code() -> (usize, usize) {
-    // Where it cannot be found, or is the program itself: a byte at address 0.
+    // If it cannot be found, or is the program itself: a byte at address 0.
     let found = image::image_of(find_own_code as fn() -> (usize, usize) as usize);
     let found = found.filter(|image| !image.is_program());
     let (start, size) = found.map_or((0, 1), |image| (image.start, image.end - image.start));
@@ -241,36 +239,36 @@ fn find_own_code() -> (usize, usize) {
     (start, size)
 }
 
-/// Where a walk is.
+/// The position of a walk.
 #[derive(Clone, Copy)]
 struct Position {
     now: Registers,
     /// The frame was interrupted: its address is not a return address.
     exact: bool,
-    /// It is still the frame pointer that the walk began with.
+    /// Whether it is still the initial frame pointer.
     fp_original: bool,
-    /// Where the frame pointer was loaded from, if no CFA was made of it yet; else 0.
+    /// The place from which the frame pointer was loaded, while no CFA was derived from it; else 0.
     fp_place: usize,
-    /// The walk may be kept in the memo.
+    /// Whether the memo may keep the walk.
     keepable: bool,
     signals: usize,
 }
 
-/// The frames that were found.
+/// The frames found so far.
 #[derive(Clone, Copy)]
 struct Found {
     kept: usize,
     hash: u64,
     depth: usize,
-    /// Frames in these addresses are left out: at the top, so in none once one was kept.
+    /// Frames in these addresses are left out, while they are at the top.
     own_start: usize,
     own_size: usize,
-    /// How many more may be left out.
+    /// The number of frames that may still be left out.
     left: usize,
 }
 
 impl Found {
-    /// Keeps a frame, or leaves it out. Returns whether more are wanted.
+    /// Keeps a frame, or leaves it out. Returns whether more frames are wanted.
     #[inline(always)]
     fn push(&mut self, frames: &mut [usize; MAX_DEPTH], frame: usize) -> bool {
         if frame.wrapping_sub(self.own_start) < self.own_size {
@@ -349,13 +347,13 @@ fn walk(
     inserted.stack
 }
 
-/// Why plain steps have ended.
+/// The reason why plain steps ended.
 enum Stop {
     /// The walk is at its end.
     End,
     /// The next rule is not plain, or not known.
     Rule,
-    /// By this rule words have to be read that may have to be tried.
+    /// This rule reads words that may be unreadable.
     Word(Rule),
 }
 
@@ -364,10 +362,10 @@ struct Ran {
     stop: Stop,
 }
 
-/// Takes plain steps, the first by `rule`, while there are any.
+/// Follows plain steps, the first by `rule`, while there are any.
 ///
-/// Nothing rare is called in here, and all that a step changes is a local of its own: so it stays
-/// in registers, and the next step waits for the loads of the last and for nothing else.
+/// Nothing rare is called here, and each changing value is a local. So they stay in registers, and
+/// a step waits only for the loads of the last one.
 #[inline(always)]
 fn plain_steps(
     scratch: &mut Scratch,
@@ -426,7 +424,7 @@ fn plain_steps(
     Ran { to: (at, Noted { count, fp_matters }, found), stop }
 }
 
-/// The rule of an address that the cache does not have, and whether it stays that.
+/// The rule of an address that the cache does not have, and whether it is permanent.
 #[cold]
 #[inline(never)]
 fn learn(
@@ -450,7 +448,7 @@ fn learn(
         return (rule, true);
     }
     let Some(image) = image::image_of(address) else {
-        // Code that no module has may be something else the next time.
+        // Code in no module may be other code the next time.
         let is_trampoline = SIGRETURN.is_some_and(|code| is_at(address.wrapping_add(1), code));
         let rule = if is_trampoline { Rule::SIGNAL } else { Rule::BY_FRAME_POINTER };
         return (rule, false);
@@ -470,7 +468,7 @@ fn learn(
         NEW_CONTEXT.copy_to(&mut scratch.context);
         scratch.has_context = true;
     }
-    // SAFETY: it was made above, now or before.
+    // SAFETY: the context was made above, or before.
     let context = unsafe { scratch.context.assume_init_mut() };
     let mut look = |address| {
         let find = |at| image.segment_around(at);
@@ -501,13 +499,13 @@ fn learn(
     (rule, true)
 }
 
-/// The rule of an address in the module of the last one, where another process has read it.
+/// The rule that another process has read for an address in the last module.
 fn learnt_by_others(scratch: &Scratch, address: usize, generation: u32) -> Option<Rule> {
     let rule = shared::get(scratch.module.key(address, generation)?);
     (rule != Rule(0)).then_some(rule)
 }
 
-/// Whether these two instructions are at an address, of which nothing is known.
+/// Whether these two instructions are at an address, which may be unreadable.
 fn is_at(pc: usize, code: [u32; 2]) -> bool {
     let words = [pc, pc.wrapping_add(4)];
     let readable = |&word: &usize| os::is_readable(word & !7);
@@ -521,7 +519,7 @@ fn is_at(pc: usize, code: [u32; 2]) -> bool {
     }) == code
 }
 
-/// A step by any rule. `None` where the walk ends.
+/// A step by any rule. `None`: the walk ends.
 #[cold]
 #[inline(never)]
 fn odd_step(
@@ -557,7 +555,7 @@ fn odd_step(
             word.wrapping_add_signed(after as isize)
         }
     };
-    // A leaf function of a machine with a link register may use no stack at all.
+    // With a link register, a leaf function may use no stack at all.
     if cfa < sp || (cfa == sp && back != Return::Link) || !cfa.is_multiple_of(8) {
         return None;
     }
@@ -568,8 +566,8 @@ fn odd_step(
             noted.count = slots.note(noted.count, place, word, true);
             bare(word)
         }
-        // Known in the first frame and where a signal interrupted; elsewhere the
-        // call that led on has overwritten it.
+        // The link register is known in the first frame and at a signal's interruption; elsewhere
+        // the next call has overwritten it.
         Return::Link => {
             at.keepable = false;
             bare(link)
@@ -596,7 +594,7 @@ fn odd_step(
     is_address(pc).then_some(())
 }
 
-/// From the kernel's frame below a signal handler to what was interrupted, maybe on
+/// Moves from the kernel's frame below a signal handler to the interrupted frame, which may be on
 /// another stack.
 fn through_signal(scratch: &mut Scratch, reader: &mut Reader, at: &mut Position) -> Option<()> {
     at.keepable = false;
@@ -623,7 +621,7 @@ fn is_address(pc: usize) -> bool {
     (4096..1 << 56).contains(&pc)
 }
 
-/// Walks again what the memo would answer: for tests.
+/// Repeats the walk that the memo would answer, for tests.
 #[cfg(all(test, target_env = "gnu"))]
 pub(in super::super) fn capture_by_walking(
     scratch: &mut Scratch,

@@ -6,32 +6,29 @@
 //!                                                     next  opened     end
 //! ```
 //!
-//! A fresh page costs a fault, and a huge page one fault for 512 pages, and one
-//! entry of the processor's page cache instead of 512. But a heap that asks the kernel
-//! for huge pages everywhere pays with memory that is not used: blocks that are
-//! partly touched, slabs that stay few, pages given back and put in again by
-//! the kernel's collector.
+//! A fresh page costs a fault. A huge page costs one fault for 512 pages, and one entry of the
+//! processor's page cache instead of 512. But huge pages everywhere cost memory that is not used:
+//! blocks that are partly touched, slabs that stay few, and returned pages that the kernel's
+//! collector puts in again.
 //!
-//! So they are asked for only where nearly all of the 2 MiB will be used: in a heap
-//! that holds more than that already, for slabs of classes that have filled many and
-//! leave no more than a sixteenth behind their last slot. No other slab and no large
-//! block may lie there: they would be in memory before they are touched.
-//! (Measured: with all slabs in them from the start, and large blocks in what was
-//! left over, git needed a fifth more memory, and was no faster.)
+//! So the chunk uses them only if nearly all of the 2 MiB will be used. The heap holds more than
+//! that already, and the class has filled many slabs and leaves at most a sixteenth behind its last
+//! slot. No other slab and no large block may lie there: they would be in memory before they are
+//! touched. (Measured: with all slabs there from the start, and large blocks in the rest, git
+//! needed a fifth more memory, and was no faster.)
 //!
-//! A *region* is set aside for them, a share of the heap long, so that there are few of
-//! them and the kernel's list of mappings stays short: of memory that was used before
-//! and is clean now, if as much lies in a row, so that a heap that shrinks and grows
-//! again does not walk through its address space. It is opened 2 MiB at a time: huge
-//! pages are allowed, the first byte is written, and they are forbidden again, so that
+//! A *region* is set aside for them. Its length is a share of the heap, so that regions are few and
+//! the kernel's list of mappings stays short. It uses clean runs if one is long enough, so that a
+//! heap that shrinks and grows again does not walk through its address space. It is opened 2 MiB at
+//! a time: huge pages are allowed, the first byte is written, and they are forbidden again, so that
 //! the kernel neither makes nor remakes one later.
 //!
 //! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from
 //! `next` to `end` are not taken, their entries say `METADATA`, and they
 //! read as zero.
 //!
-//! Called by `chunk` alone, under its lock; the huge page is put behind by its caller,
-//! without the lock.
+//! Called by `chunk` alone, under its lock. The caller puts the huge page behind the units, without
+//! the lock.
 
 use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;
@@ -40,29 +37,27 @@ use crate::size_class::UNIT;
 
 /// Units in a huge page.
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
-/// Units in use from which on slabs that will be filled lie in regions: 4 MiB.
+/// The units in use from which on dense slabs lie in regions: 4 MiB.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region is one of so many parts of what is in use, at least a huge page, and at
-/// most so long: where all memory is locked, all of a region is there at once. Where
-/// there was no room for one, the heap must grow by such a part before it is asked for
-/// again.
+/// A region is one of so many parts of the units in use: at least a huge page, and at most this
+/// long. (If all memory is locked, a whole region is in memory at once.) After a refusal, the heap
+/// must grow by such a part before the next try.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
-/// Units that may be clean, at most, where a region of memory that was never used is begun: 256
-/// MiB.
+/// The most clean units at the beginning of a region of fresh memory: 256 MiB.
 const MOST_CLEAN: usize = (256 << 20) / UNIT;
 
-/// What is left of the region that is being opened.
+/// The rest of the region that is being opened.
 pub(super) struct Region {
     /// The next unit.
     next: usize,
-    /// The end of the huge page it is in.
+    /// The end of the opened huge page that contains `next`.
     opened: usize,
     end: usize,
-    /// `next` when a purge delay last ended.
+    /// `next` at the end of the last purge delay.
     rested: usize,
-    /// Units in use when there was last no room for one.
+    /// Units in use when there was last no room for a region.
     refused: usize,
 }
 
@@ -73,8 +68,8 @@ impl Region {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Takes a unit of a region, where one is wanted. `None`: the heap is small,
-    /// or has no room for a region.
+    /// Takes a unit of a region for dense memory. `None`: the heap is small, or has no room for a
+    /// region.
     pub(super) fn take_dense(&mut self, want: Want) -> Option<Run> {
         if want != Want::Dense {
             return None;
@@ -92,10 +87,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside: of clean runs if one is long enough, else of memory that was never
-    /// used, but not while more that is clean waits to be used again than is in use. (It costs
-    /// addresses and their page tables. With a region's length as the limit a heap with many
-    /// guards, whose pages are clean when they go, had no huge pages: see docs/decisions.md.)
+    /// Sets a new region aside: of clean runs if one is long enough, else of fresh memory. It takes
+    /// no fresh memory while more clean memory waits than is in use. (Fresh memory costs addresses
+    /// and their page tables. With a region's length as the limit, a heap with many guards, whose
+    /// pages are clean when they go, had no huge pages: see docs/decisions.md.)
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -118,8 +113,8 @@ impl<O: Memory + Copy> Chunk<O> {
         (base + unit).next_multiple_of(HUGE) - (base + unit)
     }
 
-    /// Up to `units` units of the clean run at `from`, which is twice as long as a huge
-    /// page but one.
+    /// Up to `units` units of the clean run at `from`, which is twice as long as a huge page, less
+    /// one unit.
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
         let pad = self.pad(from);
         let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
@@ -144,13 +139,13 @@ impl<O: Memory + Copy> Chunk<O> {
         Some((from + pad, units))
     }
 
-    /// Units that are in memory and not in use.
+    /// Units in memory that are not in use.
     pub(super) fn opened_units(&self) -> usize {
         self.region.opened - self.region.next
     }
 
-    /// A purge delay has passed: if nobody wanted what is opened, somebody else
-    /// may, or it goes back in its time.
+    /// Ends a purge delay: if the opened units were not wanted in it, others may use them, or they
+    /// go back later.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
             self.close_region(now);
@@ -158,7 +153,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.region.rested = self.region.next;
     }
 
-    /// Gives up what is opened.
+    /// Gives up the opened units.
     pub(super) fn close_region(&mut self, now: u32) {
         let (unit, units) = (self.region.next, self.opened_units());
         if units > 0 {
@@ -168,7 +163,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up what is left of the region: all memory there is is needed.
+    /// Gives up the rest of the region, because all memory is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

@@ -1,12 +1,12 @@
-//! Low water: the fewest dirty units there were for as long as the purge delay.
+//! Low water: the fewest dirty units during the purge delay.
 //!
 //! ```text
 //!   lows     [now .. ] [ .. ] [ .. ] [ .. ]    the fewest in each part of the delay, newest first
 //!                        \_______ at the end of a part: the fewest of all are due
 //! ```
 //!
-//! In parts, so that what is not needed is due at most one part after the delay has passed, and not
-//! a whole one.
+//! The delay has parts, so that unneeded units are due at most one part after the delay, and not a
+//! whole delay.
 //!
 //! Called by `chunk`, under its lock.
 #![forbid(unsafe_code)]
@@ -20,30 +20,30 @@ const PARTS: usize = 4;
 /// See the top of the file.
 pub(super) struct LowWater {
     lows: [usize; PARTS],
-    /// When the newest part began, in milliseconds.
+    /// The start of the newest part, in milliseconds.
     since: u32,
 }
 
 impl LowWater {
-    /// With nothing dirty.
+    /// A state without dirty units.
     pub(super) const fn new() -> Self {
         Self { lows: [0; PARTS], since: 0 }
     }
 
-    /// There are so many dirty units now.
+    /// Notes the present number of dirty units.
     pub(super) fn note(&mut self, dirty: usize) {
         self.lows[0] = self.lows[0].min(dirty);
     }
 
-    /// So many of what was low were given back.
+    /// Notes that so many units of the low water were given back.
     pub(super) fn give(&mut self, units: usize) {
         for low in &mut self.lows {
             *low = low.saturating_sub(units);
         }
     }
 
-    /// At the end of a part of `delay` milliseconds: how many units were not needed for all of it.
-    /// There are `dirty` now.
+    /// At the end of a part of `delay` milliseconds: the number of units that were not needed for
+    /// the whole delay. There are `dirty` units now.
     pub(super) fn due(&mut self, now: u32, delay: i32, dirty: usize) -> Option<usize> {
         let part = purge_delay::interval(delay);
         if waited(self.since, now) < part {
@@ -68,14 +68,15 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::cases(500))]
 
-        /// What is due was there, and not taken, for the whole delay; and it is due soon after.
+        /// Due units were there, and not taken, for the whole delay; and they are due soon after
+        /// it.
         #[test]
         fn what_is_not_needed_is_due_in_time(
             delay in prop::sample::select(vec![0, 20, 250, 500, 1000, 2000, 6500]),
             steps in prop::collection::vec((1..200_u32, 0..100_usize), 1..400),
         ) {
             let mut low = LowWater::new();
-            // From when on there were how many.
+            // The times, and the number from each on.
             let mut history = vec![(0, 0)];
             let mut now = 10_000;
             for (wait, dirty) in steps {

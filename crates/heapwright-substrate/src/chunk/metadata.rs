@@ -1,7 +1,7 @@
 //! Memory for the heap's own objects: caches, heaps, the registry's segments.
 //!
-//! A bump over units marked `METADATA`, so that `describe` can say what they
-//! are. Nothing is given back: objects made here are recycled by `registry`.
+//! A bump allocator over units marked `METADATA`, which `describe` recognises. Nothing is given
+//! back: `registry` recycles the objects made here.
 
 use core::ptr;
 
@@ -18,7 +18,7 @@ struct Bump {
 
 static BUMP: Lock<Bump> = Lock::new(Bump { next: 0, end: 0, unit: 0 });
 
-/// Zeroed memory that lives as long as the process. Null where there is none.
+/// Zeroed memory that lives as long as the process. Null: there is none.
 ///
 /// `align` is a power of two up to a unit.
 pub fn alloc(size: usize, align: usize) -> *mut u8 {
@@ -26,13 +26,13 @@ pub fn alloc(size: usize, align: usize) -> *mut u8 {
     let at = bump.next.next_multiple_of(align);
     if at + size > bump.end {
         let units = size.div_ceil(UNIT);
-        // The rest of the last run is forgotten: metadata objects are small.
+        // The rest of the last run is lost: metadata objects are small.
         let Some(run) = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)
         else {
             return ptr::null_mut();
         };
         if !run.zero {
-            // SAFETY: the run was just taken; nobody else knows it.
+            // SAFETY: the run was just taken; no other thread knows it.
             unsafe { ptr::write_bytes(MAP.address_of(run.unit), 0, units * UNIT) };
         }
         *bump = Bump { next: 0, end: units * UNIT, unit: run.unit };

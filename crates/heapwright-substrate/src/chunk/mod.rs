@@ -31,18 +31,19 @@
 //! refused.
 //!
 //! Where address space is limited, free runs are kept only as far as other users of it do not lack
-//! it. The rest is *absent*: see [`scarce`].
+//! it. The rest is *absent*: see `address_limit`.
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock, held for
 //! a few dozen instructions. System calls are made outside it, except when the frontier must be
 //! committed.
 
+mod address_limit;
 mod dense;
+pub mod large_block;
 mod low_water;
 pub mod metadata;
 mod process;
 mod runs;
-pub mod scarce;
 mod side;
 mod window;
 
@@ -579,7 +580,7 @@ impl<O: Memory + Copy> Chunk<O> {
         let mut purged = 0;
         let os = self.window.os();
         self.close_region(os::coarse_ms());
-        if self.window.is_scarce() {
+        if self.window.is_limited() {
             let dirty = self.dirty.units();
             self.shed_all_but(keep);
             purged = dirty - self.dirty.units();

@@ -6,13 +6,13 @@
 //!   tick      purge_waiting                      > expire a run, unlock, decommit, lock, attach
 //! ```
 //!
-//! No thread purges in the background: one that takes or gives a run looks at the queue, and
-//! pays for a bounded number of runs. While its pages go back a run is in no index.
+//! No thread purges in the background. A thread that takes or gives a run looks at the queue, and
+//! purges a bounded number of runs. While its pages go back, a run is in no index.
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
 //! (their units), and `metadata`.
 
-use super::{Chunk, LONG, Run, Want, scarce, waited};
+use super::{Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
 use crate::memory_limit::{self, Nearness};
 use crate::os::{self, Memory, SYSTEM, System};
@@ -22,23 +22,23 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
 use crate::ticks;
 
-/// How many expired runs one caller purges.
+/// The most expired runs that one caller purges.
 const PURGES: usize = 4;
-/// How many the caller purges that comes by once a tick.
+/// The most expired runs that the caller of a tick purges.
 const PURGES_A_TICK: usize = 32;
 
 /// The process's chunk.
 pub(super) static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
 
-/// When the kernel last refused to take pages back; 0: it did not.
+/// When the kernel last refused to take pages back; 0: never.
 static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
-/// How long nothing is tried after that.
+/// The milliseconds without another try after a refusal.
 const RETRY_MS: i32 = 2000;
 /// Bytes given back so far.
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the process's window: at most `most` bytes. Once. `scattered`: it and each of its tables
-/// at a random place, where that can be had.
+/// Opens the process's window, once: at most `most` bytes. `scattered`: the window and each table
+/// lie at a random place, if possible.
 pub fn open(most: usize, scattered: bool) -> bool {
     CHUNK.lock().open_as(most, scattered)
 }
@@ -48,8 +48,8 @@ pub fn most_units() -> usize {
     CHUNK.lock().window.span_bytes() / UNIT
 }
 
-/// Reserves `size` bytes for records of the heap's own at a random place, or where the system
-/// likes. Null: there is no room.
+/// Reserves `size` bytes for the heap's own records at a random place, else where the system likes.
+/// Null: there is no room.
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
@@ -59,19 +59,19 @@ pub fn reserve_anywhere(size: usize) -> *mut u8 {
     got
 }
 
-/// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
+/// Sets the process's limit of address space in bytes (`usize::MAX`: no limit).
 pub fn set_limit(most: usize) {
-    CHUNK.lock().become_thrifty(|window| window.set_limit(most));
+    CHUNK.lock().become_piecewise(|window| window.set_limit(most));
 }
 
-/// Releases reserved, unused address space: it counts against the `most` bytes that the process may
-/// lock.
+/// Releases reserved, unused address space, which counts against the `most` bytes that the process
+/// may lock.
 pub fn give_up_reserve(most: usize) {
-    CHUNK.lock().become_thrifty(|window| window.give_up_reserve(most));
+    CHUNK.lock().become_piecewise(|window| window.give_up_reserve(most));
 }
 
-/// Makes the address map's table readable for all of the window, if it may be. Returns
-/// how many units' entries can be read from now on: until the reserve is given up.
+/// Makes the address map's table readable for the whole window, if possible. Returns the number of
+/// units with readable entries. This holds until the reserve is given up.
 pub fn expose_table() -> usize {
     CHUNK.lock().window.expose_table()
 }
@@ -86,9 +86,8 @@ pub fn may_have_huge_pages() -> bool {
     os::HAS_HUGE_PAGES && CHUNK.lock().huge_pages
 }
 
-/// Takes a run of `units` units whose first is at a multiple of `align_units`
-/// (a power of two) and sets its entries: `head`, and for the rest what `rest`
-/// makes of the first unit.
+/// Takes a run of `units` units whose first is at a multiple of `align_units` (a power of two).
+/// Sets its entries: `head`, and for the rest the result of `rest` for the first unit.
 pub fn take(
     units: usize,
     align_units: usize,
@@ -101,13 +100,13 @@ pub fn take(
         return None;
     }
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
-    // What goes back at once is not asked for in huge pages, nor what there may be no memory for.
+    // Huge pages are not used for memory that soon goes back, or that may exceed the memory limit.
     let has_no_use =
         || purge_delay::purge_delay() == Some(0) || memory_limit::nearness() >= Nearness::Near;
     let want = if want == Want::Dense && has_no_use() { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     if padded > chunk.window.span_bytes() / UNIT {
-        // Longer than any run can be: searching would purge everything in vain.
+        // No run can be this long, and a search would purge everything in vain.
         return None;
     }
     let mut run = chunk.take(padded, want);
@@ -123,10 +122,10 @@ pub fn take(
     let first = run.unit;
     let base_units = MAP.base().addr() / UNIT;
     run.unit = (base_units + first).next_multiple_of(align_units) - base_units;
-    // Before the padding goes back, or it would merge with what is handed out.
+    // This precedes the return of the padding, which would merge with the taken run.
     let record = MAP.record(run.unit);
     record.units.store(units as u32, Ordering::Relaxed);
-    // All of it, until its owner says otherwise.
+    // All of it, until the owner sets another value.
     record.usable.store(units * UNIT, Ordering::Relaxed);
     MAP.set_entry(run.unit, head);
     MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
@@ -171,21 +170,21 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
-/// Whether address space is limited, so that what is kept here is lost to others.
-pub fn is_scarce() -> bool {
-    CHUNK.lock().window.is_scarce()
+/// Whether address space is limited, so that runs kept here are missing elsewhere.
+pub fn is_limited() -> bool {
+    CHUNK.lock().window.is_limited()
 }
 
-/// Whether a run of `units` units can be had that was used before.
+/// Whether a used run of `units` units is available.
 pub fn has_dirty(units: usize) -> bool {
     let chunk = CHUNK.lock();
     units <= chunk.dirty.units() && chunk.dirty.find(units).is_some()
 }
 
-/// Units that waited to go back at the last look.
+/// Units that waited for their return at the last look.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether runs wait to go back.
+/// Whether runs wait for their return to the kernel.
 #[inline]
 pub fn has_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
@@ -201,12 +200,12 @@ pub fn purge_waiting(now: u32) -> bool {
     has_waiting()
 }
 
-/// Gives a run back, and whatever has waited too long to the kernel.
+/// Takes a run back, and purges runs that have waited long enough.
 pub fn give(unit: usize, units: usize) {
     give_moved(unit, units, 0);
 }
 
-/// Gives a run back whose first `bytes` bytes have no pages: they were moved away.
+/// Takes a run back whose first `bytes` bytes have no pages, because they were moved away.
 pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
@@ -221,8 +220,8 @@ pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Lengthens a large block's run in place; `usable` of its bytes are then in use.
-/// Returns whether the new part reads as zero.
+/// Lengthens a large block's run in place; `usable` of its bytes are then in use. Returns whether
+/// the new part reads as zero.
 pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize) -> Option<bool> {
     let mut chunk = CHUNK.lock();
     if !chunk.mend_tail(unit) {
@@ -247,7 +246,7 @@ pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     let have = chunk.settle_tail(unit, units, keep);
     let record = MAP.record(unit);
     record.units.store(keep as u32, Ordering::Relaxed);
-    scarce::set_usable_locked(record, usable);
+    large_block::set_usable_locked(record, usable);
     if keep < have {
         chunk.give(unit + keep, have - keep, now);
     }
@@ -263,7 +262,7 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     let delay = purge_delay::purge_ms();
     for _ in 0..most {
         let Some(run) = chunk.expire(now, delay) else { return };
-        // What is given back so that the heap can grow has not waited.
+        // A run that pays for the heap's growth has not waited.
         let for_growth = chunk.pay(run.1);
         let waited = chunk.due_waited;
         let purged;
@@ -277,14 +276,14 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     }
 }
 
-/// Whether the kernel has lately refused to take pages back (locked memory). Nothing is tried for a
-/// while then.
+/// Whether the kernel has lately refused to take pages back (locked memory). Then nothing is tried
+/// for a while.
 fn is_refused(now: u32) -> bool {
     let refused = REFUSED_AT.load(Ordering::Relaxed);
     refused != 0 && waited(refused, now) < RETRY_MS
 }
 
-/// Gives the pages of a detached run back, with the lock released. Whether the kernel took them.
+/// Purges a detached run with the lock released. Returns whether the kernel took the pages.
 fn purge_detached(
     chunk: Guard<'static, Chunk<System>>,
     run: (usize, usize),
@@ -300,19 +299,18 @@ fn purge_detached(
     (chunk, purged)
 }
 
-/// Gives everything that is free to the kernel, but for about `keep` bytes.
-/// Returns bytes.
+/// Purges all free runs but about `keep` bytes. Returns the purged bytes.
 pub fn purge_all(keep: usize) -> usize {
     let bytes = CHUNK.lock().purge_all(keep / UNIT) * UNIT;
     note_purged(bytes);
     bytes
 }
 
-/// Gives a run back, its pages to the kernel at once.
+/// Takes a run back, and gives its pages to the kernel at once.
 ///
 /// # Safety
 ///
-/// The run is the caller's, and nobody uses its contents.
+/// The run is the caller's, and no thread uses its contents.
 pub unsafe fn give_purged(unit: usize, units: usize) {
     // SAFETY: the run is the caller's, whose units are whole pages, committed and not used.
     if unsafe { purge_pages(MAP.address_of(unit), units * UNIT) } > 0 {
@@ -322,14 +320,14 @@ pub unsafe fn give_purged(unit: usize, units: usize) {
     }
 }
 
-/// Gives pages of a run that stays with the caller to the kernel. Returns bytes: all, or
-/// none where it refuses.
+/// Purges pages of a run that stays with the caller. Returns bytes: all, or none if the kernel
+/// refuses.
 ///
 /// # Safety
 ///
-/// The pages are whole, the caller's and committed, and nobody uses their contents.
+/// The pages are whole, the caller's and committed, and no thread uses their contents.
 pub unsafe fn purge_pages(at: *mut u8, size: usize) -> usize {
-    // SAFETY: the pages are whole, committed, the caller's and not used, as it promises.
+    // SAFETY: by the contract the pages are whole, committed, the caller's and not used.
     let purged = if unsafe { SYSTEM.decommit(at, size) } { size } else { 0 };
     note_purged(purged);
     purged

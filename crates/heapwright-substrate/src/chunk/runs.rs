@@ -46,7 +46,7 @@ pub(super) enum State {
     Clean,
     /// Anything.
     Dirty,
-    /// Nothing: the addresses went back to the kernel (see `scarce`).
+    /// Nothing: the addresses went back to the kernel (see `address_limit`).
     Absent,
 }
 

@@ -1,12 +1,12 @@
-//! Side memory: a run of units that begins as zeroes, for records kept beside something.
+//! Side memory: a run of units that begins as zeroes, for records of other memory.
 //!
 //! ```text
 //!   take(bytes) --> | zeroes ........ |     whole units, marked `METADATA`
 //! ```
 //!
-//! Unlike what [`metadata`](super::metadata) hands out, it goes back when its owner ends.
+//! Unlike the memory of [`metadata`](super::metadata), it goes back when its owner ends.
 //!
-//! Used by `pool` (tables, sets, generations, fronts) and `registry` (what owners keep a thread).
+//! Used by `pool` (tables, sets, generations, fronts) and `registry` (owners' blocks of places).
 
 use core::ptr;
 
@@ -15,7 +15,7 @@ use crate::address_map::{Entry, MAP};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
-/// A run of units for records: zeroed, and its own.
+/// A run of units for records.
 #[derive(Clone, Copy)]
 pub struct Side {
     at: *mut u8,
@@ -27,13 +27,13 @@ impl Side {
     /// No run.
     pub const NONE: Self = Self { at: ptr::null_mut(), unit: 0, units: 0 };
 
-    /// `bytes` bytes of zeroes, or `None` where there is no memory.
+    /// `bytes` bytes of zeroes. `None`: there is no memory.
     pub fn take(bytes: usize) -> Option<Self> {
         let units = bytes.div_ceil(UNIT);
         let run = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)?;
         let at = MAP.address_of(run.unit);
         if !run.zero {
-            // SAFETY: the run was just taken; nobody else knows it.
+            // SAFETY: the run was just taken; no other thread knows it.
             unsafe { ptr::write_bytes(at, 0, bytes) };
         }
         Some(Self { at, unit: run.unit, units })
@@ -45,7 +45,7 @@ impl Side {
         self.at
     }
 
-    /// Gives the one back that begins at `at`; null: there is none.
+    /// Gives the run at `at` back; null: there is none.
     pub fn give_at(at: *mut u8) {
         if !at.is_null() {
             let unit = MAP.unit_of(at.addr());
@@ -53,7 +53,7 @@ impl Side {
         }
     }
 
-    /// Gives it back, if there is one.
+    /// Gives the run back, if there is one.
     pub fn give(&mut self) {
         if self.units > 0 {
             super::give(self.unit, self.units);

@@ -8,14 +8,14 @@
 //! to read as zero, or is handed out twice, is seen in memory and not only in
 //! the records.
 //!
-//! What only these tests find: a unit lost or owned twice after some order of
-//! merges, splits, refusals and detours; a page size assumed to be 4096.
+//! Only these tests find a unit that is lost or owned twice after some order of merges, splits,
+//! refusals and detours, and a page size that is assumed to be 4096.
 //!
 //! - `world`: the model; here: operations at random, and a system that refuses
-//! - `windows`, `purging`: what must hold in particular
+//! - `windows`, `purging`: single properties
 //!
-//! Where memory cannot be reserved at an address (`os::portable`) there are no thrifty windows, and
-//! what is about them is left out.
+//! Where memory cannot be reserved at an address (`os::portable`) there are no piecewise windows,
+//! and their tests are left out.
 
 extern crate std;
 
@@ -53,8 +53,11 @@ proptest! {
         not(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64"))),
         ignore = "the portable back end cannot reserve at an address"
     )]
-    fn a_thrifty_window_keeps_account_of_every_unit(page in prop::sample::select(&PAGES), ops in ops(60)) {
-        play(Space::Thrifty, page, &ops);
+    fn a_piecewise_window_keeps_account_of_every_unit(
+        page in prop::sample::select(&PAGES),
+        ops in ops(60),
+    ) {
+        play(Space::Piecewise, page, &ops);
     }
 }
 
@@ -62,13 +65,13 @@ proptest! {
 /// until no call is left to refuse.
 fn refuse_each_call(refuse: fn(&Fake, u64)) {
     let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 36), 2));
-    // Growth, with somebody's mapping in the way of a thrifty window.
+    // Growth, with somebody's mapping in the way of a piecewise window.
     let growth =
         [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
     let in_the_way = Op::Foreign { at: window::PIECE + 2, units: 5 };
     let growth = [in_the_way].into_iter().chain(growth).collect();
     for script in scripts.into_iter().chain([growth]) {
-        for space in [Space::Generous, Space::Thrifty] {
+        for space in [Space::Generous, Space::Piecewise] {
             for page in [4 << 10, 64 << 10] {
                 let calls = (0..).find(|&call| !refuses_call(space, page, &script, refuse, call));
                 assert!(calls > Some(8), "the operations must need the system: {calls:?} calls");
@@ -104,7 +107,7 @@ fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), c
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64")
     )),
-    ignore = "hundreds of windows, thrifty ones, too"
+    ignore = "hundreds of windows, piecewise ones, too"
 )]
 fn a_system_that_refuses_one_call_costs_nothing_but_that() {
     refuse_each_call(Fake::refuse_only);
@@ -117,7 +120,7 @@ fn a_system_that_refuses_one_call_costs_nothing_but_that() {
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64")
     )),
-    ignore = "hundreds of windows, thrifty ones, too"
+    ignore = "hundreds of windows, piecewise ones, too"
 )]
 fn a_system_that_refuses_all_calls_from_some_point_on_loses_nothing() {
     refuse_each_call(Fake::refuse_after);

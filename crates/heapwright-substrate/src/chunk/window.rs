@@ -1,32 +1,29 @@
-//! The window: how much address space there is, and how much of it may be
-//! touch.
+//! The window: the address space of all heaps, and how much of it is reserved and committed.
 //!
 //! ```text
 //!   base           frontier      committed         reserved         span
 //!   | handed out ..... | writable .. | inaccessible .. | not ours yet .. |
 //! ```
 //!
-//! *Generous*: all of the span (1 TiB, or halved until it fits) is reserved at
-//! once; it costs nothing until it is touched. *Thrifty*: where address space
-//! is limited (`ulimit -v`) or cannot be had in one piece, only the range is
-//! chosen, and reservations follow the frontier in pieces; what another part of the process
-//! maps into the range is stepped over and stays foreign. Either way there is
-//! one base and one table, so `free` knows one way to find an entry.
+//! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. It costs
+//! nothing until it is touched. *Piecewise*: address space is limited (`ulimit -v`), or the span is
+//! not to be had in one piece. Then the window only chooses a range, and reservations follow the
+//! frontier in pieces. Foreign mappings in the range are stepped over. Either way there is one base
+//! and one table, so `free` finds an entry in one way.
 //!
-//! A thrifty window's tables lie below its base and are reserved as they are
-//! needed, like its units. So its span costs nothing, and is [`SLACK`] times the
-//! limit: a range whose addresses go back (see `scarce`) may be passed by.
+//! A piecewise window's tables lie below its base, and are reserved as they are needed, like its
+//! units. So its span costs nothing. The span is [`SLACK`] times the limit, because the frontier
+//! may pass ranges whose addresses went back (see `address_limit`).
 //!
-//! *Scattered*: generous, but window, table, records and bitmaps each at a random place, for a
-//! process whose blocks must not lead to the heap's own records (`mode=hardened`).
+//! *Scattered*: generous, with window, table, records and bitmaps each at a random place. A process
+//! whose blocks must not lead to the heap's own records uses this (`mode=hardened`).
 //!
-//! Commit steps begin small (a locked process pays for every committed page)
-//! and grow with the heap (a commit is a system call). A refused step is tried
-//! again with just what is needed: under `overcommit_memory=2` the last
-//! megabytes are worth having.
+//! Commit steps begin small (a locked process pays for every committed page) and grow with the heap
+//! (a commit is a system call). A refused step is tried again with just the needed units: under
+//! `overcommit_memory=2` the last megabytes are worth having.
 //!
-//! Invariants: `frontier <= committed <= reserved <= span`, in units; the
-//! map's limit is `committed`.
+//! Invariants: `frontier <= committed <= reserved <= span`, in units; the map's limit is
+//! `committed`.
 //!
 //! Called by `chunk` alone, under its lock.
 
@@ -37,21 +34,21 @@ use crate::unit_record::Record;
 
 /// The smallest window worth having, in bytes.
 const MIN_SPAN: usize = 1 << 20;
-/// What a thrifty window reserves at a time, at least, in units.
+/// The fewest units that a piecewise window reserves at a time.
 pub(super) const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
-/// How many places for a thrifty window are tried.
+/// The number of places that are tried for a piecewise window.
 const TRIES: usize = 32;
-/// How far a thrifty window looks past what others mapped, in pieces.
+/// How many pieces far a piecewise window looks behind foreign mappings.
 const HOPS: usize = 64;
 /// So many bytes in units, as a power of two.
 fn units(bytes: usize) -> usize {
     bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
 }
 
-/// How many times the limit of address space a thrifty window's span is.
+/// The span of a piecewise window, as a multiple of the address space limit.
 const SLACK: usize = 4;
 
 /// Per-unit metadata that grows with the window.
@@ -92,7 +89,7 @@ impl Side {
         got
     }
 
-    /// Gives up what is reserved behind the first `keep` bytes.
+    /// Releases the reservation behind the first `keep` bytes.
     ///
     /// # Safety
     ///
@@ -100,14 +97,14 @@ impl Side {
     unsafe fn give_up(&mut self, os: &impl Memory, keep: usize) {
         let more = self.reserved.saturating_sub(keep);
         if more > 0 {
-            // SAFETY: reserved by us, and by the contract nobody uses it.
+            // SAFETY: this side reserved the range, and by the contract no thread uses it.
             if unsafe { os.release(self.at.wrapping_add(keep), more) } {
                 self.reserved = keep;
             }
         }
     }
 
-    /// Reserves and commits what `units` units need.
+    /// Reserves and commits the bytes that `units` units need.
     fn grow(&mut self, os: &impl Memory, units: usize) -> bool {
         let need = self.need(os, units);
         if need > self.reserved {
@@ -141,26 +138,26 @@ pub(super) struct Window<O: 'static> {
     committed: usize,
     frontier: usize,
     step: usize,
-    /// Bytes of address space the process may have, if that is known.
+    /// The process's limit of address space in bytes, if it is known.
     limit: Option<usize>,
-    /// The span that the window was opened with, which the places of the records are for.
+    /// The span at the opening, for which the places of the records were chosen.
     widest: usize,
-    /// Bytes below the frontier that were given back to the kernel, addresses and all.
+    /// Bytes below the frontier that were given back to the kernel with their addresses.
     returned: usize,
-    /// All of the span is reserved, and the gap between table and base too.
+    /// The whole span is reserved, and the gap between table and base, too.
     generous: bool,
-    /// All of the table can be read.
+    /// The whole table is readable.
     exposed: bool,
 }
 
 // SAFETY: the raw pointers name reservations that belong to the window.
 unsafe impl<O: Send> Send for Window<O> {}
 
-/// Units that the frontier passed.
+/// Units over which the frontier moved.
 pub(super) struct Advance {
-    /// The first of the units asked for, which read as zero.
+    /// The first of the requested units, which read as zero.
     pub unit: usize,
-    /// Units stepped over that are ours and free: first and count.
+    /// Free units of this window that were stepped over: first and count.
     pub skipped: Option<(usize, usize)>,
 }
 
@@ -171,15 +168,15 @@ pub(super) struct Advance {
 /// The range is the caller's reservation.
 pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
     os::note_own(at.addr(), size);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract the range is the caller's reservation.
     unsafe { os::keep_out_of_dumps(at, size) };
 }
 
-/// How many random places are tried for a reservation.
+/// The number of random places that are tried for a reservation.
 const PLACES: usize = 16;
 
 /// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space,
-/// or where the system likes. Null: there is no room.
+/// else where the system likes. Null: there is no room.
 pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *mut u8 {
     for _ in 0..PLACES {
         let mut bytes = [0; 8];
@@ -193,12 +190,12 @@ pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *
     os.reserve(size, align)
 }
 
-/// Random places are not below: there programs lie that are not position independent, and what they
-/// allocate by `brk`.
+/// Random places are not below this: programs that are not position independent lie there, with
+/// their `brk` memory.
 const LOWEST: usize = 1 << 40;
 
 impl<O: Memory> Window<O> {
-    /// A window of nothing.
+    /// A window that is not open.
     pub(super) const fn closed(os: O, map: &'static AddressMap) -> Self {
         Self {
             os,
@@ -219,8 +216,8 @@ impl<O: Memory> Window<O> {
         }
     }
 
-    /// Makes the table readable for all of the span, if it may be. Returns how many
-    /// units' entries can be read from now on: until the reserve is given up.
+    /// Makes the table readable for the whole span, if possible. Returns the number of units with
+    /// readable entries. This holds until the reserve is given up.
     pub(super) fn expose_table(&mut self) -> usize {
         let bytes = (self.span * size_of::<u32>()).next_multiple_of(self.os.page_size());
         let rest = bytes - self.table.committed;
@@ -232,8 +229,8 @@ impl<O: Memory> Window<O> {
         if self.exposed { self.span } else { self.committed }
     }
 
-    /// Reserves the window: at most `most` bytes. False where there is no room. `scattered`:
-    /// window, table, records and bitmaps each at a place of its own, where that can be had.
+    /// Reserves the window: at most `most` bytes. False: there is no room. `scattered`: window,
+    /// table, records and bitmaps each lie at a place of their own, if possible.
     pub(super) fn open(&mut self, most: usize, scattered: bool) -> bool {
         debug_assert!(self.span == 0);
         let limit = self.os.address_space_limit();
@@ -254,7 +251,7 @@ impl<O: Memory> Window<O> {
         let room = limit.map_or(64 << 20, |limit| limit.saturating_mul(SLACK));
         let mut span = room.min(most).clamp(MIN_SPAN, os::MAX_WINDOW).next_power_of_two();
         while os::TABLE_ADJACENT && span >= MIN_SPAN {
-            if self.open_thrifty(span >> UNIT_SHIFT) {
+            if self.open_piecewise(span >> UNIT_SHIFT) {
                 return true;
             }
             span /= 4;
@@ -302,8 +299,8 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Reserves all of the span, and each side, at random places: no distance between two of them
-    /// is known.
+    /// Reserves the whole span, and each side, at random places, so that no distance between two of
+    /// them is known.
     fn open_scattered(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let (records_size, bitmaps_size) = self.sides_of(span);
@@ -336,7 +333,7 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
+    /// Sets the process's limit of address space in bytes (`usize::MAX`: no limit).
     pub(super) fn set_limit(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 {
             return;
@@ -346,32 +343,32 @@ impl<O: Memory> Window<O> {
         if limited {
             self.give_up_reserve(most);
         }
-        // (A table that is read without a look at the limit ends where it ended.)
+        // A table that is read without a check against the limit keeps its end.
         if !self.generous && !self.exposed {
             let span = units(most.saturating_mul(SLACK));
             self.span = span.clamp(self.reserved, self.widest);
         }
     }
 
-    /// Becomes thrifty: gives up what is reserved and not committed, because it counts. The tables
-    /// keep what `most` bytes of units need.
+    /// Becomes piecewise: gives up uncommitted reservations, which count against the limit. The
+    /// tables keep room for `most` bytes of units.
     pub(super) fn give_up_reserve(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
             return;
         }
         let rest = (self.reserved - self.committed) * UNIT;
         if rest > 0 {
-            // SAFETY: reserved by us and never committed.
+            // SAFETY: this window reserved the range and never committed it.
             if !unsafe { self.os.release(self.map.address_of(self.committed), rest) } {
                 return;
             }
         }
-        // Other mappings come close to these tables, which were reserved like any: they
-        // keep what the limit lets them need.
+        // Foreign mappings come close to these tables, which were reserved like any others. So each
+        // keeps as much as the limit may let it need.
         let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);
-            // SAFETY: nothing behind what is committed is.
+            // SAFETY: `keep` covers all committed bytes of the side.
             unsafe { side.give_up(&self.os, keep) };
         }
         self.reserved = self.committed;
@@ -379,9 +376,9 @@ impl<O: Memory> Window<O> {
         self.exposed = false;
     }
 
-    /// Finds room below where the system puts its own mappings, which grow
-    /// down towards it and leave most of the address space between.
-    fn open_thrifty(&mut self, span: usize) -> bool {
+    /// Finds room below the place of the system's own mappings. These grow down towards it, and
+    /// leave most of the address space between.
+    fn open_piecewise(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let top = self.os.reserve(page, page);
         if top.is_null() {
@@ -392,7 +389,7 @@ impl<O: Memory> Window<O> {
         let (records_size, bitmaps_size) = self.sides_of(span);
         let below_base = TABLE_GAP + records_size + bitmaps_size;
         let room = span * UNIT + below_base;
-        // Further and further below: past what is large, such as other windows.
+        // Each try goes further down, past large mappings such as other windows.
         let mut below = 2 * room;
         for _ in 0..TRIES {
             let Some(base) = top.addr().checked_sub(below) else { break };
@@ -408,7 +405,7 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves the first piece of a thrifty window, and what its tables need.
+    /// Reserves the first piece of a piecewise window, and what its tables need.
     fn begin_at(&mut self, base: usize, bitmaps: usize, records: usize) -> bool {
         let first = self.os.reserve_at(base, PIECE * UNIT);
         if first.is_null() {
@@ -444,8 +441,8 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// Moves the frontier over `units` units and makes them writable. `None`:
-    /// nothing changed but what is reserved and committed.
+    /// Moves the frontier over `units` units and makes them writable. `None`: at most the
+    /// reservation and the committed part grew.
     pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -464,7 +461,7 @@ impl<O: Memory> Window<O> {
         Some(Advance { unit, skipped })
     }
 
-    /// Whether the frontier was at `end` and moved over `units` units more.
+    /// Moves the frontier over `units` more units if it is at `end`. Returns whether it did.
     pub(super) fn advance_in_place(&mut self, end: usize, units: usize) -> bool {
         let fits = end == self.frontier
             && (units <= self.reserved - end || self.reserve_next(units))
@@ -475,7 +472,7 @@ impl<O: Memory> Window<O> {
         fits
     }
 
-    /// Reserves what `units` more units need right behind what is reserved.
+    /// Extends the reservation in place for `units` more units.
     fn reserve_next(&mut self, units: usize) -> bool {
         let need = (self.frontier + units).saturating_sub(self.reserved);
         if self.reserved + need > self.span {
@@ -491,10 +488,9 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves `units` units somewhere further on in the span, makes them
-    /// writable and moves the frontier there. What is in between belongs to
-    /// somebody else and stays foreign; what was reserved before is made
-    /// writable too and returned as skipped.
+    /// Reserves `units` units further on in the span, makes them writable and moves the frontier
+    /// there. The range in between stays foreign. The rest of the earlier reservation becomes
+    /// writable, too, and is returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
         let mut distance = PIECE;
@@ -520,8 +516,7 @@ impl<O: Memory> Window<O> {
         None
     }
 
-    /// Goes on in the piece of `size` units at `at`, if `units` units of it can
-    /// be made writable.
+    /// Continues in the piece of `size` units at `at`, if `units` of its units can be committed.
     fn commit_elsewhere(&mut self, at: usize, size: usize, units: usize) -> bool {
         let before = (self.committed, self.reserved);
         (self.committed, self.reserved) = (at, at + size);
@@ -559,12 +554,12 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Whether others lack the address space that the heap has and does not use.
-    pub(super) fn is_scarce(&self) -> bool {
+    /// Whether unused address space of the heap is missing elsewhere.
+    pub(super) fn is_limited(&self) -> bool {
         !self.generous && self.limit.is_some()
     }
 
-    /// Bytes of address space that are left to all others, at most.
+    /// An upper bound of the bytes of address space that are left to the rest of the process.
     pub(super) fn left_to_others(&self) -> usize {
         let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
         let ours = self.reserved * UNIT - self.returned + sides;
@@ -576,13 +571,13 @@ impl<O: Memory> Window<O> {
     ///
     /// # Safety
     ///
-    /// The range is in whole pages, committed, below the frontier, and nobody uses it.
+    /// The range is in whole pages, committed, below the frontier, and no thread uses it.
     pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) -> bool {
         let gone = if self.generous {
-            // SAFETY: the caller says that nobody uses the range, which is committed.
+            // SAFETY: by the contract the range is committed and no thread uses it.
             unsafe { self.os.retract(at, size) }
         } else {
-            // SAFETY: the caller says that nobody uses the range, and it lies in our reservation.
+            // SAFETY: by the contract no thread uses the range, and it lies in our reservation.
             unsafe { self.os.release(at, size) }
         };
         if gone {
@@ -591,19 +586,19 @@ impl<O: Memory> Window<O> {
         gone
     }
 
-    /// Gets back what [`Window::give_back`] gave: writable, and zeroes. False: it is still
-    /// gone, for there is no address space, or somebody else is there.
+    /// Maps memory again that [`Window::give_back`] gave back: writable, and zeroes. False: there
+    /// is no address space, or a foreign mapping is there, and the memory is still gone.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
         let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {
             return false;
         }
-        // SAFETY: whole pages, reserved just now or all the time.
+        // SAFETY: the range is in whole pages, and reserved just now or all the time.
         if !unsafe { self.os.commit(got, size) } {
             if self.generous {
                 return false;
             }
-            // SAFETY: reserved just now, and nobody has seen it.
+            // SAFETY: the range was reserved just now, and no thread has seen it.
             unsafe { self.os.release(got, size) };
             return false;
         }
@@ -611,7 +606,7 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Whether all of the span is reserved.
+    /// Whether the whole span is reserved.
     pub(super) fn is_generous(&self) -> bool {
         self.generous
     }
@@ -638,12 +633,12 @@ impl<O: Memory> Window<O> {
             .map(|side| (side.at.cast_const(), side.committed))
     }
 
-    /// Units handed out or set aside so far.
+    /// Units that were handed out or set aside so far.
     pub(super) fn frontier(&self) -> usize {
         self.frontier
     }
 
-    /// The system it lives on.
+    /// The system that the window uses.
     pub(super) fn os(&self) -> O
     where
         O: Copy,

@@ -1,30 +1,30 @@
-//! What a debug heap does, and how much it may cost.
+//! The settings of a debug heap.
 //!
-//! The fields cover what Zig's `DebugAllocator` can be configured; the difference is that
-//! all are values, so a program chooses when it starts.
+//! The fields cover the configuration of Zig's `DebugAllocator`. Here all are values, so a program
+//! chooses them when it starts.
 //!
-//! Here and not in `debug`, because the option string says the same; `debug` gives
-//! these types to Rust programs.
+//! They are here and not in `debug`, because the option string sets them, too; `debug` gives these
+//! types to Rust programs.
 
 pub use super::detect::Detect;
 use super::{Wrong, number};
 
-/// Which blocks stand beside guard pages.
+/// The blocks that get guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
-    /// None, live or freed, but at the ends of blocks of more than 28 KiB. Other writes
-    /// are found late, reads not at all.
+    /// No blocks, live or freed, except at the ends of blocks of more than 28 KiB. Other writes are
+    /// found late, reads not at all.
     Never,
-    /// Of live blocks the first 256 of the heap, the first two of every stack, then ever fewer, or
-    /// as many as 3 % of the process's CPU time pay for, with 8 ms of debt; of emptied buckets the
-    /// first of every class, later one in 64.
+    /// Live blocks: the first 256 of the heap, the first two of every stack, then ever fewer, or as
+    /// many as 3 % of the process's CPU time pay for, with 8 ms of debt. Emptied buckets: the first
+    /// of every class, later one in 64.
     #[default]
     Sample,
     /// Every block and every emptied bucket: slow, and nothing escapes.
     All,
 }
 
-/// What a debug heap does.
+/// The settings of a debug heap.
 ///
 /// ```
 /// # mod heapwright { pub use heapwright_substrate::options::debug; }
@@ -36,17 +36,17 @@ pub enum Guard {
 pub struct Config {
     /// Frames of each stack that are kept: 0 to 64. (Zig: `stack_trace_frames`.)
     pub traces: usize,
-    /// Which blocks are guarded.
+    /// The guarded blocks.
     pub guard: Guard,
-    /// What is looked for. (Zig: `safety`, `canary`.)
+    /// The mistakes to look for. (Zig: `safety`, `canary`.)
     pub detect: Detect,
-    /// Bytes that freed blocks and the memory of them may cost; 0: a quarter of what
-    /// is live, at least 2 MiB.
+    /// Bytes for freed blocks and the records of them; 0: a quarter of the live bytes, at least 2
+    /// MiB.
     pub memory: usize,
-    /// Bytes the program may have; 0: as many as there are. A request beyond fails.
-    /// (Zig: `enable_memory_limit`.)
+    /// Bytes that the program may have; 0: no limit. A request beyond it fails. (Zig:
+    /// `enable_memory_limit`.)
     pub limit: usize,
-    /// Slots a bucket, at most. (Zig: literal 32 before 2025.)
+    /// The most slots of a bucket. (Zig: literal 32 before 2025.)
     pub slots: usize,
     /// No memory goes back before the heap ends. (Zig: `never_unmap`.)
     pub never_unmap: bool,
@@ -54,14 +54,14 @@ pub struct Config {
     pub retain: bool,
     /// The process stops at the first finding, for a debugger.
     pub stop_first: bool,
-    /// Findings are not printed: for programs that ask for them.
+    /// Findings are not printed, for programs that read them.
     pub quiet: bool,
-    /// Each operation is a line on standard error. (Zig: `verbose_log`.)
+    /// Each operation prints a line on standard error. (Zig: `verbose_log`.)
     pub log: bool,
 }
 
 impl Config {
-    /// 16 frames, sampled guards, everything looked for, report and go on.
+    /// 16 frames, sampled guards, all detection, reports without a stop.
     pub const DEFAULT: Self = Self {
         traces: 16,
         guard: Guard::Sample,
@@ -83,7 +83,7 @@ impl Default for Config {
     }
 }
 
-/// Sets the option `name` of `config`. `None`: there is none of this name.
+/// Sets the option `name` of `config`. `None`: it is not one of these.
 pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     let wrong = match (name, value) {
         (b"traces", value) => match number(value) {

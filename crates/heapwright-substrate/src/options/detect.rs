@@ -1,31 +1,31 @@
-//! What is looked for: switches that the debug heap and the hardened heap share.
+//! The kinds of mistakes to look for: switches that the debug heap and the hardened heap share.
 //!
 //! Called by the rest of `options`; the two heaps read the switches.
 
 use super::Wrong;
 
-/// What is looked for. Each can be switched off, to see what it is good for.
+/// The kinds of mistakes to look for. Each can be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detect {
     /// A block given back twice.
     pub double_free: bool,
-    /// Freed blocks are filled, and verified.
+    /// Freed blocks are filled, and later verified.
     pub fill: bool,
     /// Bytes around blocks are verified.
     pub canary: bool,
     /// Accesses are caught in the act (see [`Guard`](super::debug::Guard)).
     pub guard: bool,
-    /// `malloc`, `new`, `new[]` and Rust's allocations are distinguished.
+    /// Frees by a function of another family (`malloc`, `new`, `new[]`, Rust) are found.
     pub mismatch: bool,
-    /// Sizes and alignments given with a free are compared.
+    /// Sizes and alignments that come with a free are compared.
     pub size: bool,
-    /// What the C library's functions write, and read, stays within its block
-    /// (libheapwright-hardened.so and libheapwright-check.so, which interpose them).
+    /// Writes and reads by the C library's functions stay within a block (libheapwright-hardened.so
+    /// and libheapwright-check.so, which interpose them).
     pub bounds: bool,
 }
 
 impl Detect {
-    /// All of it.
+    /// All kinds.
     pub const ALL: Self = Self {
         double_free: true,
         fill: true,

@@ -1,4 +1,4 @@
-//! What the undefined bytes of the debug heap's fresh blocks hold: option `fill`.
+//! The option `fill`: the content of uninitialised bytes in the debug heap's fresh blocks.
 //!
 //! ```text
 //! fill=off                       whatever the memory held before
@@ -10,43 +10,43 @@
 //!   :at-SITE.BLOCK.BYTE          the block is a finding: its bytes from BYTE on are undefined, and somebody reads them
 //! ```
 //!
-//! A program that reads only what it has written does the same with each of them.
-//! `heapwright check --twice` runs one with several, and the parts behind `:` let it find which
-//! bytes make the difference. SITE is a stack, in hexadecimal and the same in each run
-//! (`debug::flagged`); BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
-//! Points are in order: by site, of one site by block, of one block by byte.
+//! A program that reads only bytes that it has written does the same with each of them. `heapwright
+//! check --twice` runs one with several, and the parts behind `:` let it find the bytes that make
+//! the difference. SITE is a stack, in hexadecimal and the same in each run (`debug::flagged`).
+//! BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0. Points are ordered by
+//! site, then by block, then by byte.
 //!
 //! Called by the rest of `options`; the debug heap reads it (`debug::fresh`).
 
 use super::Wrong;
 
-/// Sites and points that can be named.
+/// The most sites and points in an option.
 pub const MOST_NAMED: usize = 8;
 
-/// An undefined byte: which of which block of which site.
+/// An uninitialised byte: its site, its block and its offset.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Point {
     /// The site.
     pub site: u64,
-    /// Which of its blocks.
+    /// The number of the block at its site.
     pub block: u64,
-    /// Which of the block's bytes.
+    /// The offset of the byte in the block.
     pub byte: u64,
 }
 
 impl Point {
-    /// Behind all.
+    /// A point behind all others.
     pub const END: Self = Self { site: u64::MAX, block: u64::MAX, byte: u64::MAX };
 }
 
-/// What undefined bytes hold.
+/// The content of uninitialised bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fill {
-    /// Which pattern; 0: zeros. `None`: they are left as they are.
+    /// The number of the pattern; 0: zeros. `None`: they stay as they are.
     pub seed: Option<u32>,
-    /// Whether sites go into the record.
+    /// Whether sites are listed in the record.
     pub lists: bool,
-    /// What lies behind it holds zeros.
+    /// Bytes behind this point are zeros.
     pub before: Point,
     without: [u64; MOST_NAMED],
     at: [Point; MOST_NAMED],
@@ -100,7 +100,7 @@ impl Fill {
     }
 }
 
-/// Sets the option. `None`: it has another name.
+/// Sets the option. `None`: `name` is another one.
 pub(super) fn set(fill: &mut Fill, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     if name != b"fill" {
         return None;

@@ -1,28 +1,28 @@
-//! When the debug heap looks for leaks, and what it says of them.
+//! Options of leak checks: when they run, and what they report.
 
 use super::Wrong;
 
-/// Which groups of still reachable blocks are reported one by one.
+/// The groups of still reachable blocks that are reported one by one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reported {
-    /// None: all are counted.
+    /// None: they are only counted.
     None,
-    /// The largest.
+    /// The largest groups.
     Top,
-    /// All.
+    /// All groups.
     All,
 }
 
-/// What is looked for, and when.
+/// The settings of leak checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaks {
     /// A check when the process ends.
     pub at_exit: bool,
-    /// The signal that asks for one; 0: none.
+    /// The signal that starts a check; 0: none.
     pub signal: u8,
-    /// Counts while it runs, for what grows.
+    /// Counts during the run, to find growth.
     pub growth: bool,
-    /// Which reachable blocks are reported one by one.
+    /// The groups of reachable blocks that are reported one by one.
     pub reachable: Reported,
 }
 
@@ -31,7 +31,7 @@ impl Leaks {
         Self { at_exit: false, signal: 0, growth: false, reachable: Reported::Top };
 }
 
-/// Sets the option `name`. `None`: there is none of this name.
+/// Sets the option `name`. `None`: it is not one of these.
 pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
     match (name, value) {
         (b"leaks", b"exit") => leaks.at_exit = true,
@@ -57,8 +57,8 @@ pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result
     Some(Ok(()))
 }
 
-/// The signals that a program may do without, with Linux's numbers on x86-64 and aarch64. Elsewhere
-/// nothing looks for leaks.
+/// Signals that a program may not need, with Linux's numbers on x86-64 and aarch64. Other systems
+/// have no leak checks.
 const SIGNALS: [(&[u8], u8); 7] = [
     (b"USR1", 10),
     (b"USR2", 12),
@@ -69,7 +69,7 @@ const SIGNALS: [(&[u8], u8); 7] = [
     (b"PROF", 27),
 ];
 
-/// The number of a signal that a program may do without.
+/// The number of such a signal.
 fn signal(value: &[u8]) -> Option<u8> {
     let bare = value.strip_prefix(b"SIG").unwrap_or(value);
     if let Some(&(_, number)) = SIGNALS.iter().find(|(name, _)| *name == bare) {

@@ -4,12 +4,12 @@
 //! HEAPWRIGHT="stats=exit,purge=100"
 //! ```
 //!
-//! Which there are, and what they mean, is told by the documentation of `heapwright::options`,
-//! which gives programs what is theirs of this module: an option that is added here is added there.
+//! The documentation of `heapwright::options` lists the options and their meanings. A new option is
+//! added here and there.
 //!
-//! A bad option is one line on standard error, and the default is used; so is one that
-//! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid
-//! programs ignore the string. Parsing is pure; only `load` touches the world.
+//! A bad option is ignored, with one line on standard error. The same holds for an option that does
+//! nothing in the chosen mode, or in a copy that a program links. Set-uid programs ignore the
+//! string. Parsing is pure; only `load` reads the environment.
 
 #[cfg(feature = "debug")]
 pub mod debug;
@@ -34,47 +34,47 @@ use crate::text::Line;
 pub use detect::Detect;
 
 const PATH_MAX: usize = 512;
-/// Bytes from one sample of the heap profile to the next where nothing else was asked for.
+/// The default sampling distance of the heap profile in bytes.
 #[cfg(feature = "debug")]
 pub const DEFAULT_SAMPLE: usize = 512 << 10;
-/// The least that can be asked for.
+/// The least sampling distance.
 #[cfg(feature = "debug")]
 pub const LEAST_SAMPLE: usize = 1 << 10;
-/// And the most.
+/// The largest sampling distance.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
-/// Guards of fast mode at their own pace, which costs at most so much time; any other number is
-/// that of allocations from one guarded block to the next.
+/// The value for guards of fast mode that set their own pace, within a fixed share of the time. Any
+/// other number is the allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const GUARDS_PACED: usize = usize::MAX;
-/// The most allocations that can lie between two of them.
+/// The most allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const MOST_GUARDS: usize = 1 << 30;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
-/// The longest one that a library is built with.
+/// The longest default string that a library is built with.
 const DEFAULT_MAX: usize = 64;
 /// The most caches that threads can share.
 pub const MOST_SHARED: usize = 1024;
 
-/// The options a process runs with.
+/// The options of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Print statistics at exit.
+    /// Whether to print statistics at exit.
     pub stats_at_exit: bool,
-    /// Where to write statistics at exit; ends with a zero.
+    /// The prefix of the file for statistics at exit; ends with a zero.
     stats_file: [u8; PATH_MAX],
     /// How threads share caches.
     pub cache: CacheModel,
-    /// Where to write every call; ends with a zero.
+    /// The prefix of the file for the trace of calls; ends with a zero.
     trace: [u8; PATH_MAX],
-    /// Where to write the collections of collected heaps; ends with a zero.
+    /// The prefix of the file for the timeline of collections; ends with a zero.
     timeline: [u8; PATH_MAX],
-    /// Milliseconds free pages wait at least; negative: for ever.
+    /// The least milliseconds that free pages wait; negative: for ever.
     pub purge_ms: i32,
-    /// And at most.
+    /// The most milliseconds that free pages wait.
     pub purge_max_ms: i32,
-    /// Whether slabs that will be filled lie in huge pages.
+    /// Whether slabs that the program will fill lie in huge pages.
     pub huge_pages: bool,
     /// The largest window, in bytes.
     pub window: usize,
@@ -82,48 +82,48 @@ pub struct Options {
     pub page: usize,
     /// The memory limit to respect.
     pub limit: MemoryLimit,
-    /// Whether the process may be seen while it runs.
+    /// Whether the process shows figures while it runs.
     pub publish: bool,
-    /// Whether `malloc` is the hardened heap's.
+    /// Whether `malloc` is the hardened heap's, and how hard.
     pub hardening: Hardening,
-    /// Whether that reports misuse and goes on; else it ends the process.
+    /// Whether the hardened heap reports misuse and continues; else misuse ends the process.
     pub reports_misuse: bool,
-    /// What the hardened heap looks for.
+    /// The mistakes that the hardened heap looks for.
     pub detect: Detect,
     /// Whether `malloc` is the debug heap's.
     #[cfg(feature = "debug")]
     pub debugs: bool,
-    /// What that does.
+    /// The settings of the debug heap.
     #[cfg(feature = "debug")]
     pub debug: debug::Config,
-    /// Which blocks stand between guards in fast mode: one of so many, [`GUARDS_PACED`]; 0: none.
+    /// Guarded blocks in fast mode: one block of so many, or [`GUARDS_PACED`]; 0: none.
     #[cfg(feature = "debug")]
     pub guards: usize,
-    /// When it looks for leaks.
+    /// When the debug heap looks for leaks.
     #[cfg(feature = "debug")]
     leaks: leaks::Leaks,
-    /// What fresh blocks hold.
+    /// The content of fresh blocks.
     #[cfg(feature = "debug")]
     fill: fill::Fill,
-    /// Where it writes findings; ends with a zero.
+    /// The prefix of the file for findings; ends with a zero.
     #[cfg(feature = "debug")]
     record: [u8; PATH_MAX],
-    /// An earlier run's record, whose sites are guarded; ends with a zero.
+    /// The record of an earlier run, whose sites are guarded; ends with a zero.
     #[cfg(feature = "debug")]
     sites: [u8; PATH_MAX],
-    /// A file that the processes of one check share what they know of code in; ends with a zero.
+    /// A file in which the processes of one check share unwind rules; ends with a zero.
     #[cfg(feature = "debug")]
     rules: [u8; PATH_MAX],
-    /// Bytes from one sample of the heap profile to the next; 0: there are none.
+    /// The sampling distance of the heap profile in bytes; 0: none.
     #[cfg(feature = "debug")]
     pub sample: usize,
-    /// Where the heap profile is written to; ends with a zero.
+    /// The prefix of the file for the heap profile; ends with a zero.
     #[cfg(feature = "debug")]
     profile: [u8; PATH_MAX],
 }
 
 impl Options {
-    /// What is in force if nothing is said.
+    /// The default options.
     pub const DEFAULT: Self = Self {
         stats_at_exit: false,
         stats_file: [0; PATH_MAX],
@@ -163,39 +163,39 @@ impl Options {
     };
 }
 
-/// Which memory limit is respected.
+/// The memory limit to respect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryLimit {
-    /// That of the process's control groups.
+    /// The limit of the process's control groups.
     Auto,
-    /// None.
+    /// No limit.
     Off,
     /// So many bytes for the process.
     Bytes(usize),
 }
 
-/// How much the hardened heap does.
+/// The degree of hardening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hardening {
-    /// There is none.
+    /// No hardened heap.
     Off,
-    /// What costs a tenth of the time.
+    /// Checks that cost a tenth of the time.
     Light,
-    /// More guards, more random choices, a longer quarantine, sizes compared exactly.
+    /// More guards, more random choices, a longer quarantine, exact comparison of sizes.
     Full,
 }
 
 /// How threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
-    /// Own caches for up to twice as many threads as CPUs, and one; the CPU's for the rest, and for
-    /// those that hand many blocks over.
+    /// Own caches for up to twice as many threads as CPUs, and one more. The other threads use the
+    /// CPU's cache, and so do threads that hand many blocks over.
     Auto,
-    /// Each thread has its own.
+    /// Each thread has its own cache.
     Exclusive,
-    /// This many for all threads; 0: the number of CPUs, at most 32.
+    /// So many caches for all threads; 0: the number of CPUs, at most 32.
     Shared(usize),
-    /// Each CPU has one.
+    /// Each CPU has one cache.
     PerCpu,
 }
 
@@ -214,23 +214,23 @@ impl CacheModel {
     }
 }
 
-/// What is wrong with an option.
+/// The fault of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
     Unknown,
     Value(&'static str),
-    /// It is right, and does nothing in this process.
+    /// Valid, but without effect in this process.
     #[cfg(feature = "debug")]
     Alone,
-    /// The same, of an option that fast mode's guards have, too.
+    /// The same, for an option that fast mode's guards have, too.
     #[cfg(feature = "debug")]
     WithoutGuards,
-    /// The same, of an option that is not the debug heap's.
+    /// The same, for an option that the debug heap does not have.
     #[cfg(feature = "debug")]
     InDebugMode,
-    /// The same, of one that is not the hardened heap's.
+    /// The same, for an option that the hardened heap does not have.
     InHardenedMode,
-    /// The same, of one that is the hardened heap's alone.
+    /// The same, for an option that only the hardened heap has.
     NotHardened,
 }
 
@@ -239,7 +239,7 @@ const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, pub
 #[cfg(feature = "debug")]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, rules";
 
-/// Parses the string; `complain` hears of every option that is ignored.
+/// Parses the string; calls `complain` for each ignored option.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     let mut options = Options::DEFAULT;
     for option in text.split(|&b| b == b',' || b == b';') {
@@ -257,8 +257,8 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    // (An access that meets a guard ends the program, so one whose misuse is only reported asks for
-    // guards by name. Without a handler of faults there are none.)
+    // An access that meets a guard ends the program. So a program whose misuse is only reported
+    // must request guards by name. Without a handler of faults there are none.
     #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off
         && !options.reports_misuse
@@ -297,8 +297,8 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     options
 }
 
-/// Names the options that do nothing because the mode is another. `has_guards`: fast mode has
-/// guards (`guard=sample`), and what these ask for has an effect.
+/// Names the options without effect in this mode. `has_guards`: fast mode has guards
+/// (`guard=sample`), so the options of guards have an effect.
 #[cfg(feature = "debug")]
 fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[u8], Wrong)) {
     let (has_guards, is_hardened) = (options.guards != 0, options.hardening != Hardening::Off);
@@ -433,7 +433,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Chooses the heap that `malloc` is.
+/// Sets the heap that serves `malloc`.
 fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
     let debugs = mode == b"debug";
     let hardening = match mode {
@@ -458,7 +458,7 @@ fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A path, with room left for a dot, a process id and the zero.
+/// Stores a path, with room left for a dot, a process id and the zero.
 fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
     if path.is_empty() || path.len() + 12 > PATH_MAX {
         return Err(Wrong::Value("needs a path of at most 500 bytes"));
@@ -487,7 +487,7 @@ fn number(text: &[u8]) -> Option<usize> {
     number.checked_mul(1 << shift)
 }
 
-/// Milliseconds, or two numbers of them with two dots between, the first one not larger.
+/// Milliseconds, or a range `MIN..MAX` of them with `MIN` not above `MAX`.
 fn range(text: &[u8]) -> Option<(i32, i32)> {
     let ms = |text| number(text).and_then(|ms| i32::try_from(ms).ok());
     let dots = text.windows(2).position(|two| two == b"..");
@@ -498,11 +498,11 @@ fn range(text: &[u8]) -> Option<(i32, i32)> {
     (min <= max).then_some((min, max))
 }
 
-/// The options, written once and only read afterwards.
+/// The options, written once and then only read.
 struct Loaded(UnsafeCell<Options>);
 
-// SAFETY: written by `load` alone, under `READING` and before `READY` is set;
-// readers look at `READY` first.
+// SAFETY: only `load` writes, under `READING` and before `READY` is set. Readers check `READY`
+// first.
 unsafe impl Sync for Loaded {}
 
 static LOADED: Loaded = Loaded(UnsafeCell::new(Options::DEFAULT));
@@ -522,19 +522,19 @@ pub fn get() -> &'static Options {
     unsafe { &*LOADED.0.get() }
 }
 
-/// Reads the options. The lock is held.
+/// Reads the options. The caller holds the lock.
 fn load() {
     let is_given = os::has_variable(b"HEAPWRIGHT") && !os::is_privileged();
     let default = os::default_options();
     if is_given || !default.is_empty() {
         load_given(default, is_given);
     }
-    // What is there already is the default.
+    // The memory holds the defaults already.
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the library was built with, and behind them, so that they count, those
-/// that the environment gives, if it does.
+/// Reads the options that the library was built with, and then those of the environment, if it has
+/// some. The later ones win.
 #[cold]
 #[inline(never)]
 fn load_given(default: &[u8], is_given: bool) {
@@ -574,17 +574,19 @@ fn load_given(default: &[u8], is_given: bool) {
         .text(" (ignored)")
         .write();
     });
-    // Counted in a program that links heapwright, too: it can ask for the statistics itself.
+    // The count is kept in a program that links heapwright, too: the program can request the
+    // statistics.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
     let options = drop_unsupported(options);
     let wants_trace = options.trace[0] != 0;
     DETAILED.store(wants_counts || wants_trace, Ordering::Relaxed);
-    // SAFETY: the first and only write; nobody reads before `READY` is set.
+    // SAFETY: this is the first and only write, and no thread reads before `READY` is set.
     unsafe { *LOADED.0.get() = options };
 }
 
-/// Options that only the preloaded library can honour: name, whether it is set, how to unset it.
+/// Options that only the preloaded library can honour: the name, whether it is set, how to unset
+/// it.
 #[cfg(not(feature = "interpose"))]
 type Unsupported = (&'static str, fn(&Options) -> bool, fn(&mut Options));
 #[cfg(not(feature = "interpose"))]
@@ -604,11 +606,11 @@ const UNSUPPORTED: &[Unsupported] = &[
     ("growth=on", |o| o.debugs && o.leaks.growth, |o| o.leaks.growth = false),
 ];
 
-/// Which of them were asked for, a bit each.
+/// The ones among them that were requested, a bit each.
 #[cfg(not(feature = "interpose"))]
 static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
 
-/// The options without those that this copy does not honour.
+/// The options without the ones that this copy cannot honour.
 #[cfg(not(feature = "interpose"))]
 fn drop_unsupported(mut options: Options) -> Options {
     for (bit, (_, is_set, unset)) in UNSUPPORTED.iter().enumerate() {
@@ -620,8 +622,8 @@ fn drop_unsupported(mut options: Options) -> Options {
     options
 }
 
-/// Says which options this copy does not honour, a line each. Called by the heap that serves a
-/// program's allocations: where another copy does, that one honours them.
+/// Reports the options that this copy cannot honour, a line each. The heap that serves a program's
+/// allocations calls this: if another copy serves them, that copy honours the options.
 #[cfg(not(feature = "interpose"))]
 pub fn report_not_honoured() {
     let asked = ASKED_FOR.load(Ordering::Relaxed);
@@ -637,13 +639,13 @@ pub fn report_not_honoured() {
     }
 }
 
-/// Whether every allocation is counted or recorded, at the price of the fast path.
+/// Whether every allocation is counted or recorded, which bypasses the fast path.
 #[inline]
 pub fn detailed() -> bool {
     DETAILED.load(Ordering::Relaxed)
 }
 
-/// Whether a heap profile was asked for (`sample`, `profile`).
+/// Whether a heap profile was requested (`sample`, `profile`).
 #[must_use]
 pub fn samples() -> bool {
     #[cfg(feature = "debug")]
@@ -652,39 +654,37 @@ pub fn samples() -> bool {
     false
 }
 
-/// Whether statistics are to be printed when the program ends (`stats=exit`).
+/// Whether to print statistics at exit (`stats=exit`).
 #[must_use]
 pub fn stats_at_exit() -> bool {
     get().stats_at_exit
 }
 
-/// The prefix of the file that statistics are to be written to when the program
-/// ends (`stats_file=PREFIX`), if there is one.
+/// The prefix of the file for statistics at exit (`stats_file=PREFIX`), if there is one.
 #[must_use]
 pub fn stats_file() -> Option<&'static CStr> {
     path(&get().stats_file)
 }
 
-/// The prefix of the file that every call is to be written to (`trace=PREFIX`).
+/// The prefix of the file for the trace of calls (`trace=PREFIX`).
 pub fn trace_file() -> Option<&'static [u8]> {
     path(&get().trace).map(CStr::to_bytes)
 }
 
-/// The prefix of the file that collections are to be written to (`timeline=PREFIX`).
+/// The prefix of the file for the timeline of collections (`timeline=PREFIX`).
 pub fn timeline_file() -> Option<&'static [u8]> {
     path(&get().timeline).map(CStr::to_bytes)
 }
 
-/// The prefix of the file that the heap profile is written to when the program ends
-/// (`profile=PREFIX`).
+/// The prefix of the file for the heap profile at exit (`profile=PREFIX`).
 #[cfg(feature = "debug")]
 #[must_use]
 pub fn profile_file() -> Option<&'static CStr> {
     path(&get().profile)
 }
 
-/// The path that an option gives, if it is not empty. The first byte is looked at here, and no
-/// more, for most programs give none.
+/// The path of an option, if it is not empty. Most programs set none, so this part looks only at
+/// the first byte.
 #[inline]
 fn path(text: &'static [u8]) -> Option<&'static CStr> {
     #[cold]
@@ -701,28 +701,28 @@ pub fn leaks() -> &'static leaks::Leaks {
     &get().leaks
 }
 
-/// What the undefined bytes of the debug heap's fresh blocks hold.
+/// The content of uninitialised bytes in the debug heap's fresh blocks.
 #[cfg(feature = "debug")]
 pub fn fill() -> &'static fill::Fill {
     &get().fill
 }
 
-/// The prefix of the files that findings are to be written to (`record=PREFIX`).
+/// The prefix of the files for findings (`record=PREFIX`).
 #[cfg(feature = "debug")]
 pub fn record_file() -> Option<&'static [u8]> {
     let path = CStr::from_bytes_until_nul(&get().record).ok()?.to_bytes();
     (!path.is_empty()).then_some(path)
 }
 
-/// An earlier run's record, whose sites are to be guarded (`sites=FILE`).
+/// The record of an earlier run, whose sites are guarded (`sites=FILE`).
 #[cfg(feature = "debug")]
 pub fn sites_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().sites).ok()?;
     (!path.is_empty()).then_some(path)
 }
 
-/// A file that the processes of one check share what they know of code in (`rules=FILE`, which the
-/// command sets).
+/// A file in which the processes of one check share unwind rules (`rules=FILE`, which the command
+/// sets).
 #[cfg(feature = "debug")]
 pub fn rules_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().rules).ok()?;
@@ -799,7 +799,8 @@ mod tests {
             assert_eq!(bad, [text]);
             assert_eq!(options, Options::DEFAULT, "{text}");
         }
-        // Those of the debug heap do nothing without it, wherever `mode` stands.
+        // Options of the debug heap have no effect without it, wherever `mode` stands in the
+        // string.
         #[cfg(feature = "debug")]
         {
             let debugs = "guard=all,leaks=exit,record=/x,traces=4,leak_signal=USR2";
@@ -807,7 +808,7 @@ mod tests {
             assert_eq!(parsed(debugs).1, each);
             assert_eq!(parsed(&std::format!("mode=debug,mode=fast,{debugs}")).1, each);
             assert_eq!(parsed("guard=most,purge=1").1, ["guard=most"]);
-            // Fast mode has guards of its own, and what belongs to them.
+            // Fast mode has guards of its own, and their options.
             let (options, bad) =
                 parsed("guard=sample,record=/x,traces=4,memory=1m,sites=/y,leaks=exit");
             assert_eq!((options.guards, bad), (GUARDS_PACED, std::vec!["leaks=exit".into()]));
@@ -828,7 +829,7 @@ mod tests {
         assert_eq!((options.purge_ms, bad.len()), (7, 1));
     }
 
-    /// What an option string may be made of, by a person or by accident.
+    /// A piece of an option string, written on purpose or by accident.
     fn piece() -> impl Strategy<Value = Vec<u8>> {
         let known = [
             "mode",

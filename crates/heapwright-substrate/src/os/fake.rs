@@ -1,7 +1,7 @@
-//! A fake operating system for tests: any page size, refusals on demand, and a
-//! ledger that knows which pages are committed.
+//! A fake operating system for tests: any page size, refusals on demand, and a ledger of committed
+//! pages.
 //!
-//! Memory comes from the real one (or Miri's allocator), so contents are real.
+//! Memory comes from the real system (or Miri's allocator), so contents are real.
 //!
 //! ```text
 //! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
@@ -11,8 +11,8 @@
 //!                  kernel's limit of mappings
 //! ```
 //!
-//! The ledger asserts what no caller may do: commit what is not reserved,
-//! decommit what is not committed, release what was not reserved so.
+//! The ledger asserts that callers commit only reserved memory, decommit only committed memory, and
+//! release only what they reserved.
 
 extern crate std;
 
@@ -25,18 +25,18 @@ use std::vec::Vec;
 
 use super::{Memory, System};
 
-/// The fake. Leaked, so that it can be copied around like the real one.
+/// The fake. It is leaked, so that it can be copied like the real one.
 #[derive(Clone, Copy)]
 pub struct Fake(&'static State);
 
-/// Where the next fake with a limit reserves first.
+/// The next place at which a fake with a limit reserves.
 static FAR: AtomicUsize = AtomicUsize::new(0x2000_0000_0000);
 const FAR_APART: usize = 16 << 30;
 
 struct State {
     page: usize,
     limit: Option<usize>,
-    /// Calls that are refused, by their number.
+    /// The numbers of the calls to refuse.
     refused: Mutex<Range<u64>>,
     calls: Mutex<u64>,
     committed: Mutex<BTreeSet<usize>>,
@@ -77,7 +77,7 @@ impl Fake {
         *self.0.refused.lock().unwrap() = 0..0;
     }
 
-    /// Whether releases that would split a reservation are refused from now on.
+    /// Sets whether releases that would split a reservation are refused.
     pub fn keep_whole(&self, keep: bool) {
         self.0.keeps_whole.store(keep, Ordering::Relaxed);
     }
@@ -92,14 +92,14 @@ impl Fake {
         self.0.reserved.lock().unwrap().iter().map(|&(_, size)| size).sum()
     }
 
-    /// Gives back all that was reserved and not released.
+    /// Gives back all memory that was reserved and not released.
     ///
     /// # Safety
     ///
-    /// Nobody uses any of it afterwards.
+    /// No thread uses the memory afterwards.
     pub unsafe fn give_back(&self) {
         for (at, size) in self.0.reserved.lock().unwrap().drain(..) {
-            // SAFETY: by the contract nobody uses the reservation.
+            // SAFETY: by the contract no thread uses the reservation.
             unsafe { System.release(core::ptr::without_provenance_mut(at), size) };
         }
         self.0.committed.lock().unwrap().clear();
@@ -158,9 +158,8 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A thrifty window is made beside its first reservation. Where the system puts
-            // mappings, other tests' threads have theirs; here nobody has, unless addresses are
-            // few.
+            // A piecewise window is made beside its first reservation. Where the system puts
+            // mappings, other tests' threads have theirs. Here are none, unless addresses are few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
             let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
             if !got.is_null() {
@@ -196,13 +195,13 @@ impl Memory for Fake {
         assert_eq!(found, size, "release of what was not reserved");
         let pages = from / self.0.page..to / self.0.page;
         self.0.committed.lock().unwrap().retain(|page| !pages.contains(page));
-        // SAFETY: the caller's contract.
+        // SAFETY: by the contract of this function.
         unsafe { System.release(at, size) }
     }
 
     unsafe fn commit(&self, at: *mut u8, size: usize) -> bool {
         self.check(at, size);
-        // SAFETY: the caller's contract.
+        // SAFETY: by the contract of this function.
         if !self.allowed() || !unsafe { System.commit(at, size) } {
             return false;
         }
@@ -218,7 +217,7 @@ impl Memory for Fake {
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
         self.check(at, size);
         assert!(self.is_committed(at, size), "decommit of what is not committed");
-        // SAFETY: the caller's contract.
+        // SAFETY: by the contract of this function.
         self.allowed() && unsafe { System.decommit(at, size) }
     }
 

@@ -1,4 +1,4 @@
-//! Mappings: what memory is that is not heapwright's.
+//! Mappings: classifies memory that is not heapwright's.
 //!
 //! ```text
 //!   name in /proc/self/maps     what lies there
@@ -11,20 +11,20 @@
 //!   anon_inode:..., ...         Other
 //! ```
 //!
-//! Callers with a pointer outside of the window ask here: `misuse`, to say what the pointer is; the
-//! debug heap, to say what it leads to; `libc_block`, which looks for the C library's blocks only
-//! in anonymous memory. Each caller decides what follows from the answer.
+//! Callers pass a pointer from outside the window: `misuse`, to say what the pointer is; the debug
+//! heap, to say what it leads to; `libc_block`, which looks for the C library's blocks only in
+//! anonymous memory. Each caller draws its own conclusions.
 //!
-//! A program may run on a stack inside a block that it allocated. So only
-//! [`what_is_at`] looks for the running stack, because its caller has a pointer
-//! that is most likely a mistake; [`Mapping::contents`] goes by the name alone.
+//! A program may run on a stack inside a block that it allocated. So only [`what_is_at`] looks for
+//! the running stack, because its caller has a pointer that is most likely a mistake;
+//! [`Mapping::contents`] uses the name alone.
 
 use super::{Mapping, Unknown, is_on_this_stack, mapping_of};
 
-/// What lies in a mapping.
+/// The content of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// The stack that this runs on.
+    /// The running stack.
     Stack,
     /// The main thread's stack.
     MainStack,
@@ -34,16 +34,16 @@ pub enum Contents {
     Data,
     /// A file's code or constants.
     Code,
-    /// Memory of no file.
+    /// Memory without a file.
     Anonymous,
-    /// Something of the kernel's.
+    /// Memory of the kernel.
     Special,
-    /// A device, or something else that has a name and no path.
+    /// A device, or another thing with a name and no path.
     Other,
 }
 
 impl Mapping {
-    /// What lies in it, by its name.
+    /// The content of the mapping, by its name.
     pub fn contents(&self) -> Contents {
         match self.name() {
             b"[stack]" => Contents::MainStack,
@@ -63,20 +63,19 @@ impl Mapping {
     }
 }
 
-/// What is at an address that is not heapwright's, and in which mapping; `None` where
-/// nothing is mapped.
+/// The content at an address that is not heapwright's, and its mapping; `None`: nothing is mapped.
 pub fn what_is_at(address: usize) -> Result<Option<(Contents, Mapping)>, Unknown> {
     let Some(mapping) = mapping_of(address)? else { return Ok(None) };
     let on_stack = is_on_this_stack(address);
     Ok(Some((if on_stack { Contents::Stack } else { mapping.contents() }, mapping)))
 }
 
-/// Memory that the C library's own allocator has from the kernel.
+/// The memory of the C library's own allocator.
 pub struct LibcHeap {
     /// The first byte of its main heap.
     pub start: usize,
     /// One past the last byte: the program break.
     pub end: usize,
-    /// Blocks that are mappings of their own.
+    /// The bytes of blocks that are mappings of their own.
     pub mapped: usize,
 }

@@ -1,15 +1,15 @@
-//! The operating system: every system call heapwright makes is below here.
+//! The operating system: heapwright makes all its system calls below this module.
 //!
-//! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`,
-//! which lives on Rust's own allocator so that Miri can run the heap. One is
-//! chosen at compile time; nothing above knows which.
+//! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`, which uses Rust's
+//! own allocator so that Miri can run the heap. The target selects one at compile time; nothing
+//! above knows which.
 //!
-//! Memory has three states: *reserved* (an address range nothing else will
-//! get, not accessible), *committed* (readable and writable, zero until
-//! touched), and, after [`Memory::decommit`], committed and zero again.
+//! Memory has three states: *reserved* (a range of addresses kept for us, not accessible),
+//! *committed* (readable and writable, zero until touched), and, after [`Memory::decommit`],
+//! committed and zero again.
 //!
-//! [`Memory`] is a trait because the window and the runs of units are tested
-//! against a fake one: other page sizes, refusals at every call.
+//! [`Memory`] is a trait because the window and the runs of units are tested against a fake system,
+//! with other page sizes and refusals at every call.
 //!
 //! Functions here keep `errno` as they found it, because `free` must.
 
@@ -38,7 +38,7 @@ pub use mapping::{Contents, LibcHeap, what_is_at};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Sandbox {
-    /// All, as far as is known.
+    /// All, as far as the process knows.
     Open,
     /// All, but soon fewer: the heap opens only files that it needs.
     Expected,
@@ -76,7 +76,7 @@ impl SandboxWord {
         }
     }
 
-    /// A thread begins to enter a sandbox. The process never leaves a stricter one.
+    /// Notes that a thread begins to enter a sandbox. The process never leaves a stricter one.
     fn enter(&self, sandbox: Sandbox) -> SandboxEntry {
         let mut word = self.0.load(Ordering::SeqCst);
         loop {
@@ -90,8 +90,8 @@ impl SandboxWord {
         }
     }
 
-    /// The kernel has refused the sandbox. If another thread began to enter one since, the word
-    /// stays as it is.
+    /// Notes that the kernel has refused the sandbox. If another thread began to enter one since,
+    /// the word stays as it is.
     fn leave(&self, entry: SandboxEntry) {
         let entries = entry.word - entry.word % Self::ONE_ENTRY;
         let before = entries | entry.before.max(Sandbox::Expected) as u32;
@@ -126,7 +126,7 @@ pub fn enter_sandbox(sandbox: Sandbox) -> SandboxEntry {
     SANDBOX.enter(sandbox)
 }
 
-/// Notes that the kernel has refused the sandbox. The process is in the one from before again, and
+/// Notes that the kernel has refused the sandbox. The process is in the earlier one again, and
 /// expects another.
 pub fn leave_sandbox(entry: SandboxEntry) {
     SANDBOX.leave(entry);
@@ -135,77 +135,76 @@ pub fn leave_sandbox(entry: SandboxEntry) {
 /// The process's own memory.
 pub const SYSTEM: System = System;
 
-/// What is to be done when a thread ends.
+/// An action at the end of a thread.
 #[derive(Clone, Copy)]
 pub enum Exit {
-    /// Its cache is put to rest.
+    /// Abandons its cache.
     Cache,
-    /// Its index becomes free.
+    /// Frees its index.
     ThreadIndex,
-    /// The trace says so.
+    /// Notes the end in the trace.
     Trace,
-    /// Detaches the mutators of collected heaps that the thread is still at work with.
+    /// Detaches the mutators of collected heaps that the thread still uses.
     Mutators,
 }
 
-/// How many of them there are.
+/// The number of actions.
 const EXITS: usize = 4;
 
-/// Has the processor fetch the line of an address, which may be any.
+/// Prefetches the cache line of any address.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    // SAFETY: a prefetch has no visible effect, whatever the address is.
     unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
 }
 
-/// Has the processor fetch the line of an address, which may be any.
+/// Prefetches the cache line of any address.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
 pub fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    // SAFETY: a prefetch has no visible effect, whatever the address is.
     unsafe { core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, readonly)) };
 }
 
-/// Has the processor fetch the line of an address: this one cannot be told to.
+/// Does nothing: this processor has no known prefetch.
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {}
 
-/// Moves the bytes of a block to another one: from `least` bytes on by whole pages
-/// ([`move_pages`]), where both begin as far into a page; what stands before the first whole page
-/// and behind the last one that moved is copied. Returns for how many bytes pages moved: behind the
-/// first of them that is a page's the source reads as zero for so long. `None`: the destination
-/// must not be used, and the source is as it was. That happens once in a process, for it moves no
-/// more pages then.
+/// Moves the bytes of a block to another one. From `least` bytes on it moves whole pages
+/// ([`move_pages`]), if both blocks begin at the same offset in a page, and copies the bytes before
+/// and behind them. Returns the bytes that moved as pages: from the first page boundary on, the
+/// source reads as zero for so long. `None`: the caller must not use the destination, and the
+/// source is unchanged. That happens once in a process, because it moves no more pages then.
 ///
 /// # Safety
 ///
-/// Both ranges have `size` bytes, are committed, of the caller, and do not overlap; the contents at
-/// `to` are not used.
+/// Both ranges have `size` bytes, are committed, the caller's, and do not overlap. No thread uses
+/// the contents at `to`.
 pub unsafe fn move_bytes(from: *mut u8, to: *mut u8, size: usize, least: usize) -> Option<usize> {
     let page = kernel_page_size();
     let head = from.addr().next_multiple_of(page) - from.addr();
     let is_alike = (from.addr() ^ to.addr()).is_multiple_of(page);
     if size < least || size < head + page || !is_alike {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract both ranges have `size` bytes and do not overlap.
         unsafe { core::ptr::copy_nonoverlapping(from, to, size) };
         return Some(0);
     }
     let pages = (size - head) & !(page - 1);
-    // SAFETY: whole pages of both ranges, by the contract.
+    // SAFETY: by the contract these are whole pages of both ranges.
     let moved = unsafe { move_pages(from.wrapping_add(head), to.wrapping_add(head), pages) }?;
-    // SAFETY: the first bytes of both ranges, of which none moved.
+    // SAFETY: these are the first bytes of both ranges, which did not move.
     unsafe { core::ptr::copy_nonoverlapping(from, to, head) };
     let behind = head + moved;
     let (from, to) = (from.wrapping_add(behind), to.wrapping_add(behind));
-    // SAFETY: the bytes of both ranges behind those that moved.
+    // SAFETY: these are the bytes of both ranges behind the moved pages.
     unsafe { core::ptr::copy_nonoverlapping(from, to, size - behind) };
     Some(moved)
 }
 
-/// Reads a file's first bytes into `text`, as far as they fit. Returns how many they are: none,
-/// where it cannot be read.
+/// Reads a file's first bytes into `text`, as far as they fit. Returns their number; 0: the file
+/// cannot be read.
 pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     let mut length = 0;
     let mut buffer = [0; 512];
@@ -218,25 +217,25 @@ pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     length
 }
 
-/// What the window needs of an operating system's memory.
+/// The memory of an operating system, as the window uses it.
 pub trait Memory {
     /// Bytes in a page: the grain of commit and decommit. A power of two.
     fn page_size(&self) -> usize;
 
-    /// Reserves `size` bytes at an address multiple of `align`, or nothing.
+    /// Reserves `size` bytes at a multiple of `align`. Null: the system refused.
     fn reserve(&self, size: usize, align: usize) -> *mut u8;
 
-    /// Reserves exactly `[at, at + size)` if nobody has any of it.
+    /// Reserves exactly `[at, at + size)` if no part of it is in use.
     ///
-    /// The result carries the provenance; null where it could not be had.
+    /// The result carries the provenance. Null: the system refused.
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8;
 
-    /// Gives a reservation up, or a part of it. False: it is as it was, for the system keeps no
-    /// more mappings apart than it has, and this would have split one.
+    /// Releases a reservation, or a part of it. False: nothing changed, because the release would
+    /// split a mapping and the system allows no more mappings.
     ///
     /// # Safety
     ///
-    /// The range is reserved by the caller and nobody uses it.
+    /// The range is reserved by the caller, and no thread uses it.
     unsafe fn release(&self, at: *mut u8, size: usize) -> bool;
 
     /// Makes reserved memory accessible. False: nothing changed.
@@ -246,25 +245,23 @@ pub trait Memory {
     /// The range is reserved by the caller, and page aligned.
     unsafe fn commit(&self, at: *mut u8, size: usize) -> bool;
 
-    /// Makes reserved memory readable, as zeros, at no cost in memory. False: it is as
-    /// it was.
+    /// Makes reserved memory readable, as zeros, without using memory. False: nothing changed.
     ///
     /// # Safety
     ///
     /// As [`Memory::commit`].
     unsafe fn expose(&self, at: *mut u8, size: usize) -> bool;
 
-    /// Gives the pages behind committed memory back; they read as zero
-    /// afterwards. False: the pages are as they were (locked memory).
+    /// Gives the pages behind committed memory back; they then read as zero. False: the pages are
+    /// unchanged (locked memory).
     ///
     /// # Safety
     ///
-    /// The range is committed, page aligned, and nobody uses its contents.
+    /// The range is committed, page aligned, and no thread uses its contents.
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool;
 
-    /// Makes committed memory reserved again: it is inaccessible, and the kernel counts it as
-    /// little as before [`Memory::commit`]. False: nothing changed, or the memory only reads as
-    /// zero now.
+    /// Makes committed memory reserved again: inaccessible, and no longer counted by the kernel, as
+    /// before [`Memory::commit`]. False: nothing changed, except that the memory may read as zero.
     ///
     /// # Safety
     ///
@@ -273,22 +270,21 @@ pub trait Memory {
         false
     }
 
-    /// Makes committed memory read as zero: by [`Memory::decommit`], or, where that is refused, by
-    /// writing.
+    /// Makes committed memory read as zero: by [`Memory::decommit`], or by writing if that is
+    /// refused.
     ///
     /// # Safety
     ///
     /// As [`Memory::decommit`].
     unsafe fn make_zero(&self, at: *mut u8, size: usize) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract of this function, which is that of `decommit`.
         if !unsafe { self.decommit(at, size) } {
-            // SAFETY: by the contract the memory is committed, and nobody uses it.
+            // SAFETY: by the contract the memory is committed, and no thread uses it.
             unsafe { at.write_bytes(0, size) };
         }
     }
 
-    /// The most address space it is polite to reserve in one piece, or `None`
-    /// where there is no limit but the machine's.
+    /// The most address space to reserve in one piece; `None`: only the machine limits it.
     fn address_space_limit(&self) -> Option<usize>;
 }
 
@@ -302,7 +298,7 @@ mod tests {
         let refused = word.enter(Sandbox::Strict);
         word.leave(refused);
         assert!(word.get() == Sandbox::Expected);
-        // Another thread enters one while a call of this thread is refused, in both orders.
+        // Another thread enters a sandbox while a call of this thread is refused, in both orders.
         let (first, _second) = (word.enter(Sandbox::Strict), word.enter(Sandbox::Filter));
         word.leave(first);
         assert!(word.get() == Sandbox::Strict, "as strict as either");

@@ -1,14 +1,14 @@
-//! A back end on `std`, for Miri and for targets that `linux` does not know.
+//! A back end on `std`, for Miri and for targets without the `linux` back end.
 //!
 //! ```text
 //! system    pages, environment: unix, windows; else, and under Miri: Rust's own allocator
 //! the rest  std: threads, clock; what std has not is not there, and callers do without
 //! ```
 //!
-//! Under Miri what is checked is everything above: provenance, aliasing, initialisation and data
-//! races of the heap itself. On other systems pools, arenas, collected heaps and the debug wrappers
-//! stand on it. Without guards, locks that sleep, signals and forks: locks yield, and a process
-//! that forks goes on with one thread and what it had.
+//! Miri checks everything above: provenance, aliasing, initialisation and data races of the heap
+//! itself. On other systems pools, arenas, collected heaps and the debug wrappers use it. There are
+//! no guards, sleeping locks, signals or forks: locks yield, and a forked process continues with
+//! one thread and its memory.
 
 extern crate std;
 
@@ -40,7 +40,7 @@ pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
 /// There is no `errno` to set.
 pub fn set_errno(_value: i32) {}
 
-/// What `set_errno` is called with where there is no memory.
+/// The argument of `set_errno` if there is no memory.
 pub const ENOMEM: i32 = 12;
 
 /// The running process's memory.
@@ -74,7 +74,7 @@ pub unsafe fn put_huge_page(_at: *mut u8) {}
 /// None is needed.
 pub unsafe fn advise_huge_pages(_at: *mut u8, _size: usize, _want: bool) {}
 
-/// Does nothing: all memory is there.
+/// Does nothing: all memory is present.
 ///
 /// # Safety
 ///
@@ -95,7 +95,7 @@ impl Memory for System {
     }
 
     unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
-        // SAFETY: by the contract the range is the caller's reservation, which nobody uses.
+        // SAFETY: by the contract the range is the caller's reservation, and no thread uses it.
         unsafe { system::release(at, size) }
     }
 
@@ -118,7 +118,7 @@ impl Memory for System {
     }
 }
 
-/// Nothing faults here: who relies on guards has to do without.
+/// Nothing faults here, so callers must not rely on guards.
 pub const HAS_GUARDS: bool = false;
 
 /// Nothing faults here.
@@ -165,7 +165,7 @@ pub fn some_module_has_its_own_new() -> bool {
     false
 }
 
-/// Fills `bytes` with what differs from one call to the next: nothing here has to be secret.
+/// Fills `bytes` with values that differ between calls: nothing here has to be secret.
 pub fn random(bytes: &mut [u8]) {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let mut state = u64::from(CALLS.fetch_add(1, Ordering::Relaxed));
@@ -218,7 +218,7 @@ pub fn futex_wait_for(word: &AtomicU32, expected: u32, _ns: u64) {
     }
 }
 
-/// How many CPUs the process may use; at least one.
+/// The number of CPUs that the process may use; at least one.
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -269,23 +269,23 @@ pub fn barrier_in_all_threads() -> bool {
     false
 }
 
-/// As good as any: the thread's own time is unknown.
+/// The clock: a thread's CPU time is unknown here.
 pub fn thread_cpu_ns() -> u64 {
     now_ns()
 }
 
-/// The same for the process's.
+/// The clock: the process's CPU time is unknown here.
 pub fn process_cpu_ns() -> u64 {
     now_ns()
 }
 
-/// Nanoseconds on a clock that only moves forward.
+/// Nanoseconds on a monotonic clock.
 pub fn now_ns() -> u64 {
     static START: OnceLock<std::time::Instant> = OnceLock::new();
     START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Milliseconds on a clock that only moves forward.
+/// Milliseconds on a monotonic clock.
 pub fn coarse_ms() -> u32 {
     (now_ns() / 1_000_000) as u32
 }
@@ -302,8 +302,7 @@ pub fn abort() -> ! {
     std::process::abort()
 }
 
-/// Ends the process: pages went back to the system, and others take their place for committed.
-/// There is no way back.
+/// Ends the process: the system has no pages for memory that counts as committed.
 #[cfg(not(miri))]
 fn lost_memory() -> ! {
     write_stderr(b"heapwright: the system took memory back and has none to give for it\n");
@@ -361,13 +360,13 @@ pub fn read_file(_: &CStr, _: &mut [u8], _: impl FnMut(&[u8]) -> bool) -> bool {
     false
 }
 
-/// Threads hand nothing on here.
+/// Threads inherit nothing here.
 #[cfg(feature = "debug")]
 pub fn mark() -> u64 {
     0
 }
 
-/// Threads hand nothing on here.
+/// Threads inherit nothing here.
 #[cfg(feature = "debug")]
 pub fn set_mark(_mark: u64) {}
 
@@ -387,7 +386,7 @@ pub fn nap() {
 #[cfg(feature = "debug")]
 pub fn each_data_segment(_visit: &mut dyn FnMut(usize, usize)) {}
 
-/// The thread's number: its token does.
+/// The thread's number: its token.
 pub fn thread_id() -> u32 {
     (thread_token() >> 4) as u32 | 1
 }
@@ -397,16 +396,16 @@ pub fn unix_ns() -> u64 {
     0
 }
 
-/// Nothing needs to be known in advance here.
+/// No facts are needed in advance here.
 pub fn begin() {}
 
 /// Nothing is noted here.
 pub fn renew_stderr() {}
 
-/// Nothing is asked of the kernel here.
+/// No facts are stored here.
 pub fn remember() {}
 
-/// It may.
+/// True: assumed.
 pub fn can_write_stderr() -> bool {
     true
 }
@@ -449,7 +448,7 @@ pub fn is_privileged() -> bool {
     false
 }
 
-/// No library is built with any here.
+/// No library is built with default options here.
 pub fn default_options() -> &'static [u8] {
     b""
 }
@@ -475,7 +474,7 @@ pub fn resident_now() -> usize {
     0
 }
 
-/// What is known of a mapping.
+/// A mapping.
 #[derive(Clone, Copy)]
 pub struct Mapping {
     /// First byte.
@@ -489,17 +488,17 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The name the kernel gives it.
+    /// The kernel's name for it.
     pub fn name(&self) -> &[u8] {
         b""
     }
 }
 
-/// The system would not say.
+/// The system did not tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Unknown;
 
-/// Whether memory can be read is not known here.
+/// Not known here.
 pub fn is_readable(_address: usize) -> bool {
     false
 }
@@ -524,12 +523,12 @@ pub fn is_single_threaded() -> bool {
     false
 }
 
-/// The C library is not reached past `std` here.
+/// The C library's `free` is not used here.
 pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
     None
 }
 
-/// The C library is not reached past `std` here.
+/// The C library's heap is not used here.
 pub fn libc_heap() -> Option<super::LibcHeap> {
     None
 }
@@ -561,17 +560,17 @@ std::thread_local! {
         const { ExitWatch([const { Cell::new(ptr::null_mut()) }; EXITS]) };
 }
 
-/// Names the function that runs when a watched thread ends.
+/// Sets the function that runs at the end of a watched thread.
 pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     ON_EXIT[exit as usize].set(run).is_ok()
 }
 
-/// Asks for the exit function to run with `token` when this thread ends.
+/// Makes the exit function run with `token` at the end of this thread.
 pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     WATCH.try_with(|watch| watch.0[exit as usize].set(token)).is_ok()
 }
 
-/// What [`watch_this_thread`] was given last; null: nothing.
+/// The last token of [`watch_this_thread`]; null: none.
 pub fn watched(exit: Exit) -> *mut c_void {
     WATCH.try_with(|watch| watch.0[exit as usize].get()).unwrap_or(ptr::null_mut())
 }
@@ -581,7 +580,7 @@ pub fn thread_token() -> usize {
     tls::token()
 }
 
-/// There is no fork here, so none that streams could be in the way of.
+/// There is no fork here, so streams need no lock.
 pub fn lock_streams() {}
 
 /// See [`lock_streams`].
@@ -611,13 +610,13 @@ pub mod tls {
         static LOCKS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Where the words are. They have no destructor, so the end of a thread
-    /// may ask too.
+    /// The address of the words. They have no destructor, so they are valid at the end of a thread,
+    /// too.
     pub(super) fn token() -> usize {
         FAST.with(|cell| ptr::from_ref(cell).addr())
     }
 
-    /// Nothing: the words are below, and `fast` takes the sentinel from its caller.
+    /// Nothing: the words are below, and `fast` gets the sentinel from its caller.
     #[macro_export]
     #[doc(hidden)]
     macro_rules! define_words {
@@ -659,13 +658,13 @@ pub mod tls {
         INDEX.with(|cell| cell.set(word));
     }
 
-    /// How many locks the thread has, or is about to have.
+    /// The number of locks that the thread has, or is about to have.
     #[inline]
     pub fn locks() -> usize {
         LOCKS.with(Cell::get)
     }
 
-    /// Sets how many locks the thread has.
+    /// Sets the number of locks that the thread has.
     #[inline]
     pub fn set_locks(locks: usize) {
         LOCKS.with(|cell| cell.set(locks));
@@ -680,7 +679,7 @@ pub mod rseq {
         None
     }
 
-    /// Nobody's.
+    /// False: there are no areas.
     pub fn is_ours() -> bool {
         false
     }
@@ -698,17 +697,17 @@ pub mod rseq {
         None
     }
 
-    /// The first.
+    /// The first CPU.
     pub fn current_cpu() -> usize {
         0
     }
 
-    /// As many as there are.
+    /// The number of CPUs.
     pub fn possible_cpus() -> usize {
         super::cpus()
     }
 
-    /// False: no area numbers threads.
+    /// False: there are no areas.
     pub fn numbers_are_below(_most: usize) -> bool {
         false
     }
@@ -724,7 +723,7 @@ pub mod rseq {
     }
 }
 
-/// No register is known here, nor where the stack ends.
+/// No registers are known here, nor the end of the stack.
 pub const SAVED_REGISTERS: usize = 1;
 
 /// The stack is not looked at.

@@ -1,4 +1,4 @@
-//! Shared objects of one owner (a pool), made as they are needed.
+//! Shared objects of one owner (a pool), made on demand.
 //!
 //! ```text
 //!   a thread comes --> the object of its number --try--> has it
@@ -9,20 +9,19 @@
 //!                      `policy` looks for another; none free?  waits
 //! ```
 //!
-//! malloc makes its K caches when the process starts, for it will need them. Of pools
-//! there may be thousands, and most are one thread's or a few threads'. So each begins
-//! with one object and has twice as many whenever two threads meet at one, up to the
-//! process's K (`shared_most`): what a pool costs follows how contended it is, and
-//! never the number of threads.
+//! malloc makes its K caches when the process starts, because it will need them. There may be
+//! thousands of pools, most of them used by one thread or a few. So each begins with one object,
+//! and doubles the number whenever two threads meet at one, up to the process's K (`shared_most`).
+//! The cost of a pool follows its contention, and never the number of threads.
 //!
-//! **Which one.** A thread has one number for all owners, beside its thread index. The first
-//! is given in turn; a thread that found its object held and got another keeps that one's
-//! number. Per CPU the number is the CPU's. Where there are fewer objects, the remainder
-//! counts. `Common::number` is the one place that says so.
+//! **The object of a thread.** A thread has one number for all owners, beside its thread index.
+//! Numbers are first given in turn. A thread that finds its object held and gets another keeps that
+//! one's number. Per CPU the number is the CPU's. If there are fewer objects, the remainder counts.
+//! Only `Common::number` implements this.
 //!
-//! **Fork.** The objects are whole on both sides, because a fork holds their locks. All
-//! owners' objects of one type are a [`Family`], recycled and never freed: so a fork
-//! finds them, wherever their owners are.
+//! **Fork.** The objects are whole on both sides, because a fork holds their locks. All objects of
+//! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds them,
+//! wherever their owners are.
 //!
 //! Called by `places`.
 
@@ -31,8 +30,8 @@ use super::shared::{Held, Shared, Slot};
 #[cfg(not(loom))]
 pub use made::{Common, Family};
 
-/// Locks `current`, or another object after `grow` had the chance to make more. `None`:
-/// none was to be had in a long time.
+/// Locks `current`, or another object after `grow` could make more. `None`: all were contended for
+/// too long.
 #[inline(always)]
 pub fn acquire<T, F, const MOST: usize>(
     shared: &Shared<T, F, MOST>,
@@ -65,7 +64,7 @@ mod made {
     }
 
     impl<T: Place> Common<T> {
-        /// The number of the calling thread's object; `None`: it has none yet.
+        /// The number of the calling thread's object. `None`: it has none yet.
         #[inline(always)]
         fn number(by_cpu: bool) -> Option<usize> {
             if by_cpu { Some(per_cpu::cpu()) } else { thread_index::shared() }
@@ -85,17 +84,17 @@ mod made {
             self.shared.nearest(number)
         }
 
-        /// The calling thread's object, locked, if it could be had at once: what is worth
-        /// having inline of [`Common::enter`]. The caller knows whether objects are CPUs', so
-        /// that its code for the others calls nothing. It gives the lock back.
+        /// The calling thread's object, locked, if its lock is free: the inline part of
+        /// [`Common::enter`]. The caller knows whether objects belong to CPUs, so the code for
+        /// other models calls nothing. The caller unlocks the object.
         #[inline(always)]
         pub fn try_enter(&self, by_cpu: bool) -> Option<&'static Slot<T>> {
             let current = self.of(Self::number(by_cpu)?);
             current.try_lock().then_some(current)
         }
 
-        /// An object that no other thread is in until this is dropped. `None`: none was
-        /// to be had in a long time; the caller may be a signal handler above its holder.
+        /// An object that only this thread uses until the result is dropped. `None`: all were
+        /// contended for too long; the caller may be a signal handler above the holder.
         pub fn enter(&'static self) -> Option<Held<T>> {
             let current = self.of(Self::number(by_cpu()).unwrap_or_else(Self::first_number));
             let held = acquire(&self.shared, current, || self.grow())?;
@@ -105,7 +104,7 @@ mod made {
             Some(held)
         }
 
-        /// Makes as many again, up to the process's number, unless somebody is at it.
+        /// Doubles the objects, up to the process's number, unless another thread does.
         #[cold]
         #[inline(never)]
         fn grow(&self) {
@@ -123,7 +122,7 @@ mod made {
             self.shared.all().map(|slot| unsafe { slot.value() })
         }
 
-        /// Calls `visit` with each object, which no other thread is in meanwhile.
+        /// Calls `visit` with each object while no other thread uses it.
         pub fn visit(&self, mut visit: impl FnMut(&T)) {
             for held in self.shared.all().filter_map(|slot| self.shared.acquire_this(slot)) {
                 visit(&held);
@@ -140,17 +139,17 @@ mod made {
     /// The shared objects of all owners of one type.
     pub struct Family<T: 'static> {
         all: Recycled<Common<T>>,
-        /// Owners whose locks are held across the fork that is under way.
+        /// Owners whose locks the current fork holds.
         held: AtomicUsize,
     }
 
     impl<T: Place> Family<T> {
-        /// No owner has any.
+        /// A family of no owners.
         pub const fn new() -> Self {
             Self { all: Recycled::new(), held: AtomicUsize::new(0) }
         }
 
-        /// One object, for an owner that has none. `None`: there is no memory.
+        /// One object for an owner that has none. `None`: there is no memory.
         pub fn take(&self) -> Option<&'static ids::Slot<Common<T>>> {
             // SAFETY: zero is a `Common`.
             let taken = unsafe { self.all.take_zeroed() }?;
@@ -164,7 +163,7 @@ mod made {
             Some(taken)
         }
 
-        /// Takes an owner's objects back, which are empty.
+        /// Takes an owner's objects back. They are empty.
         pub fn give(&self, taken: &'static ids::Slot<Common<T>>) {
             self.all.give(taken);
         }
@@ -181,7 +180,7 @@ mod made {
             self.held.store(held, Ordering::Relaxed);
         }
 
-        /// In a forked child: forgets threads that waited.
+        /// In a forked child: forgets waiting threads.
         pub fn forget_after_fork(&self) {
             for common in self.all.all() {
                 common.shared.all().for_each(Slot::forget_sleepers_after_fork);
@@ -194,19 +193,17 @@ mod made {
         ///
         /// Follows [`Family::before_fork`] in the forking thread or its copy.
         pub unsafe fn after_fork(&self) {
-            // Handlers of others may have used a new owner meanwhile.
+            // Fork handlers of other libraries may have used a new owner in the meantime.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: held before the fork by this thread, or by the one that it is a
-                    // copy of.
+                    // SAFETY: this thread, or the one it is a copy of, has held it since before the
+                    // fork.
                     unsafe { slot.after_fork() };
                 }
-                // SAFETY: taken before the fork by this thread, or by the one that it is a copy
-                // of.
+                // SAFETY: this thread, or the one it is a copy of, took it before the fork.
                 unsafe { common.growing.release() };
             }
-            // SAFETY: its locks were taken before the fork by this thread, or by the one that it
-            // is a copy of.
+            // SAFETY: this thread, or the one it is a copy of, took the locks before the fork.
             unsafe { self.all.after_fork() };
         }
     }
@@ -222,8 +219,8 @@ mod loom_tests {
 
     use super::*;
 
-    /// An owner with room for two objects, which begins with one. Each is a canary: loom
-    /// sees another thread that is in it at the same time.
+    /// An owner with room for two objects, which begins with one. Each object is a canary: loom
+    /// sees two threads in it at the same time.
     struct Owner {
         shared: Shared<UnsafeCell<usize>, (), 2>,
         growing: Mutex<()>,
@@ -241,7 +238,7 @@ mod loom_tests {
             owner
         }
 
-        /// What a thread of this number does, as `Common::enter` does it.
+        /// The work of a thread with this number, as in `Common::enter`.
         fn work(&self, number: usize) {
             let count = self.shared.count();
             let current = self.shared.slot(if number < count { number } else { number % count });
@@ -252,12 +249,12 @@ mod loom_tests {
             };
             let held = acquire(&self.shared, current, grow).expect("with loom, all wait");
             held.with_mut(|slots| {
-                // SAFETY: the object is ours alone; loom checks that it is.
+                // SAFETY: this thread alone has the object; loom checks that.
                 unsafe { *slots += 1 };
             });
         }
 
-        /// What the end of the owner finds.
+        /// The slots that the end of the owner finds.
         fn found(&self) -> usize {
             let all = (0..self.shared.count()).map(|index| self.shared.slot(index));
             all.map(|slot| {

@@ -1,4 +1,5 @@
-//! The exclusive registry: objects of which a thread has one, by id, for ever.
+//! The exclusive registry: each thread has an object of its own, found by id. Objects are never
+//! freed.
 //!
 //! ```text
 //!   a thread starts: adopt an abandoned object, else make one
@@ -7,25 +8,25 @@
 //!
 //! Objects and their ids are those of `ids`: never freed.
 //!
-//! It knows nothing of caches; `cache` makes it one of caches.
+//! The registry does not depend on the kind of object; `cache` uses it for caches.
 
 use core::ptr;
 
 use crate::ids::Ids;
-use crate::remote::Tenure;
+use crate::remote::Ownership;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// What the registry needs of an object.
+/// An object of the registry.
 pub trait Member: Sized {
-    /// Makes the object of `id` in zeroed memory. The caller holds its tenure.
+    /// Makes the object of `id` in zeroed memory. The caller holds its ownership.
     ///
     /// # Safety
     ///
-    /// `at` is zeroed, aligned memory for one object that nothing else knows.
+    /// `at` is zeroed, aligned memory for one object, and no other thread knows it.
     unsafe fn make(at: *mut Self, id: u32);
     /// Which thread may act as its owner.
-    fn tenure(&self) -> &Tenure;
+    fn ownership(&self) -> &Ownership;
     /// The registry's link for abandoned objects.
     fn abandoned(&self) -> &AtomicPtr<Self>;
 }
@@ -64,25 +65,25 @@ impl<T: Member + 'static> Exclusive<T> {
         self.ids.all()
     }
 
-    /// How many objects were ever made.
+    /// The number of objects that were ever made.
     pub fn made(&self) -> usize {
         self.ids.made()
     }
 
-    /// An object for the calling thread: an abandoned one, or a new one. `None`
-    /// where there is no memory.
+    /// An object for the calling thread: an abandoned one, or a new one. `None`: there is no
+    /// memory.
     pub fn adopt_or_make(&self) -> Option<&T> {
         let mut abandoned = self.abandoned.lock();
         if let Some(object) = Self::adopt(&mut abandoned) {
             return Some(object);
         }
-        // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
+        // SAFETY: `Ids` gives the zeroed, aligned memory that `Member` requires.
         let make = |at, id| unsafe { T::make(at, id) };
         // SAFETY: the lock is held, and `make` makes the object.
         unsafe { self.ids.make(make) }
     }
 
-    /// Takes the first abandoned object that no thread works on just now.
+    /// Takes the first abandoned object that no thread has claimed.
     fn adopt(abandoned: &mut Abandoned<T>) -> Option<&'static T> {
         let mut before: Option<&T> = None;
         let mut at = abandoned.first;
@@ -90,7 +91,7 @@ impl<T: Member + 'static> Exclusive<T> {
             // SAFETY: objects are never freed.
             let object = unsafe { &*at };
             let next = object.abandoned().load(Ordering::Relaxed);
-            if object.tenure().try_claim() {
+            if object.ownership().try_claim() {
                 if abandoned.next_visit == at {
                     abandoned.next_visit = next;
                 }
@@ -98,7 +99,7 @@ impl<T: Member + 'static> Exclusive<T> {
                     None => abandoned.first = next,
                     Some(before) => before.abandoned().store(next, Ordering::Relaxed),
                 }
-                object.tenure().hold();
+                object.ownership().hold();
                 return Some(object);
             }
             before = Some(object);
@@ -107,11 +108,11 @@ impl<T: Member + 'static> Exclusive<T> {
         None
     }
 
-    /// Makes an object; `prepare` gets it before any other thread can find it.
+    /// Makes an object. `prepare` gets it before any other thread can find it.
     pub fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
         let _unique = self.abandoned.lock();
         let make = |at: *mut T, id| {
-            // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
+            // SAFETY: `Ids` gives the zeroed, aligned memory that `Member` requires.
             unsafe { T::make(at, id) };
             // SAFETY: just made, and never freed.
             prepare(unsafe { &*at });
@@ -120,17 +121,17 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Abandons an object whose thread ended. The caller still holds its
-    /// tenure and lets go of it next.
+    /// Abandons an object whose thread ends. The caller still holds its ownership, and lets go of
+    /// it next.
     pub fn abandon(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
         object.abandoned().store(abandoned.first, Ordering::Relaxed);
         abandoned.first = ptr::from_ref(object).cast_mut();
     }
 
-    /// Calls `visit` with up to `most` abandoned objects, claimed for the moment,
-    /// going on where the last visit ended; it lets go of the object, and returns
-    /// true to stop. Returns whether it did. Gives up where the registry is busy.
+    /// Claims up to `most` abandoned objects, one after the other, and calls `visit` with each.
+    /// Continues where the last call ended. `visit` lets go of the object, and returns true to
+    /// stop. Returns whether it did. Gives up if the registry is busy.
     pub fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
         let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
         let from =
@@ -142,7 +143,7 @@ impl<T: Member + 'static> Exclusive<T> {
             let next = object.abandoned().load(Ordering::Relaxed);
             at = if next.is_null() { abandoned.first } else { next };
             abandoned.next_visit = at;
-            if object.tenure().try_claim() && visit(object) {
+            if object.ownership().try_claim() && visit(object) {
                 return true;
             }
             if at == from {
@@ -152,7 +153,7 @@ impl<T: Member + 'static> Exclusive<T> {
         false
     }
 
-    /// In a forked child: abandons exactly the objects that `is_gone` picks.
+    /// In a forked child: abandons exactly the objects for which `is_gone` is true.
     pub fn abandon_after_fork(&self, is_gone: impl Fn(&T) -> bool) {
         *self.abandoned.lock() = Abandoned { first: ptr::null_mut(), next_visit: ptr::null_mut() };
         for object in self.all().filter(|object| is_gone(object)) {

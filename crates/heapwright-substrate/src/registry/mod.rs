@@ -1,8 +1,7 @@
-//! The registry: which object is mine?
+//! The registry: finds the calling thread's object.
 //!
-//! What is kept "per thread" (malloc's caches, the magazines of pools) is kept by one
-//! of these, and a thread that asks for its own does not know how it was chosen:
-//!
+//! One of these registries keeps the objects "per thread" (malloc's caches, the magazines of
+//! pools). A thread that looks for its object does not know which one:
 //! ```text
 //!   exclusive      one a thread, by id; abandoned when the thread ends, adopted by a new one    no lock
 //!   thread_index   one a thread, by a small number that is passed on when the thread ends      no lock
@@ -10,9 +9,9 @@
 //!   per_cpu        one a CPU; restartable sequences, or a lock that is hardly ever held
 //! ```
 //!
-//! Memory grows with the threads, with K, with the CPUs. The option `cache=` selects the
-//! model when the process starts. None of them knows what it keeps: each is a
-//! registry of some `T`.
+//! Memory grows with the threads, with K, or with the CPUs. The option `cache=` selects the model
+//! when the process starts. The registries do not depend on the kind of object: each is a registry
+//! of some `T`.
 //!
 //! ```text
 //!   object                         cache=exclusive   shared:K, percpu       made
@@ -22,14 +21,14 @@
 //!   the debug heap's thread states thread_index      thread_index           when it is asked for
 //! ```
 //!
-//! A cache of malloc's has slabs, and other threads send blocks home to it: it needs an id
-//! in the address map, and a thread to adopt it. What a pool keeps for a thread is only at
-//! hand there, and there are many pools: it is found by a number, and nothing needs doing
-//! in each pool when a thread ends.
+//! One of malloc's caches has slabs, and other threads send blocks back to it. So it needs an id in
+//! the address map, and a thread that adopts it. A pool's object for a thread only holds free
+//! slots, and there are many pools. So the object is found by a number, and the end of a thread
+//! needs no work in each pool.
 //!
-//! **To keep something of your own** for each thread (the free regions of a collected
-//! heap): a type of which zero is an empty one, [`places::Place`] for it, a
-//! [`places::Places`] in each owner, and five duties:
+//! **To keep an object of your own** for each thread (the free regions of a collected heap), write
+//! a type for which zero is a valid empty value, with [`places::Place`], and a [`places::Places`]
+//! in each owner. Five duties follow:
 //!
 //! | duty | why |
 //! |---|---|
@@ -64,7 +63,7 @@ pub mod thread_index;
 #[cfg(not(loom))]
 pub use model::{Model, by_cpu, model, raise_shared, shared_most};
 
-/// The most objects that threads can share, or CPUs that can have one.
+/// The most objects that threads can share, or CPUs with an object.
 #[cfg(not(loom))]
 pub const MOST: usize = crate::options::MOST_SHARED;
 
@@ -75,28 +74,28 @@ mod model {
     use crate::os::{self, rseq};
     use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// How the threads of this process come by their objects.
+    /// How threads get their objects.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Model {
-        /// Each has its own.
+        /// Each thread has its own.
         Exclusive,
-        /// They share so many.
+        /// All threads share so many.
         Shared(usize),
-        /// They share so many, one a CPU.
+        /// All threads share so many, one for each CPU.
         PerCpu(usize),
     }
 
-    /// Objects that threads share if the option does not say how many.
+    /// The default number of shared objects.
     const DEFAULT_MOST: usize = 32;
 
     const UNKNOWN: usize = usize::MAX;
 
-    /// How many are shared now; 0: none.
+    /// The number of shared objects; 0: none.
     static SHARED: AtomicUsize = AtomicUsize::new(UNKNOWN);
-    /// Whether they are CPUs'. Written before the number.
+    /// Whether each belongs to a CPU. Written before the number.
     static BY_CPU: AtomicBool = AtomicBool::new(false);
 
-    /// The process's model, as the options say.
+    /// The process's model, from the options.
     pub fn model() -> Model {
         match shared_most() {
             0 => Model::Exclusive,
@@ -105,7 +104,7 @@ mod model {
         }
     }
 
-    /// How many objects threads share at most; 0: each has its own.
+    /// The most objects that threads share; 0: each thread has its own.
     #[inline]
     pub fn shared_most() -> usize {
         match SHARED.load(Ordering::Acquire) {
@@ -114,7 +113,7 @@ mod model {
         }
     }
 
-    /// Whether objects that are shared are CPUs'. Known once the number is.
+    /// Whether shared objects belong to CPUs. Known once the number is.
     #[inline(always)]
     pub fn by_cpu() -> bool {
         BY_CPU.load(Ordering::Relaxed)
@@ -123,20 +122,19 @@ mod model {
     #[cold]
     fn begin() -> usize {
         let (most, by_cpu) = match options::get().cache {
-            // What owners keep for a thread is little, and found by its index however many there
-            // are.
+            // An owner keeps little for each thread, and an index finds it in constant time.
             CacheModel::Auto | CacheModel::Exclusive => (0, false),
             CacheModel::Shared(0) => (os::cpus().min(DEFAULT_MOST), false),
             CacheModel::Shared(most) => (most, false),
             CacheModel::PerCpu => (rseq::possible_cpus().min(MOST), true),
         };
         BY_CPU.store(by_cpu, Ordering::Relaxed);
-        // Unless another thread was first, and perhaps raised it already.
+        // Another thread may have been first, and may have raised it already.
         let first = SHARED.compare_exchange(UNKNOWN, most, Ordering::AcqRel, Ordering::Acquire);
         first.map_or_else(|now| now, |_| most)
     }
 
-    /// Raises the number of objects that threads share, unless it is that of the CPUs.
+    /// Raises the number of shared objects, unless they belong to CPUs.
     pub fn raise_shared(most: usize) {
         if let Model::Shared(_) = model() {
             SHARED.fetch_max(most.min(MOST), Ordering::Relaxed);

@@ -1,19 +1,18 @@
-//! The per-CPU registry: one object a CPU, and the thread's is that of the CPU it is on.
+//! The per-CPU registry: one object for each CPU. A thread uses the object of its current CPU.
 //!
 //! ```text
 //!   which CPU?    the thread's rseq area: one load       (where there is none: getcpu)
 //!   its object    slot number `cpu` of a shared registry
 //! ```
 //!
-//! A CPU's object is nearly always free when a thread of that CPU comes, for there is no
-//! other that runs. It is not where its holder was moved away or stopped in the middle:
-//! so each has a lock, and a thread that finds it held does as with shared ones, with the same
-//! policy. That is all that is right everywhere: under emulators, with hot-plug, where the
-//! CPU's number is beyond those that were possible at the start, or wrong a moment later.
+//! A CPU's object is nearly always free when a thread of that CPU comes, because no other thread
+//! runs there. The exception is a holder that was moved away or stopped in the middle. So each
+//! object has a lock, and a thread that finds it held follows the policy of shared objects. This is
+//! correct everywhere: under emulators, with hot-plug, with a CPU number beyond those that were
+//! possible at the start, or with one that is wrong a moment later.
 //!
-//! What needs no lock at all (restartable sequences) is not the registry's: it needs one
-//! store to commit, and only the objects' owner knows how to do with one (see
-//! `cache::arrays`).
+//! Lock-free use (restartable sequences) is not part of the registry. It needs one store to commit,
+//! and only the objects' owner knows how to do with one (see `cache::arrays`).
 //!
 //! Called by `heap` and `pool`.
 
@@ -21,19 +20,19 @@ use super::shared::{Shared, Slot};
 use crate::os::rseq;
 use crate::sync::atomic::{AtomicIsize, Ordering};
 
-/// Where threads' areas are; not looked for yet; nowhere.
+/// The place of threads' rseq areas: not looked for yet; or none.
 const UNKNOWN: isize = isize::MAX;
 const NOWHERE: isize = isize::MAX - 1;
 
 static AREA: AtomicIsize = AtomicIsize::new(UNKNOWN);
 
-/// The calling thread's CPU: true a moment ago.
+/// The calling thread's CPU, as of a moment ago.
 #[inline]
 pub fn cpu() -> usize {
     match AREA.load(Ordering::Relaxed) {
         UNKNOWN => first_cpu(),
         NOWHERE => rseq::current_cpu(),
-        // A thread whose area the kernel does not keep asks the system.
+        // A thread without an area asks the system.
         area => rseq::cpu(area).unwrap_or_else(rseq::current_cpu),
     }
 }
@@ -47,6 +46,6 @@ fn first_cpu() -> usize {
 /// The slot of the calling thread's CPU.
 #[inline]
 pub fn mine<T, F, const MOST: usize>(all: &Shared<T, F, MOST>) -> &'static Slot<T, F> {
-    // Hardly ever another's: of a CPU that was not possible when the objects were made.
+    // The remainder counts only for a CPU that was not possible when the objects were made.
     all.nearest(cpu())
 }

@@ -1,4 +1,4 @@
-//! Places: what an owner (a pool) keeps a thread, by the process's model.
+//! Places: the objects of an owner (a pool) for each thread, by the process's model.
 //!
 //! ```text
 //!   exclusive    thread index --> block --> | place | place | ...     no lock, no atomics
@@ -9,14 +9,14 @@
 //!   common   null, or what is shared
 //! ```
 //!
-//! The owner asks [`Places::exclusive`] first, inline. Where threads share, no block is
-//! ever made and a thread's word names no index, so that question misses by itself: the
-//! model costs threads with places of their own nothing. All else is behind
-//! [`Places::enter`], out of line, which is the one function that looks at the model.
+//! The owner calls [`Places::exclusive`] first, inline. If threads share, no block is ever made and
+//! a thread's word names no index, so this call misses. Thus the model costs threads with places of
+//! their own nothing. [`Places::enter`] handles all other cases, out of line; only this function
+//! looks at the model.
 //!
-//! Invariants: an owner has blocks or `common`, never both; an exclusive place is touched
-//! by the thread that has its index, a shared one by the thread that holds its lock, and all
-//! of them by a thread that has the owner to itself.
+//! Invariants: an owner has blocks or `common`, never both. Only the thread with its index accesses
+//! an exclusive place; only the holder of its lock accesses a shared one. A thread that has the
+//! owner to itself may access all of them.
 //!
 //! Called by `pool::shared`. The module above says how to become a caller.
 
@@ -32,14 +32,14 @@ use crate::ids::Slot;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// What can be kept for a thread, or shared.
+/// A type whose values are kept for a thread, or shared.
 ///
 /// # Safety
 ///
-/// Zeroed memory is one that is empty. Safe methods may be called by any thread at any
-/// time; what only the one in it may do is unsafe.
+/// Zeroed memory is a valid, empty value. Any thread may call safe methods at any time; methods for
+/// the place's user alone are unsafe.
 pub unsafe trait Place: Send + Sync + Sized + 'static {
-    /// The shared ones of all owners, whose locks a fork must hold.
+    /// The shared places of all owners, whose locks a fork must hold.
     fn family() -> &'static Family<Self>;
 }
 
@@ -52,24 +52,24 @@ const fn in_block<T>() -> usize {
     UNIT / size_of::<OwnPlace<T>>()
 }
 
-/// How many blocks an owner must have room for.
+/// The number of blocks for which an owner has room.
 pub const fn blocks<T>() -> usize {
     MOST_THREADS.div_ceil(in_block::<T>())
 }
 
 /// All places of one owner. `BLOCKS` is [`blocks`].
 ///
-/// Dropping it gives the memory back; the owner has emptied them before.
+/// A drop gives the memory back; the owner has emptied the places before.
 pub struct Places<T: Place, const BLOCKS: usize> {
     blocks: [AtomicPtr<OwnPlace<T>>; BLOCKS],
     common: AtomicPtr<Slot<Common<T>>>,
 }
 
-/// The place that is the calling thread's, until this is dropped.
+/// The calling thread's place, until this is dropped.
 pub enum Mine<'p, T: Place> {
-    /// The one of its thread index.
+    /// The place of its thread index.
     Exclusive(&'p T),
-    /// One that threads share, locked.
+    /// A shared place, locked.
     Shared(Held<T>),
 }
 
@@ -88,7 +88,7 @@ impl<T: Place> Deref for Mine<'_, T> {
 impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     const RIGHT: () = assert!(BLOCKS == blocks::<T>());
 
-    /// None. Takes no memory yet.
+    /// No places. Takes no memory yet.
     pub const fn new() -> Self {
         let () = Self::RIGHT;
         Self {
@@ -101,24 +101,24 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     #[inline(always)]
     pub fn exclusive(&self) -> Option<&T> {
         let index = thread_index::exclusive();
-        // Where the thread has no index, the number is in no block.
+        // If the thread has no index, the number is in no block.
         let block = self.blocks.get(index / in_block::<T>())?;
         let block = NonNull::new(block.load(Ordering::Acquire))?;
-        // SAFETY: a block has so many places.
+        // SAFETY: a block has this number of places.
         let place = unsafe { block.add(index % in_block::<T>()) };
         // SAFETY: blocks live as long as the owner; zero is a place.
         Some(unsafe { &place.as_ref().0 })
     }
 
-    /// What is shared, if it is.
+    /// The shared objects, if places are shared.
     #[inline(always)]
     fn common(&self) -> Option<&'static Common<T>> {
         // SAFETY: null, or an object, which is never freed.
         unsafe { self.common.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The shared place of the calling thread, locked, if places are shared and it could
-    /// be had at once. The caller gives the lock back. For `by_cpu` see [`by_cpu`].
+    /// The shared place of the calling thread, locked, if places are shared and its lock is free.
+    /// The caller unlocks it. For `by_cpu` see [`by_cpu`].
     ///
     /// [`by_cpu`]: super::by_cpu
     #[inline(always)]
@@ -126,8 +126,8 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         self.common()?.try_enter(by_cpu)
     }
 
-    /// A place for the calling thread, which has no exclusive one yet or has not asked. `None`:
-    /// there is none for it, and the owner serves it from what lies behind.
+    /// A place for the calling thread, which has no exclusive one yet or has not looked. `None`:
+    /// there is none, and the owner serves the thread from its store.
     ///
     /// The window is open.
     pub fn enter(&self) -> Option<Mine<'_, T>> {
@@ -157,14 +157,14 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
             let made: *mut OwnPlace<T> = side.at().cast();
             let first = ptr::null_mut();
             if block.compare_exchange(first, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread of this block was first.
+                // Another thread has made this block first.
                 side.give();
             }
         }
         self.exclusive()
     }
 
-    /// Shares from now on.
+    /// Makes the owner's places shared.
     fn share(&self) -> Option<&'static Common<T>> {
         let taken = T::family().take()?;
         let (none, new) = (ptr::null_mut(), ptr::from_ref(taken).cast_mut());
@@ -175,10 +175,10 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         self.common()
     }
 
-    /// All places that there are.
+    /// All places of the owner.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         let blocks = self.blocks.iter().filter_map(|b| NonNull::new(b.load(Ordering::Acquire)));
-        // SAFETY: a block has so many places, and lives as long as the owner.
+        // SAFETY: a block has this number of places, and lives as long as the owner.
         let exclusive = blocks.flat_map(|block| unsafe {
             core::slice::from_raw_parts(block.as_ptr().cast_const(), in_block::<T>())
         });
@@ -186,8 +186,8 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         exclusive.map(|place| &place.0).chain(shared)
     }
 
-    /// Calls `visit` with what the calling thread may be in: its own place, or all
-    /// shared ones, one after the other.
+    /// Calls `visit` with each place that the calling thread may use: its own one, or all shared
+    /// ones, one after the other.
     pub fn visit(&self, visit: impl FnMut(&T)) {
         match self.common() {
             Some(common) => common.visit(visit),

@@ -1,4 +1,4 @@
-//! Which of the shared caches next? The policy, in arithmetic alone.
+//! The policy that chooses the next shared cache, as arithmetic alone.
 //!
 //! ```text
 //!   tryLock(current) failed
@@ -10,53 +10,52 @@
 //!                        v none; none has                   --> wait for the current one
 //! ```
 //!
-//! A cache's *precedence* is the clock at the first failed try since it was last
-//! locked by a try, or 0: "contended since". The lowest that is not 0 belongs to the
-//! cache that has been held longest, which is the likeliest to be given back soon.
+//! A cache's *precedence* is the clock at the first failed try since its last lock by a try, or 0:
+//! "contended since". The lowest precedence that is not 0 belongs to the cache that has been held
+//! longest, so it is the likeliest to be released soon.
 //!
-//! The precedence of the current cache is also the *seed* of the scan. We come here
-//! because a try of that cache failed, and a failed try sets a precedence that was 0,
-//! so it is very likely not 0; it is a clock, so its low bits are as good as random;
-//! and it costs nothing, for it lies in the line that the try has just fetched.
+//! The precedence of the current cache is also the *seed* of the scan. The scan begins after a
+//! failed try of that cache, which sets a precedence of 0 to the clock. So it is very likely not 0,
+//! and a clock's low bits are as good as random. It costs nothing, because it lies in the line that
+//! the try has just fetched.
 //!
-//! The stride is coprime with K, so the scan never looks at a cache twice before it
-//! has seen all. The scan may land on the current cache and try it again: with few
-//! caches that is what helps most (a holder keeps a cache for some dozens of
-//! instructions).
+//! The stride is coprime with K, so the scan visits all caches before it visits one twice. The scan
+//! may reach the current cache and try it again. With few caches this helps most, because a holder
+//! keeps a cache for some dozens of instructions.
 //!
-//! The idea and the figures are those of LLVM's review D47289 ("Improve the shared
-//! TSD model"), which tried nine of these; this is the one that it chose. The others are
-//! types in bench/policies, which includes this file as it stands: hence the `pub`, and
-//! hence nothing but the tests names another module of the crate.
+//! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model"),
+//! which compared nine policies and chose this one. The others are types in bench/policies, which
+//! includes this file unchanged. Hence the `pub`, and hence only the tests name another module of
+//! the crate.
 //!
 //! Called by `shared`.
 
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]
 
-/// How many caches a thread looks at before it waits for one.
+/// The caches that a thread looks at before it waits for one.
 pub const SCAN: usize = 4;
 
-/// The caches that are chosen from, as the policy sees them.
+/// The caches to choose from, as the policy sees them.
 pub trait Caches {
-    /// How many there are; at least one.
+    /// The number of caches, at least one.
     fn count(&self) -> usize;
-    /// How many strides are coprime with that number; at least one.
+    /// The number of strides that are coprime with the count, at least one.
     fn strides(&self) -> usize;
     /// One of them.
     fn stride(&self, index: usize) -> usize;
-    /// Tries to lock a cache; keeps its precedence, whatever comes of it.
+    /// Tries to lock a cache. The precedence stays, with any result.
     fn try_lock(&self, cache: usize) -> bool;
-    /// Since when a cache has been contended; 0: it is not.
+    /// The clock since which a cache has been contended; 0: it is not.
     fn precedence(&self, cache: usize) -> usize;
 }
 
-/// What the policy decided.
+/// The decision of the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// This cache is locked now, and the thread's.
+    /// This cache is locked now, and is the thread's current one.
     Locked(usize),
-    /// Wait for this cache: it is the thread's from now on.
+    /// Wait for this cache, which is the thread's current one from now on.
     Wait(usize),
 }
 
@@ -86,13 +85,13 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
             return Choice::Locked(at);
         }
         let precedence = caches.precedence(at);
-        // 0: it was given back and locked again in between. Not one to wait for.
+        // 0: the cache was released and locked again in between, so it is not one to wait for.
         if precedence != 0 && precedence < lowest {
             lowest = precedence;
             candidate = at;
         }
         at += stride;
-        // More than once where the strides are already those of more caches.
+        // More than once if the strides already belong to a larger count.
         while at >= count {
             at -= count;
         }
@@ -100,8 +99,8 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
     Choice::Wait(candidate)
 }
 
-/// Strides that visit each of `count` caches once: the numbers below `count` (and 1)
-/// that have no divisor in common with it.
+/// Strides that visit each of `count` caches once: 1, and the numbers below `count` that are
+/// coprime with it.
 pub fn strides(count: usize) -> impl Iterator<Item = usize> {
     fn divisor(a: usize, b: usize) -> usize {
         if b == 0 { a } else { divisor(b, a % b) }
@@ -117,8 +116,8 @@ pub(crate) mod tests {
     use std::cell::RefCell;
     use std::vec::Vec;
 
-    /// Caches of which some are free, that write down which were tried. (The tests of the other
-    /// policies, in bench/policies, use it too.)
+    /// Caches, some of them free, that record the tries. (The tests of the other policies in
+    /// bench/policies use it too.)
     #[derive(Clone, Debug)]
     pub(crate) struct Row {
         pub(crate) free: Vec<bool>,
@@ -172,7 +171,7 @@ pub(crate) mod tests {
                 let contended = tried.iter().copied().filter(|&cache| caches.since[cache] != 0);
                 let longest = contended.min_by_key(|&cache| caches.since[cache]);
                 prop_assert_eq!(choice, Choice::Wait(match longest {
-                    // Of equals the first that was seen.
+                    // Of equal precedences, the first one counts.
                     Some(cache) => cache,
                     None => current,
                 }));

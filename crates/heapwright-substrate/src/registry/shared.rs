@@ -8,27 +8,25 @@
 //!   acquire(current)   try it; held?  `policy` looks for another; none?  spin, then sleep
 //! ```
 //!
-//! The registry does not remember which thread uses which slot: the thread does, in a word of
-//! its own, and passes it. An acquire returns beside the slot whether an unlock is
-//! owed (in a register: a flag in the slot would be a load for every caller).
+//! The registry does not remember which thread uses which slot. The thread does, in a word of its
+//! own, and passes it. An acquire returns with the slot whether the caller must unlock it. (This is
+//! in a register: a flag in the slot would be a load for every caller.)
 //!
-//! **The lock.** A try is one locked instruction, an unlock a plain store. A thread that has to
-//! wait counts itself in `sleepers` and sleeps on `state`; an unlock looks at
-//! `sleepers` after the store. Nothing orders that store before that load (it would
-//! take a second locked instruction), so a sleeper can be missed by some nanoseconds:
-//! it therefore never sleeps longer than a millisecond at a time. A waiter that
-//! looks at a lock that has been contended for `PATIENCE_NS` gives up and returns that: it
-//! may be a signal handler that has interrupted the very thread that holds the lock. (Not
-//! its own wait counts, so such a handler waits in its first call and in no other.) A
-//! handler that has interrupted its thread in the middle of something slow does not wait
-//! at all: see `sync::is_interrupted`.
+//! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
+//! itself in `sleepers` and sleeps on `state`. An unlock looks at `sleepers` after the store.
+//! Nothing orders the store before that load (this would take a second locked instruction), so an
+//! unlock may miss a sleeper by some nanoseconds. Therefore a thread never sleeps longer than a
+//! millisecond at a time. A waiter gives up once the lock has been contended for `PATIENCE_NS`: it
+//! may be a signal handler that has interrupted the lock's holder. (The lock's contention counts,
+//! not the waiter's own wait, so such a handler waits in its first call only.) A handler that has
+//! interrupted a slow operation of its thread does not wait at all: see `sync::is_interrupted`.
 //!
-//! **More of them.** K may be raised while threads run. What a reader needs is written
-//! in the order in which it must not miss it: slots, strides, their number, K. A reader
-//! that sees the old K with new strides may come by a cache twice, and is never outside.
+//! **More slots.** K may be raised while threads run. The fields are written in an order that is
+//! safe for readers: slots, strides, their number, K. A reader that sees the old K with new strides
+//! may visit a cache twice, but stays in bounds.
 //!
-//! Invariants: slots below K are made, and never freed; the object is touched by the
-//! holder of its lock alone.
+//! Invariants: slots below K are made, and never freed; only the holder of its lock accesses an
+//! object.
 //!
 //! The design is that of scudo's shared TSD registry after LLVM's review D47289.
 //!
@@ -42,39 +40,39 @@ use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// In `sleepers`: a maintenance poll is asked for, and the next unlock makes it. See
+/// In `sleepers`: a maintenance poll is requested, and the next unlock makes it. See
 /// [`Slot::ask_to_poll`].
 const POLL: u16 = 1 << 15;
 
-/// The orders of taking a lock and of giving it back.
+/// The memory orders of locking and unlocking.
 const TAKES: Ordering = Ordering::Acquire;
 const GIVES: Ordering = Ordering::Release;
 
-/// Makes a lock's word say that it is held. Returns whether it was free.
+/// Sets a lock's word to held. Returns whether it was free.
 #[inline(always)]
 fn set(state: &AtomicU32) -> bool {
     #[cfg(not(loom))]
     return state.fetch_or(HELD, TAKES) & HELD == FREE;
-    // loom lets the store of an unlock come between the two halves of another thread's
-    // read-modify-write, which the memory model does not; so here a try that fails writes nothing.
+    // Under loom, the store of an unlock may come between the two halves of another thread's
+    // read-modify-write, which the memory model forbids. So here a failed try writes nothing.
     #[cfg(loom)]
     state.compare_exchange(FREE, HELD, TAKES, Ordering::Relaxed).is_ok()
 }
 
-/// How often a waiter looks again before it sleeps.
+/// The tries of a waiter before it sleeps.
 const SPINS: u32 = 100;
-/// How long a waiter sleeps before it looks for itself.
+/// The longest sleep of a single waiter.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// So many times as long, at most, where more sleep: one of them will be woken, and a thousand that
-/// look for themselves each millisecond would leave no time for anybody else.
+/// The sleep is up to so many times as long if more threads sleep. One of them will be woken, and a
+/// thousand that look for themselves each millisecond would leave no time for others.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
-/// How long a lock may have been contended for, that a waiter still waits.
+/// The contention of a lock in nanoseconds after which a waiter gives up.
 #[cfg(not(loom))]
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// One of the objects, its lock, and in front of it what any thread may read.
+/// An object and its lock. Any thread may read the part in front.
 #[repr(C, align(64))]
 pub struct Slot<T, F = ()> {
     front: F,
@@ -82,20 +80,20 @@ pub struct Slot<T, F = ()> {
     sleepers: AtomicU16,
     /// Its number in the registry.
     number: u16,
-    /// The clock at the first failed try since it was last locked; 0: none failed.
+    /// The clock at the first failed try since the last lock; 0: no try failed.
     precedence: AtomicUsize,
     value: T,
 }
 
-// SAFETY: the value is touched by the holder of the lock alone, the front by all.
+// SAFETY: only the holder of the lock accesses the value; the front is `Sync`.
 unsafe impl<T: Send, F: Sync> Sync for Slot<T, F> {}
 
 impl<T, F> Slot<T, F> {
-    /// Where the front is, for those that come by its address.
+    /// The offset of the front, for users of its address.
     #[cfg(not(loom))]
     pub const FRONT: usize = core::mem::offset_of!(Self, front);
 
-    /// A free slot, which will be this number in its registry.
+    /// A free slot with this number in its registry.
     #[cfg(any(test, loom))]
     pub fn new(number: usize, front: F, value: T) -> Self {
         Self {
@@ -108,8 +106,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// A free slot of this number, of metadata that is zero but for that. `None`: there is no
-    /// memory.
+    /// A free slot with this number, in zeroed metadata. `None`: there is no memory.
     ///
     /// # Safety
     ///
@@ -118,13 +115,13 @@ impl<T, F> Slot<T, F> {
     pub unsafe fn make(number: usize) -> Option<&'static mut Self> {
         let at: *mut Self =
             crate::chunk::metadata::alloc(size_of::<Self>(), align_of::<Self>()).cast();
-        // SAFETY: null, or zeroed memory for a slot, which nobody else knows.
+        // SAFETY: null, or zeroed memory for a slot, which no other thread knows.
         let slot = unsafe { at.as_mut() }?;
         slot.number = number as u16;
         Some(slot)
     }
 
-    /// The front and the value of a slot that nobody else knows.
+    /// The front and the value of a slot that no other thread knows.
     #[cfg(not(loom))]
     pub fn parts_mut(&mut self) -> (&mut F, &mut T) {
         (&mut self.front, &mut self.value)
@@ -136,13 +133,13 @@ impl<T, F> Slot<T, F> {
         self.number.into()
     }
 
-    /// What any thread may read.
+    /// The part that any thread may read.
     #[inline(always)]
     pub fn front(&self) -> &F {
         &self.front
     }
 
-    /// Tries to lock it: one locked instruction.
+    /// Tries to lock the slot: one locked instruction.
     #[inline(always)]
     pub fn try_lock(&self) -> bool {
         let free = set(&self.state);
@@ -152,26 +149,26 @@ impl<T, F> Slot<T, F> {
         free
     }
 
-    /// Gives the lock back.
+    /// Unlocks the slot.
     ///
     /// # Safety
     ///
-    /// The caller holds it.
+    /// The caller holds the lock.
     #[inline(always)]
     pub unsafe fn unlock(&self) {
-        // SAFETY: the caller holds it.
+        // SAFETY: by the contract the caller holds the lock.
         if unsafe { self.unlock_asks() } {
-            // A caller of `unlock` has mostly done something slow, and polled already.
+            // A caller of `unlock` has usually done slow work, and polled already.
             let _poll = self.wake();
         }
     }
 
-    /// Gives the lock back. Returns whether a thread sleeps for it, which the caller is to
-    /// [`Slot::wake`]: it can do so in a tail call.
+    /// Unlocks the slot. Returns whether a thread sleeps for it. The caller then calls
+    /// [`Slot::wake`], which can be a tail call.
     ///
     /// # Safety
     ///
-    /// The caller holds it.
+    /// The caller holds the lock.
     #[inline(always)]
     #[must_use]
     pub unsafe fn unlock_asks(&self) -> bool {
@@ -179,17 +176,17 @@ impl<T, F> Slot<T, F> {
         self.sleepers.load(Ordering::Relaxed) != 0
     }
 
-    /// What it keeps.
+    /// The object.
     ///
     /// # Safety
     ///
-    /// The caller holds the lock, or touches what any thread may.
+    /// The caller holds the lock, or uses only what any thread may use.
     #[inline(always)]
     pub unsafe fn value(&self) -> &T {
         &self.value
     }
 
-    /// After a try that failed: notes when, unless somebody has.
+    /// Notes the time of a failed try, unless another thread has.
     #[cold]
     fn note_failure(&self) {
         if self.precedence.load(Ordering::Relaxed) == 0 {
@@ -197,7 +194,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Wakes a thread that sleeps for the lock. Returns whether a maintenance poll is asked for.
+    /// Wakes a thread that sleeps for the lock. Returns whether a maintenance poll is requested.
     #[cold]
     #[inline(never)]
     pub fn wake(&self) -> bool {
@@ -209,8 +206,8 @@ impl<T, F> Slot<T, F> {
         sleepers & POLL != 0
     }
 
-    /// Asks each unlock from now on for a maintenance poll, as if a thread slept for the lock; or
-    /// no more. Any thread may ask.
+    /// Requests a maintenance poll from each unlock, as if a thread slept for the lock, or ends the
+    /// request. Any thread may call this.
     #[cfg(not(loom))]
     pub fn ask_to_poll(&self, on: bool) {
         if on {
@@ -220,7 +217,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Whether each unlock is asked for one.
+    /// Whether each unlock must make a poll.
     #[cfg(not(loom))]
     pub fn is_asked_to_poll(&self) -> bool {
         self.sleepers.load(Ordering::Relaxed) & POLL != 0
@@ -235,11 +232,11 @@ impl<T, F> Slot<T, F> {
     pub unsafe fn containing(value: &T) -> &'static Self {
         let at = core::ptr::from_ref(value).cast::<u8>();
         let slot = at.wrapping_sub(core::mem::offset_of!(Self, value)).cast::<Self>();
-        // SAFETY: by the contract.
+        // SAFETY: by the contract the value lies in such a slot, which is never freed.
         unsafe { &*slot }
     }
 
-    /// Waits for the lock. False: it was not to be had in a long time.
+    /// Waits for the lock. False: the lock was contended for too long.
     #[cfg(not(loom))]
     fn wait(&self) -> bool {
         for _ in 0..SPINS {
@@ -255,7 +252,7 @@ impl<T, F> Slot<T, F> {
             }
             self.note_failure();
             let since = self.precedence.load(Ordering::Relaxed);
-            // 0: it was given back, and taken again.
+            // 0: the lock was released and taken again.
             if since != 0 && clock().wrapping_sub(since) > PATIENCE_NS as usize {
                 break false;
             }
@@ -266,7 +263,7 @@ impl<T, F> Slot<T, F> {
         got
     }
 
-    /// Waits for the lock: with loom, until it is there.
+    /// Waits for the lock, under loom without a limit.
     #[cfg(loom)]
     fn wait(&self) -> bool {
         let _ = SPINS;
@@ -276,34 +273,34 @@ impl<T, F> Slot<T, F> {
         true
     }
 
-    /// Holds the lock across a fork: no other thread is in the object meanwhile.
+    /// Holds the lock across a fork, so that no other thread is in the object.
     #[cfg(not(loom))]
     pub fn before_fork(&self) {
         while !self.wait() {
-            // Contended for long, and yet it will be given back.
+            // The lock may be contended for long, but its holder will release it.
             crate::os::futex_wait_for(&self.state, HELD, NAP_NS);
         }
     }
 
-    /// In a forked child: threads that slept are not here.
+    /// In a forked child: forgets sleeping threads, which are not here.
     #[cfg(not(loom))]
     pub fn forget_sleepers_after_fork(&self) {
         self.sleepers.fetch_and(POLL, Ordering::Relaxed);
     }
 
-    /// Gives the lock back on either side of a fork.
+    /// Releases the lock on either side of a fork.
     ///
     /// # Safety
     ///
     /// Follows [`Slot::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub unsafe fn after_fork(&self) {
-        // SAFETY: held before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one it is a copy of, has held the lock since before the fork.
         unsafe { self.unlock() };
     }
 }
 
-/// A number that is larger later, and hardly ever 0.
+/// A number that grows with time, and is hardly ever 0.
 #[cfg(not(loom))]
 fn clock() -> usize {
     crate::os::now_ns() as usize
@@ -314,7 +311,7 @@ fn clock() -> usize {
     1
 }
 
-/// Whether the calling thread holds every lock, because it forks.
+/// Whether the calling thread holds every lock because it forks.
 fn holds_all() -> bool {
     #[cfg(not(loom))]
     return crate::sync::holds_all();
@@ -330,12 +327,12 @@ fn is_interrupted() -> bool {
     false
 }
 
-/// A slot that the caller holds; gives the lock back when dropped.
+/// A locked slot; unlocks it when dropped.
 pub struct Held<T: 'static, F: 'static = ()> {
     slot: &'static Slot<T, F>,
-    /// False where the thread held the lock already, across a fork.
+    /// False if the thread held the lock already, across a fork.
     owes_unlock: bool,
-    /// Tries that failed before.
+    /// Failed tries before the lock.
     pub failed: u32,
     /// Whether the thread had to wait.
     pub waited: bool,
@@ -377,12 +374,12 @@ pub struct Shared<T: 'static, F: 'static, const MOST: usize> {
     strides: [AtomicU16; MOST],
     stride_count: AtomicUsize,
     count: AtomicUsize,
-    /// The next number, for threads that have none yet.
+    /// The next number to assign to a thread without one.
     next: AtomicUsize,
 }
 
 impl<T, F, const MOST: usize> Shared<T, F, MOST> {
-    /// A registry of nothing.
+    /// An empty registry.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
@@ -394,7 +391,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         }
     }
 
-    /// A registry of nothing.
+    /// An empty registry.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self {
@@ -406,7 +403,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         }
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -419,7 +416,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         unsafe { &*slot }
     }
 
-    /// The slot of a number; where there are fewer, the remainder counts.
+    /// The slot of a number. If there are fewer slots, the remainder counts.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn nearest(&self, number: usize) -> &'static Slot<T, F> {
@@ -435,8 +432,8 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         (0..self.count()).map(|index| self.slot(index))
     }
 
-    /// Raises the number of objects to `count`; `make` makes the slot of a number, or
-    /// says that there is no memory: then there are fewer. Returns how many there are.
+    /// Raises the number of objects to `count`. `make` makes the slot of a number, or fails for
+    /// lack of memory: then there are fewer. Returns the number of objects.
     ///
     /// One thread at a time may do this.
     pub fn raise(
@@ -464,13 +461,13 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         made
     }
 
-    /// A slot for a thread that has none yet: each in turn.
+    /// A slot for a thread that has none yet, in turn.
     pub fn assign(&self) -> &'static Slot<T, F> {
         self.slot(self.next.fetch_add(1, Ordering::Relaxed) % self.count())
     }
 
-    /// Locks the slot that the thread had last, or another; that is then the one that it
-    /// has. `None`: none was to be had in a long time.
+    /// Locks the slot that the thread used last, or another one, which the thread then uses.
+    /// `None`: all were contended for too long.
     #[inline]
     pub fn acquire(&self, current: &'static Slot<T, F>) -> Option<Held<T, F>> {
         if current.try_lock() {
@@ -479,17 +476,17 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         self.acquire_contended(current)
     }
 
-    /// Locks this slot and no other. `None`: it was not to be had in a long time.
+    /// Locks this slot and no other. `None`: it was contended for too long.
     #[cfg(not(loom))]
     pub fn acquire_this(&self, slot: &'static Slot<T, F>) -> Option<Held<T, F>> {
         if holds_all() {
             return Some(Held { slot, owes_unlock: false, failed: 0, waited: false });
         }
-        // Made only where it was got: one that is dropped gives the lock back.
+        // `Held` is made only with the lock, because dropping it unlocks.
         slot.wait().then(|| Held { slot, owes_unlock: true, failed: 0, waited: true })
     }
 
-    /// [`Shared::acquire`] where a try of `current` has just failed.
+    /// [`Shared::acquire`] after a failed try of `current`.
     #[cold]
     #[inline(never)]
     pub fn acquire_contended(&self, current: &'static Slot<T, F>) -> Option<Held<T, F>> {
@@ -514,7 +511,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     }
 }
 
-/// The slots as the policy sees them: as many as there were when it began to look.
+/// The slots as the policy sees them: their number when the search began.
 struct Seen<'a, T: 'static, F: 'static, const MOST: usize> {
     registry: &'a Shared<T, F, MOST>,
     count: usize,
@@ -549,7 +546,7 @@ impl<T, F, const MOST: usize> Caches for Seen<'_, T, F, MOST> {
     }
 }
 
-// (The modules' paths are given because `bench/policies` includes this file.)
+// The modules' paths are given because `bench/policies` includes this file.
 #[cfg(all(test, loom))]
 #[path = "shared/loom_tests.rs"]
 mod loom_tests;

@@ -1,4 +1,4 @@
-//! Thread indices: a small number for each thread that asks, passed on when it ends.
+//! Thread indices: small numbers of threads, reused when a thread ends.
 //!
 //! ```text
 //!   taken    word 0            word 1
@@ -8,31 +8,30 @@
 //!   a thread ends:   the bit is clear; the next thread takes over what the index leads to
 //! ```
 //!
-//! An owner that keeps something per thread (the magazines of shared pools) keeps it in
-//! an array by thread index. There is then nothing to do in each owner when a
-//! thread ends, and there are never more entries than there were threads at a time. An
-//! array's entry belongs to the index's present holder: giving an index up *releases*, and
-//! taking it *acquires*, so the next holder sees all that the last one wrote. That is
-//! the whole protocol; loom checks it.
+//! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
+//! array by thread index. So the end of a thread needs no work in each owner, and the array has no
+//! more entries than there were threads at a time. An entry belongs to the index's present holder.
+//! Releasing an index *releases*, and taking it *acquires*, so the next holder sees all writes of
+//! the last one. That is the whole protocol; loom checks it.
 //!
-//! A thread keeps its index in one word, beside another small number: which of
-//! the objects that threads share (`common`) it had last.
+//! A thread keeps its index in one word, beside another small number: the shared object (`common`)
+//! that it used last.
 //!
 //! ```text
 //!   word    | shared number + 1, or 0 : 16 | index + 1, or 0, or ENDED : 16 |
 //! ```
 //!
-//! Where nothing is shared, the word is the index and 1, and [`exclusive`] finds the
-//! index by one subtraction; where something is shared, that subtraction gives no index.
+//! If nothing is shared, the word is the index and 1, and [`exclusive`] finds the index by one
+//! subtraction. Otherwise that subtraction gives no valid index.
 //!
-//! Called by `places` (what pools keep a thread), `common` and `debug::thread_state`.
+//! Called by `places` (the places of pools), `common` and `debug::thread_state`.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads that can have an index at a time; those beyond get none.
+/// Threads that can have an index at the same time; further threads get none.
 pub const MOST_THREADS: usize = if cfg!(miri) { 64 } else { 4096 };
 
-/// Which indices are taken, of `WORDS` times 64.
+/// The taken indices, of `WORDS` times 64.
 pub struct Indices<const WORDS: usize> {
     taken: [AtomicU64; WORDS],
 }
@@ -50,13 +49,13 @@ impl<const WORDS: usize> Indices<WORDS> {
         Self { taken: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Takes the lowest index that is free.
+    /// Takes the lowest free index.
     pub fn take(&self) -> Option<usize> {
         for (at, word) in self.taken.iter().enumerate() {
             let mut taken = word.load(Ordering::Relaxed);
             while taken != u64::MAX {
                 let bit = 1 << (!taken).trailing_zeros();
-                // Acquire: what the last holder wrote is visible.
+                // Acquire: the last holder's writes are visible.
                 let before = word.fetch_or(bit, Ordering::Acquire);
                 if before & bit == 0 {
                     return Some(at * 64 + bit.trailing_zeros() as usize);
@@ -67,9 +66,9 @@ impl<const WORDS: usize> Indices<WORDS> {
         None
     }
 
-    /// Gives up an index that was taken.
+    /// Releases a taken index.
     pub fn release(&self, index: usize) {
-        // Release: the next holder sees what this one wrote.
+        // Release: the next holder sees this one's writes.
         self.taken[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Release);
     }
 }
@@ -86,7 +85,7 @@ mod thread {
     use crate::sync::atomic::AtomicPtr;
     use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-    /// The lower half of the word of a thread that has given its index up.
+    /// The lower half of the word of a thread that has released its index.
     const ENDED: usize = HALF;
     const HALF: usize = 0xffff;
     const SHIFT: u32 = 16;
@@ -94,7 +93,7 @@ mod thread {
     const _: () = assert!(MOST_THREADS < ENDED && MOST < HALF);
 
     static ALL: Indices<{ MOST_THREADS / 64 }> = Indices::new();
-    /// How many threads have had each index.
+    /// The number of holders that each index has had.
     static HOLDERS: [AtomicU32; MOST_THREADS] = [const { AtomicU32::new(0) }; MOST_THREADS];
 
     /// A number that changes when another thread takes the index.
@@ -104,32 +103,32 @@ mod thread {
         HOLDERS[index].load(Ordering::Relaxed)
     }
 
-    /// What is called when a thread with an index ends: a `fn(usize)`, or null.
+    /// The function to call when a thread with an index ends: a `fn(usize)`, or null.
     #[cfg(feature = "debug")]
     static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-    /// Has this function called whenever a thread that has an index ends, in the thread, with the
-    /// index. There can be one.
+    /// Sets the function that a thread with an index calls at its end, with the index. There can be
+    /// one.
     #[cfg(feature = "debug")]
     pub fn when_released(call: fn(usize)) {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);
     }
 
-    /// The index of the calling thread, if it took one; else a number that is none.
+    /// The index of the calling thread, if it took one; else an invalid number.
     #[cfg(any(test, feature = "debug"))]
     #[inline(always)]
     pub fn mine() -> usize {
         (tls::thread_index() & HALF).wrapping_sub(1)
     }
 
-    /// The index of the calling thread, if it took one and nothing is shared; else a
-    /// number that is none.
+    /// The index of the calling thread, if it took one and nothing is shared; else an invalid
+    /// number.
     #[inline(always)]
     pub fn exclusive() -> usize {
         tls::thread_index().wrapping_sub(1)
     }
 
-    /// The number of the shared object that the calling thread had last.
+    /// The number of the shared object that the calling thread used last.
     #[inline(always)]
     pub fn shared() -> Option<usize> {
         (tls::thread_index() >> SHIFT).checked_sub(1)
@@ -146,19 +145,19 @@ mod thread {
         tls::set_thread_index(tls::thread_index() & !HALF | index);
     }
 
-    /// Takes an index for the calling thread, which has none. `None` where all are
-    /// taken, or the system cannot report the thread's end.
+    /// Takes an index for the calling thread, which has none. `None`: all are taken, or the system
+    /// cannot report the thread's end.
     #[cold]
     pub fn take() -> Option<usize> {
-        // Once; where the system has no key to spare, it is not asked again. No lock,
-        // for a fork would have to hold it: a thread that comes while another one asks has no
-        // index yet.
+        // The request is made once; a system without a spare key is not asked again. It takes no
+        // lock, because a fork would have to hold it. A thread that comes during another one's
+        // request has no index yet.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;
         static STATE: AtomicU8 = AtomicU8::new(0);
         if tls::thread_index() & HALF == ENDED {
-            // The thread is ending: nobody would hear of its end a second time.
+            // The thread is ending, and its end would not be reported a second time.
             return None;
         }
         let first = STATE.compare_exchange(0, ASKING, Ordering::Acquire, Ordering::Acquire);
@@ -175,7 +174,8 @@ mod thread {
         }
         let index = ALL.take()?;
         let token = ptr::without_provenance_mut(index + 1);
-        // Before the system hears of it, which may allocate and come here again.
+        // This precedes the request for a report of the end, which may allocate and come here
+        // again.
         HOLDERS[index].fetch_add(1, Ordering::Relaxed);
         set(index + 1);
         if !os::watch_this_thread(Exit::ThreadIndex, token) {
@@ -250,18 +250,18 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two indices with a magazine each, as a shared pool has them.
+    /// Two indices with a magazine each, like those of a shared pool.
     struct Pool {
         indices: Indices<1>,
         magazines: [UnsafeCell<usize>; 2],
     }
 
     impl Pool {
-        /// What a thread does: it sits down, takes and puts slots, and leaves.
+        /// The work of a thread: takes an index, takes and puts slots, and releases the index.
         fn work(&self) {
             let index = self.indices.take().expect("there are 64");
             self.magazines[index].with_mut(|slots| {
-                // SAFETY: the index is ours exclusive; loom checks that it is.
+                // SAFETY: this thread alone has the index; loom checks that.
                 unsafe { *slots += 1 };
             });
             self.indices.release(index);
@@ -282,7 +282,7 @@ mod loom_tests {
             for other in others {
                 other.join().unwrap();
             }
-            // The pool's end finds every slot.
+            // The end of the pool finds every slot.
             let found: usize = pool
                 .magazines
                 .iter()

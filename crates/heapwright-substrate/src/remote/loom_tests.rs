@@ -1,13 +1,12 @@
-//! The remote stack and the tenure under loom: every order of two or three
+//! The remote stack and the ownership under loom: every order of two or three
 //! threads, with every value that the memory model lets a load see.
 //!
-//! What only these find: a fence or an ordering that is too weak. On real
-//! machines the window is a few nanoseconds wide, and on x86-64 most of it is
-//! closed by the machine. `ci/loom.sh` takes the fences out one by one and
-//! wants these to fail.
+//! Only these tests find a fence or an ordering that is too weak. On real machines the window is a
+//! few nanoseconds wide, and x86-64 closes most of it. `ci/loom.sh` removes the fences one by one
+//! and expects these tests to fail.
 //!
-//! loom checks more than the asserts: links are loom's cells, so a block that
-//! two threads touch without an order between them is a failure too.
+//! loom checks more than the asserts. Links are loom's cells, so a block that two threads touch
+//! without an order between them is a failure, too.
 
 extern crate std;
 
@@ -18,16 +17,20 @@ use loom::thread;
 
 use super::*;
 
-/// What others know of a cache, and what its holder alone may touch.
+/// The shared part of a cache, and the holder's own part.
 struct Owner {
     stack: RemoteStack,
-    tenure: Tenure,
-    /// Blocks taken home.
+    ownership: Ownership,
+    /// Drained blocks.
     home: AtomicUsize,
 }
 
 fn owner() -> Arc<Owner> {
-    Arc::new(Owner { stack: RemoteStack::new(), tenure: Tenure::held(), home: AtomicUsize::new(0) })
+    Arc::new(Owner {
+        stack: RemoteStack::new(),
+        ownership: Ownership::held(),
+        home: AtomicUsize::new(0),
+    })
 }
 
 /// A chain of `n` blocks.
@@ -43,11 +46,11 @@ fn chain(n: usize) -> (*mut Block, *mut Block) {
 /// Pushes a chain of `n` blocks of 16 bytes.
 fn push(owner: &Owner, n: usize) {
     let (head, tail) = chain(n);
-    // SAFETY: a linked chain that nobody else knows.
+    // SAFETY: a linked chain that no other thread knows.
     unsafe { owner.stack.push(head, tail, n, 16 * n) };
 }
 
-/// Takes home what waits. Only the holder of the tenure may be here.
+/// Drains the stack. Only the holder of the ownership calls this.
 fn drain(owner: &Owner) {
     let (mut block, bound) = owner.stack.take();
     let mut found = 0;
@@ -66,20 +69,20 @@ fn drain(owner: &Owner) {
     owner.home.store(home + found, Ordering::Relaxed);
 }
 
-/// What a thread does at its end, and which thread drained for a dead one.
+/// The end of a thread, and the drain on behalf of a dead one.
 fn leave(owner: &Owner) {
     loop {
         drain(owner);
-        if !owner.tenure.let_go(&owner.stack) || !owner.tenure.try_claim() {
+        if !owner.ownership.let_go(&owner.stack) || !owner.ownership.try_claim() {
             return;
         }
     }
 }
 
-/// A free of `n` blocks whose owner may be gone.
+/// Frees `n` blocks of an owner that may have ended.
 fn free_late(owner: &Owner, n: usize) {
     push(owner, n);
-    if owner.tenure.needs_drainer() && owner.tenure.try_claim() {
+    if owner.ownership.needs_drainer() && owner.ownership.try_claim() {
         leave(owner);
     }
 }
@@ -117,7 +120,7 @@ fn loom_an_adopter_and_a_late_free_agree() {
         let adopter = {
             let owner = Arc::clone(&owner);
             thread::spawn(move || {
-                if owner.tenure.try_claim() {
+                if owner.ownership.try_claim() {
                     drain(&owner);
                     leave(&owner);
                 }

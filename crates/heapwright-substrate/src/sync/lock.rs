@@ -1,9 +1,8 @@
 //! The futex mutex.
 //!
-//! A thread counts the locks that it has, or is about to have. A call of the heap's that
-//! finds some at its very beginning is a signal handler's that has interrupted its own
-//! thread there: if it waited for one of them, it would wait for ever. See
-//! [`is_interrupted`].
+//! A thread counts the locks that it holds or is about to take. A call of the heap that finds such
+//! locks at its very beginning comes from a signal handler that has interrupted its own thread. If
+//! it waited for one of them, it would wait for ever. See [`is_interrupted`].
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -11,17 +10,16 @@ use core::ops::{Deref, DerefMut};
 use super::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::os;
 
-/// The thread that holds every lock across a fork, or 0. Fork handlers of
-/// others run in it meanwhile, and they may allocate.
+/// The thread that holds every lock across a fork, or 0. Fork handlers of other libraries run in it
+/// meanwhile, and they may allocate.
 static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Says that the calling thread holds every lock, so that it need not wait for
-/// one that it has.
+/// Notes that the calling thread holds every lock, so that it does not wait for one of its own.
 pub fn hold_all() {
     HOLDER_OF_ALL.store(os::thread_token(), Ordering::Relaxed);
 }
 
-/// Ends [`hold_all`], before the first lock is given back.
+/// Ends [`hold_all`], before the first lock is released.
 pub fn hold_all_no_more() {
     HOLDER_OF_ALL.store(0, Ordering::Relaxed);
 }
@@ -33,22 +31,22 @@ pub fn holds_all() -> bool {
     holder != 0 && holder == os::thread_token()
 }
 
-/// Whether the caller, which begins an operation, is a signal handler that has interrupted
-/// its thread in the middle of another one: it must not wait for a lock. (A thread in a
-/// fork handler has all locks, and need not wait for any.)
+/// Whether the caller, which begins an operation, is a signal handler that has interrupted another
+/// operation of its thread. Then it must not wait for a lock. (A thread in a fork handler has all
+/// locks, and need not wait for any.)
 #[inline]
 pub fn is_interrupted() -> bool {
     os::tls::locks() != 0 && !holds_all()
 }
 
-/// Counts a lock that the thread is about to have.
+/// Counts a lock that the thread is about to take.
 #[inline]
 fn begin() {
     os::tls::set_locks(os::tls::locks() + 1);
 }
 
-/// Counts it no more: it was given back, or not to be had. (In a forked child a lock may
-/// be given back that another thread had.)
+/// Ends the count of a lock that was released or not available. (A forked child may release a lock
+/// that another thread held.)
 #[inline]
 fn end() {
     os::tls::set_locks(os::tls::locks().saturating_sub(1));
@@ -58,7 +56,7 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// How often a waiter looks again before it sleeps.
+/// The looks of a waiter before it sleeps.
 const SPINS: u32 = 60;
 
 /// A mutual-exclusion lock around `T`.
@@ -67,16 +65,16 @@ pub struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the lock hands out one exclusive reference at a time, so sharing it
-// moves `T` between threads and never shares it.
+// SAFETY: the lock hands out one exclusive reference at a time, so sharing it moves `T` between
+// threads and never shares it.
 unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: owning the lock is owning the value.
 unsafe impl<T: Send> Send for Lock<T> {}
 
-/// The right to the value; gives the lock back when dropped.
+/// The right to the value; a drop releases the lock.
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    /// False where the thread held the lock already, across a fork.
+    /// False if the thread held the lock already, across a fork.
     gives_back: bool,
 }
 
@@ -101,13 +99,13 @@ impl<T> Lock<T> {
         Some(Guard { lock: self, gives_back: true })
     }
 
-    /// Takes the lock, if it can be had within 200 milliseconds: for a caller that may have
-    /// interrupted its holder.
+    /// Takes the lock if it is free within 200 milliseconds, for a caller that may have interrupted
+    /// its holder.
     pub fn lock_soon(&self) -> Option<Guard<'_, T>> {
         self.lock_within(200)
     }
 
-    /// Takes the lock, if it can be had within some milliseconds.
+    /// Takes the lock if it is free within some milliseconds.
     pub fn lock_within(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
         let until = os::now_ns() + milliseconds * 1_000_000;
         loop {
@@ -121,9 +119,9 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Takes the lock without a guard. `fork` handlers need this: the lock is
-    /// taken before the fork and given back after it, on both sides. False
-    /// where the thread holds it already, and must not give it back.
+    /// Takes the lock without a guard, for `fork` handlers: they take the lock before the fork and
+    /// release it after the fork, on both sides. False: the thread holds it already, and must not
+    /// release it.
     pub fn acquire(&self) -> bool {
         begin();
         let acquired = self.try_acquire() || self.acquire_contended();
@@ -154,7 +152,7 @@ impl<T> Lock<T> {
         true
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Safety
     ///
@@ -250,7 +248,7 @@ mod tests {
         *lock.lock() += 1;
         assert!(!lock.acquire(), "a second time, and nothing to give back");
         std::thread::scope(|scope| {
-            // Another thread is kept out all the same.
+            // Other threads are kept out.
             scope.spawn(|| assert!(lock.try_lock().is_none()));
         });
         hold_all_no_more();

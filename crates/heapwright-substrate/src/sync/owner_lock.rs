@@ -7,45 +7,45 @@
 //!                                                           yes: wait, or give up
 //! ```
 //!
-//! One thread, the owner, takes it all the time; others come by a few times a second. So the fence
-//! that each side needs between its store and its load (Dekker's algorithm) is paid by the visitor
-//! alone: `membarrier` runs a fence in every thread of the process, and the owner's is then only
-//! the compiler's. Where the kernel has no `membarrier`, a lock counts as visited for ever, so that
-//! the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker synchronization",
-//! 2001; biased locks and asymmetric fences since.)
+//! The owner is one thread, which takes the lock all the time; others visit a few times a second.
+//! Each side needs a fence between its store and its load (Dekker's algorithm). The visitor alone
+//! pays for both: `membarrier` runs a fence in every thread of the process, so the owner's fence
+//! only stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever,
+//! so that the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker
+//! synchronization", 2001; biased locks and asymmetric fences since.)
 //!
-//! The inner lock alone excludes everybody but an owner who is in: an object that has no owner,
-//! because many threads use it, or because it passes from one to the next, is locked by that.
+//! The inner lock alone excludes all threads but an owner who is in. It locks an object without an
+//! owner: one that many threads use, or that passes from one to the next.
 //!
-//! Invariants: `is_visited` is changed only by the thread that has the inner lock, or nobody else
-//! knows the lock; `is_in` is set only by the owner; where both were found unset, by whoever looked
-//! last, only one side works.
+//! Invariants: only the holder of the inner lock changes `is_visited`, unless no other thread knows
+//! the lock. Only the owner sets `is_in`. A side works only after it has found the other's flag
+//! unset, and only one side can.
 //!
 //! Called by `cache` and `heap`.
 
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
-/// See the top of the file. Zero is a free one, on which [`OwnerLock::begin`] is called before it
-/// has an owner.
+/// See the top of the file. Zero is a free lock. [`OwnerLock::begin`] is called on it before it has
+/// an owner.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,
     inner: Lock<()>,
 }
 
-/// How often a visitor that waits looks whether the owner is still in.
+/// The number of looks of a waiting visitor at whether the owner is still in.
 #[cfg(not(loom))]
 const PATIENCE: usize = 1000;
 
 /// The owner is in.
 pub struct Owning<'a> {
     lock: &'a OwnerLock,
-    /// It came while a visitor was there, and had to wait for the lock.
+    /// The inner lock, if a visitor was in and the owner had to wait.
     waited: Option<Guard<'a, ()>>,
 }
 
-/// The owner is in, and did not wait: a guard for short paths, of nothing but a store.
+/// The owner is in, and did not wait. A guard for short paths: its drop is one store.
 pub struct QuickOwning<'a>(&'a OwnerLock);
 
 /// A visitor is in.
@@ -55,13 +55,13 @@ pub struct Visit<'a> {
 }
 
 impl OwnerLock {
-    /// Readies a lock that nobody else knows yet.
+    /// Readies a lock that no other thread knows yet.
     #[cfg(not(loom))]
     pub fn begin(&self) {
         self.is_visited.store(is_always_visited(), Ordering::Relaxed);
     }
 
-    /// Waits until no visitor is in, and keeps them out.
+    /// Waits until no visitor is in, and keeps visitors out.
     ///
     /// # Safety
     ///
@@ -70,38 +70,38 @@ impl OwnerLock {
     pub unsafe fn own(&self) -> Owning<'_> {
         self.is_in.store(true, Ordering::Relaxed);
         light();
-        // Acquires what the last visitor did.
+        // Acquires the last visitor's writes.
         if self.is_visited.load(Ordering::Acquire) {
             return self.own_after_visit();
         }
         Owning { lock: self, waited: None }
     }
 
-    /// [`OwnerLock::own`], unless a visitor is in just now.
+    /// [`OwnerLock::own`], unless a visitor is in.
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As for [`OwnerLock::own`].
     #[inline(always)]
     pub unsafe fn try_own(&self) -> Option<QuickOwning<'_>> {
         self.is_in.store(true, Ordering::Relaxed);
         light();
         let owning = QuickOwning(self);
-        // Acquires what the last visitor did.
+        // Acquires the last visitor's writes.
         if self.is_visited.load(Ordering::Acquire) { None } else { Some(owning) }
     }
 
     #[cold]
     #[inline(never)]
     fn own_after_visit(&self) -> Owning<'_> {
-        // The visitor may be waiting for this.
+        // A visitor may be waiting for this.
         self.is_in.store(false, Ordering::Release);
         Owning { lock: self, waited: Some(self.inner.lock()) }
     }
 
-    /// Visits, unless the owner or another visitor is in just now.
+    /// Visits, unless the owner or another visitor is in.
     pub fn try_visit(&self) -> Option<Visit<'_>> {
-        // Before the fence is paid for. It says nothing yet.
+        // A hint that avoids the costly fence. It proves nothing yet.
         if self.is_in.load(Ordering::Relaxed) {
             return None;
         }
@@ -109,8 +109,8 @@ impl OwnerLock {
         self.has_left().then_some(visit)
     }
 
-    /// Waits until nobody else is in, and visits. `None`: the kernel refuses the fence, or the
-    /// owner stays in, for it does not run.
+    /// Waits until no other thread is in, and visits. `None`: the kernel refuses the fence, or the
+    /// owner stays in because it does not run.
     #[cfg(not(loom))]
     pub fn visit(&self) -> Option<Visit<'_>> {
         let visit = self.announce(self.inner.lock())?;
@@ -123,19 +123,19 @@ impl OwnerLock {
         None
     }
 
-    /// Shows a visitor to the owner; dropped, it is gone again.
+    /// Shows the visitor to the owner until the result is dropped.
     fn announce<'a>(&'a self, inner: Guard<'a, ()>) -> Option<Visit<'a>> {
         self.is_visited.store(true, Ordering::Relaxed);
         let visit = Visit { lock: self, _inner: inner };
         heavy().then_some(visit)
     }
 
-    /// Whether the owner is not in. Acquires what it did.
+    /// Whether the owner is not in. Acquires the owner's writes.
     fn has_left(&self) -> bool {
         !self.is_in.load(Ordering::Acquire)
     }
 
-    /// Waits for the inner lock: for threads that have no owner among them.
+    /// Waits for the inner lock, for threads without an owner among them.
     #[cfg(not(loom))]
     pub fn lock(&self) -> Guard<'_, ()> {
         self.inner.lock()
@@ -160,11 +160,11 @@ impl OwnerLock {
     /// As [`Lock::release`].
     #[cfg(not(loom))]
     pub unsafe fn release(&self) {
-        // SAFETY: as the caller promises.
+        // SAFETY: by the contract of this function.
         unsafe { self.inner.release() };
     }
 
-    /// In a forked child: it is free, whoever was in.
+    /// In a forked child: makes the lock free, whichever thread was in.
     ///
     /// # Safety
     ///
@@ -173,7 +173,7 @@ impl OwnerLock {
     pub unsafe fn forget_after_fork(&self) {
         self.is_in.store(false, Ordering::Relaxed);
         self.is_visited.store(is_always_visited(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: by the contract of this function.
         unsafe { self.inner.release() };
     }
 }
@@ -196,7 +196,7 @@ impl Drop for QuickOwning<'_> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // Before the inner lock is given back, or it would hide the next visitor.
+        // Before the inner lock is released, or this would hide the next visitor.
         self.lock.is_visited.store(is_always_visited(), Ordering::Release);
     }
 }
@@ -205,13 +205,13 @@ impl Drop for Visit<'_> {
 #[cfg(not(loom))]
 static VISITORS_FENCE: AtomicBool = AtomicBool::new(false);
 
-/// Asks the kernel for the visitors' fence. Before any of these locks is used.
+/// Registers for the visitors' fence. Called before any of these locks is used.
 #[cfg(not(loom))]
 pub fn prepare() {
     VISITORS_FENCE.store(crate::os::register_barrier(), Ordering::Relaxed);
 }
 
-/// Whether owners must take the inner lock, for visitors cannot run a fence in their threads.
+/// Whether owners must take the inner lock, because visitors cannot run a fence in all threads.
 fn is_always_visited() -> bool {
     #[cfg(not(loom))]
     return !VISITORS_FENCE.load(Ordering::Relaxed);
@@ -245,7 +245,7 @@ mod tests {
     extern crate std;
 
     struct Counted(OwnerLock, Cell<u64>);
-    // SAFETY: the count is touched only by whoever is in.
+    // SAFETY: only the side that is in accesses the count.
     unsafe impl Sync for Counted {}
 
     #[test]
@@ -257,9 +257,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for round in 0..rounds {
-                    // SAFETY: this is the one thread that does.
+                    // SAFETY: this is the only thread that calls `own` or `try_own`.
                     let quick = (round % 2 == 0).then(|| unsafe { counted.0.try_own() }).flatten();
-                    // SAFETY: this is the one thread that does.
+                    // SAFETY: this is the only thread that calls `own` or `try_own`.
                     let slow = quick.is_none().then(|| unsafe { counted.0.own() });
                     counted.1.set(counted.1.get() + 1);
                     drop((quick, slow));
@@ -286,7 +286,7 @@ mod tests {
     fn a_visitor_finds_the_owner_in_and_an_owner_finds_the_lock_held() {
         prepare();
         let lock = new();
-        // SAFETY: this is the one thread that does.
+        // SAFETY: this is the only thread that calls `own` or `try_own`.
         let owning = unsafe { lock.own() };
         assert!(lock.try_visit().is_none());
         drop(owning);
@@ -318,13 +318,13 @@ mod loom_tests {
     use loom::thread;
 
     struct Counted(OwnerLock, UnsafeCell<u64>);
-    // SAFETY: the count is touched only by whoever is in, which is what loom verifies.
+    // SAFETY: only the side that is in accesses the count, which loom verifies.
     unsafe impl Sync for Counted {}
-    // SAFETY: the count is touched only by whoever is in, in whatever thread that is.
+    // SAFETY: only the side that is in accesses the count, in any thread.
     unsafe impl Send for Counted {}
 
     fn add(count: &UnsafeCell<u64>) {
-        // SAFETY: loom fails where another thread has it.
+        // SAFETY: loom fails if another thread accesses it.
         count.with_mut(|count| unsafe { *count += 1 });
     }
 
@@ -351,11 +351,11 @@ mod loom_tests {
             let mut owned = 0;
             for _ in 0..owner_rounds {
                 if is_quick {
-                    // SAFETY: this is the one thread that does.
+                    // SAFETY: this is the only thread that calls `own` or `try_own`.
                     let Some(_in) = (unsafe { counted.0.try_own() }) else { continue };
                     add(&counted.1);
                 } else {
-                    // SAFETY: this is the one thread that does.
+                    // SAFETY: this is the only thread that calls `own` or `try_own`.
                     let _in = unsafe { counted.0.own() };
                     add(&counted.1);
                 }

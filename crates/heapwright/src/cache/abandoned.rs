@@ -95,10 +95,10 @@ impl Cache {
         was_warm
     }
 
-    /// Lets go of the tenure; takes what arrives at the last moment.
+    /// Lets go of the ownership; takes what arrives at the last moment.
     pub(super) fn let_go(&self) {
         loop {
-            if !self.tenure().let_go(self.remote()) || !self.tenure().try_claim() {
+            if !self.ownership().let_go(self.remote()) || !self.ownership().try_claim() {
                 return;
             }
             self.drain_home();
@@ -107,7 +107,7 @@ impl Cache {
 
     /// After a push: if nobody owns the cache, takes the pushed blocks home.
     pub(super) fn reclaim(&self) {
-        if self.tenure().needs_drainer() && self.tenure().try_claim() {
+        if self.ownership().needs_drainer() && self.ownership().try_claim() {
             self.drain_home();
             self.let_go();
         }
@@ -153,7 +153,7 @@ impl Cache {
         self.publish();
         self.no_longer_warm();
         self.is_abandoned.store(true, Ordering::Relaxed);
-        self.tenure().orphan_after_fork();
+        self.ownership().orphan_after_fork();
     }
 
     /// In a forked child: gets a slab back, all of whose slots count as out.

@@ -19,7 +19,7 @@
 //!
 //! Invariants: a chain has at least one block, and fewer than 2^16; addresses of
 //! blocks fit 48 bits, which the kernel sees to unless a mapping asks for more.
-//! Only the holder of the tenure touches it.
+//! Only the holder of the ownership touches it.
 //!
 //! Called by the rest of `cache`.
 

@@ -157,10 +157,10 @@ impl Magazines {
         if polls == 0 {
             // Work that came up since the tick began: it may have been the program's last.
             // (What others write to is looked at last.)
-            let is_news = !self.has_polled.get()
+            let has_new_work = !self.has_polled.get()
                 && purge_delay::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
-            return if is_news { Some(self.begin(u64::MAX)) } else { self.end() };
+            return if has_new_work { Some(self.begin(u64::MAX)) } else { self.end() };
         }
         let since = self.polls.note();
         self.polls.left.set(polls - 1);

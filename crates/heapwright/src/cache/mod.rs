@@ -50,8 +50,8 @@
 //! owner's stack (see `remote`).
 //!
 //! Invariants: a block is in one list, one chain, one batch, one stack, or a
-//! bit of its slab, never two; only the holder of the tenure touches anything
-//! but `remote` and `tenure`. What other threads look at (statistics, the fork
+//! bit of its slab, never two; only the holder of the ownership touches anything
+//! but `remote` and `ownership`. What other threads look at (statistics, the fork
 //! handler) is atomic, and relaxed.
 //!
 //! Called by `heap`.
@@ -88,7 +88,7 @@ use core::ops::Deref;
 
 use crate::address_map::{Entry, MAP};
 use crate::registry::exclusive::{Exclusive, Member};
-use crate::remote::{Block, RemoteStack, Tenure};
+use crate::remote::{Block, Ownership, RemoteStack};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -106,7 +106,7 @@ use room::Room;
 use sampling::Sampling;
 use scavenger::Scavenger;
 use slab_lists::terminated;
-pub(crate) use stash::{Stash, note_scarce};
+pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 use withheld::Withheld;
 
@@ -185,7 +185,7 @@ pub(crate) enum Use {
 }
 
 /// Everything one thread (or one first-class heap) allocates from. Zero but
-/// for the tag, the lists' room and the tenure is a fresh one.
+/// for the tag, the lists' room and the ownership is a fresh one.
 #[repr(C)]
 pub(crate) struct Cache {
     pub(crate) hot: Hot,
@@ -235,11 +235,11 @@ pub(crate) struct Cache {
 #[repr(align(128))]
 struct Inbox {
     remote: RemoteStack,
-    tenure: Tenure,
+    ownership: Ownership,
 }
 
 // SAFETY: other threads reach only the atomics; the rest is touched by the
-// holder of the tenure, which passes between threads with acquire and release.
+// holder of the ownership, which passes between threads with acquire and release.
 unsafe impl Sync for Cache {}
 
 /// The cache that is the calling thread's own: only that thread has one of these.
@@ -251,7 +251,7 @@ impl OwnCache {
     ///
     /// # Safety
     ///
-    /// It is the calling thread's, which has its tenure until it ends.
+    /// It is the calling thread's, which has its ownership until it ends.
     #[inline(always)]
     pub(crate) unsafe fn of(cache: &'static Cache) -> Self {
         Self(cache, PhantomData)
@@ -344,11 +344,11 @@ impl Member for Cache {
             cache.bins[class].want.set(first_length(class));
         }
         stash::note_made(id as usize);
-        cache.inbox.tenure = Tenure::held();
+        cache.inbox.ownership = Ownership::held();
     }
 
-    fn tenure(&self) -> &Tenure {
-        &self.inbox.tenure
+    fn ownership(&self) -> &Ownership {
+        &self.inbox.ownership
     }
 
     fn abandoned(&self) -> &AtomicPtr<Self> {

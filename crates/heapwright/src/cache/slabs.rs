@@ -17,7 +17,7 @@ use super::depot::DepotChain;
 use super::slab_lists::{gather, put_run, terminated, want_of_slab};
 use super::{Cache, Use, central, density, outgoing, stash};
 use crate::address_map::{Entry, Kind, MAP};
-use crate::chunk::{self, scarce};
+use crate::chunk::{self, large_block};
 use crate::misuse::{self, Call};
 use crate::os::SYSTEM;
 use crate::remote::Block;
@@ -118,7 +118,7 @@ impl Cache {
     /// A unit that the stash keeps, with memory behind all of it.
     pub(super) fn kept_unit(&self) -> Option<usize> {
         let unit = self.stash.take_exactly(1)?;
-        if scarce::set_usable(unit, UNIT) {
+        if large_block::set_usable(unit, UNIT) {
             return Some(unit);
         }
         chunk::give(unit, 1);

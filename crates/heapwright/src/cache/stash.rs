@@ -17,7 +17,7 @@
 //! other threads included (`visit`), before the process grows for something else.
 //!
 //! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length and no
-//! heap, its pages may hold anything. Only the holder of the tenure touches it; its size is an
+//! heap, its pages may hold anything. Only the holder of the ownership touches it; its size is an
 //! atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the rest of `cache`.
@@ -27,7 +27,7 @@ use core::ops::RangeInclusive;
 
 use super::Cache;
 use crate::address_map::{Entry, MAP};
-use crate::chunk::{self, scarce};
+use crate::chunk::{self, large_block};
 use crate::memory_limit::{self, Nearness};
 use crate::os;
 use crate::size_class::{SLAB_MAX, UNIT};
@@ -80,12 +80,12 @@ pub(super) fn room_bytes() -> usize {
 
 /// So many caches were made.
 pub(super) fn note_made(caches: usize) {
-    let most = if chunk::is_scarce() { LEAST } else { (ALL / caches).max(LEAST) };
+    let most = if chunk::is_limited() { LEAST } else { (ALL / caches).max(LEAST) };
     ROOM.fetch_min(most, Ordering::Relaxed);
 }
 
 /// There is a limit on address space from now on.
-pub(crate) fn note_scarce() {
+pub(crate) fn note_address_limit() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
@@ -175,9 +175,9 @@ impl Stash {
         regretted
     }
 
-    /// Asks for more room. False: there is none, or what is kept costs addresses that are scarce.
+    /// Asks for more room. False: there is none, or address space is limited.
     fn get_extra(&self) -> bool {
-        if chunk::is_scarce() {
+        if chunk::is_limited() {
             return false;
         }
         if EXTRA.fetch_add(MORE, Ordering::Relaxed) >= ALL_MORE {
@@ -254,7 +254,7 @@ impl Stash {
         let unit = self.first(units)?;
         let record = MAP.record(unit);
         let left = self.quick_left.get();
-        if left == 0 || !scarce::is_usable_as_long(record, size) {
+        if left == 0 || !large_block::is_usable_as_long(record, size) {
             return None;
         }
         self.quick_left.set(left - 1);

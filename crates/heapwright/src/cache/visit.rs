@@ -9,7 +9,7 @@
 //!   the thread    fast paths: lists          no lock
 //!                 slow paths: all but lists  own
 //!                 outgoing batch, limit      no lock
-//!   a visitor     all but lists, outgoing    try_visit, and the tenure is held
+//!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
 //! A visit costs a fence in every thread, so a visitor first looks whether it is worth one.
@@ -72,7 +72,7 @@ static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
 impl Cache {
     /// Whether it is of a thread that lives.
     pub(crate) fn lives(&self) -> bool {
-        self.tenure().is_held() && self.owned_by() == Use::Thread
+        self.ownership().is_held() && self.owned_by() == Use::Thread
     }
 
     /// The right to do slow work here, if this is the cache of a thread that
@@ -131,7 +131,7 @@ impl Cache {
         self.thief.make_way(self.id(), units);
     }
 
-    /// A slab of `class` with returned slots that a dead thread can spare, whose tenure is the
+    /// A slab of `class` with returned slots that a dead thread can spare, whose ownership is the
     /// caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
         // Of a warm cache, which the next thread adopts, only what is mostly left

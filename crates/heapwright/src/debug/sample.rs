@@ -196,8 +196,8 @@ impl Sites {
         }
     }
 
-    /// The same because of what this run has found. Whether that is news for the record: not where
-    /// the site was flagged for this end before.
+    /// [`Self::flag`] for a finding of this run. Returns whether the record needs a note: the site
+    /// was not noted for this end before.
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
@@ -313,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_news_once_for_each_end() {
+    fn a_site_is_noted_once_for_each_end() {
         assert!(crate::substrate::open(crate::options::get));
         let sites = Sites::new();
         sites.flag(80_000, Side::Right);
-        for (side, is_news) in
+        for (side, is_first) in
             [(Side::Left, true), (Side::Right, true), (Side::Left, false), (Side::Right, false)]
         {
-            assert_eq!(sites.flag_anew(80_000, side), is_news);
+            assert_eq!(sites.flag_anew(80_000, side), is_first);
             for _ in 0..3 {
                 assert_eq!(sites.draw(80_000, Allowance::Due, || false, || (0, 0)), Some(side));
             }

@@ -180,15 +180,15 @@ const _: () = assert!(offset_of!(Cache, stub) == 0);
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
-    /// Address space is scarce.
-    is_scarce: bool,
+    /// Address space is limited.
+    is_limited: bool,
 }
 
 impl Shape {
     #[inline]
     fn of_process() -> Self {
         let settings = settings::get();
-        Self { full: settings.full, is_scarce: settings.is_scarce }
+        Self { full: settings.full, is_limited: settings.is_limited }
     }
 }
 
@@ -212,13 +212,13 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
 }
 
 /// The most entries that wait in the ring of a class, if [`budget`] has room for them: 320, or 80
-/// KiB; with `full` 1984, or 416 KiB. Where address space is scarce: [`first_stays`].
+/// KiB; with `full` 1984, or 416 KiB. Where address space is limited: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
     let most = bytes / size_class::size(class);
     let last = if most > slots { slots } else { most };
-    if shape.is_scarce || last < first { first } else { last }
+    if shape.is_limited || last < first { first } else { last }
 }
 
 /// Bytes by which the waiting slots of all classes in a thread's rings may grow together: no more
@@ -263,7 +263,7 @@ const _: () = {
     while class < CLASSES {
         let mut kind = 0;
         while kind < 4 {
-            let shape = Shape { full: kind & 1 != 0, is_scarce: kind & 2 != 0 };
+            let shape = Shape { full: kind & 1 != 0, is_limited: kind & 2 != 0 };
             let is_short = size_class::size(class) <= SHORT;
             assert!(!is_short || first_stays(class, shape) >= LEAST_WAIT as usize);
             assert!(last_room(class, shape) <= MOST_SHUFFLED as usize);
@@ -302,11 +302,11 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for the caches of some 16,000 threads, or of 150 where it is scarce.
+/// Bytes of address space for the caches of some 16,000 threads, or of 150 where it is limited.
 /// Further threads have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
-const SCARCE_AREA: usize = 8 << 20;
+const LIMITED_AREA: usize = 8 << 20;
 /// From twice this number of caches with threads on, each doubling of the number halves the most
 /// slots that wait in a ring. Those of all threads together stay about as many.
 const MANY: usize = 16;
@@ -350,7 +350,7 @@ impl Cache {
         let size = bytes(shape).next_multiple_of(page);
         if area.at.is_null() {
             area.size = match shape {
-                Shape { is_scarce: true, .. } => SCARCE_AREA,
+                Shape { is_limited: true, .. } => LIMITED_AREA,
                 Shape { full: true, .. } => FULL_AREA,
                 _ => AREA,
             };

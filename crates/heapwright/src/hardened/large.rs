@@ -26,7 +26,7 @@ use super::slots;
 use super::warm::Place;
 use super::word::CANARY;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
-use crate::chunk::{self, Want, scarce};
+use crate::chunk::{self, Want, large_block};
 use crate::os::{self, Memory, SYSTEM};
 use crate::request::{Request, Return};
 use crate::size_class::UNIT;
@@ -72,7 +72,7 @@ impl Run {
 
     /// Where it lies, for what keeps its pages.
     fn place(self) -> Place {
-        let usable = scarce::usable(MAP.record(self.block()));
+        let usable = large_block::usable(MAP.record(self.block()));
         let (block, before, behind) = (self.block(), self.before, self.units + self.after);
         Place { block, before, behind, usable }
     }
@@ -252,7 +252,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
 
 /// Takes a run from the chunk, which reads as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
-    let (before, after) = if chunk::is_scarce() { (1, 1) } else { QUEUE.lock().guards() };
+    let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
     // The block is as aligned as the run is.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
@@ -295,7 +295,7 @@ pub(super) fn find(address: usize) -> Option<Extent> {
     let block = MAP.address_of(head).addr();
     let asked = record.requested.load(Ordering::Relaxed);
     let is_live = asked != Record::KEPT;
-    Some(Extent { block, size: if is_live { asked } else { scarce::usable(record) }, is_live })
+    Some(Extent { block, size: if is_live { asked } else { large_block::usable(record) }, is_live })
 }
 
 /// The bytes asked for of the live block that begins at an address.
@@ -325,7 +325,7 @@ unsafe fn take_away(at: *mut u8, length: usize) {
 pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
-    let usable = scarce::usable(record);
+    let usable = large_block::usable(record);
     if let Some(asked) = asked_of(unit) {
         look_at(unit, asked, what);
     }
@@ -366,7 +366,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
 /// Looks whether the live block at `unit` is as it should be, and what a call says of it is so.
 fn look_at(unit: usize, asked: usize, what: Return) {
     let record = MAP.record(unit);
-    let (block, usable) = (MAP.address_of(unit), scarce::usable(record));
+    let (block, usable) = (MAP.address_of(unit), large_block::usable(record));
     let made = record.purged.load(Ordering::Relaxed);
     let (made, align) = (made & MAKER, 1 << (made >> ALIGN_SHIFT));
     let align = super::known_align(made, align);
@@ -397,7 +397,7 @@ pub(super) const MOVE_PAGES: usize = 1 << 20;
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
-    let (usable, asked) = (scarce::usable(record), record.requested.load(Ordering::Relaxed));
+    let (usable, asked) = (large_block::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
     // What is given up goes back where it is, but to less than half a block moves, for its

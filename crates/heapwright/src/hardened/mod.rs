@@ -91,8 +91,8 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     if options.hardening == Hardening::Off {
         return;
     }
-    let is_scarce = chunk::is_scarce();
-    let words = slots::reserve(is_scarce);
+    let is_limited = chunk::is_limited();
+    let words = slots::reserve(is_limited);
     if words.is_null() {
         crate::text::Line::new()
             .text("mode=hardened needs address space that this process may not have; it goes on with mode=fast")
@@ -107,7 +107,7 @@ pub(crate) fn start(options: &Options, guards: Guards) {
         secret: u64::from_ne_bytes(secret),
         words,
         guards: Some(guards),
-        is_scarce,
+        is_limited,
         full: options.hardening == Hardening::Full,
         reports: options.reports_misuse,
         detect: options.detect,

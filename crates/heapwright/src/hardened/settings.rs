@@ -24,8 +24,8 @@ pub(super) struct Settings {
     pub(super) words: *const AtomicU16,
     /// What makes guarded blocks.
     pub(super) guards: Option<super::Guards>,
-    /// Address space is scarce, so the words are reserved bit by bit.
-    pub(super) is_scarce: bool,
+    /// Address space is limited, so the words are reserved bit by bit.
+    pub(super) is_limited: bool,
     /// `hardened:full`.
     pub(super) full: bool,
     /// Misuse is reported, and the program goes on.
@@ -55,7 +55,7 @@ static THE: Page = Page {
         secret: 0,
         words: ptr::null(),
         guards: None,
-        is_scarce: false,
+        is_limited: false,
         full: false,
         reports: false,
         detect: Detect::ALL,

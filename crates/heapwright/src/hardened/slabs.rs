@@ -464,23 +464,23 @@ impl Class {
 
     /// Takes an extent. False: there is no memory.
     fn new_extent(&mut self, class: usize) -> bool {
-        let is_scarce = chunk::is_scarce();
+        let is_limited = chunk::is_limited();
         let mut units =
-            (self.units / 2).clamp(if is_scarce { 1 } else { FIRST_EXTENT }, MOST_EXTENT);
+            (self.units / 2).clamp(if is_limited { 1 } else { FIRST_EXTENT }, MOST_EXTENT);
         if settings::get().full {
             units *= GUARD_EVERY_FULL;
         }
         // A smaller one is better than none.
         let least = if settings::get().full { GUARD_EVERY_FULL } else { 1 };
-        self.new_extent_of(class, units, is_scarce)
+        self.new_extent_of(class, units, is_limited)
             || (units > least && self.new_extent_of(class, least, true))
     }
 
-    /// Takes an extent of so many units, with the shortest gaps if address space `is_scarce`.
+    /// Takes an extent of so many units, with the shortest gaps if address space `is_limited`.
     /// False: there is no memory.
-    fn new_extent_of(&mut self, class: usize, units: usize, is_scarce: bool) -> bool {
+    fn new_extent_of(&mut self, class: usize, units: usize, is_limited: bool) -> bool {
         let random = &mut self.random;
-        let (before, after) = if is_scarce {
+        let (before, after) = if is_limited {
             (1, 1)
         } else {
             (1 + random.below(MOST_GAP), 1 + random.below(MOST_GAP))

@@ -56,7 +56,7 @@ const STEP: usize = 64;
 
 /// Makes the words of `units` units readable and writable. False: there is no memory.
 pub(super) fn commit(first: usize, units: usize) -> bool {
-    if settings::get().is_scarce {
+    if settings::get().is_limited {
         return commit_range(first, first + units);
     }
     // All up to there, so that they are one mapping. What is not touched costs nothing.
@@ -74,7 +74,7 @@ fn commit_range(first: usize, end: usize) -> bool {
     let end = word_of(end, 0).addr();
     let from = at.map_addr(|at| at & !(page - 1));
     let length = end.next_multiple_of(page) - from.addr();
-    if settings::get().is_scarce {
+    if settings::get().is_limited {
         // (What it shares a page with may have reserved that one.)
         let got = SYSTEM.reserve_at(from.addr(), length);
         if got.is_null() && page <= A_UNIT * size_of::<u16>() {
@@ -87,11 +87,11 @@ fn commit_range(first: usize, end: usize) -> bool {
 }
 
 /// Finds a place for the words of the process's window, and reserves it where address space is not
-/// scarce; else it is reserved extent by extent. Null: there is none.
-pub(super) fn reserve(is_scarce: bool) -> *mut AtomicU16 {
+/// limited; else it is reserved extent by extent. Null: there is none.
+pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
-    if is_scarce && !at.is_null() {
+    if is_limited && !at.is_null() {
         // SAFETY: the reservation just made, which nobody has seen.
         unsafe { SYSTEM.release(at, size) };
     }

@@ -213,7 +213,7 @@ pub fn trim(keep: usize) -> bool {
 /// ```
 pub fn limit_address_space(most: usize) {
     if most != usize::MAX {
-        cache::note_scarce();
+        cache::note_address_limit();
     }
     magazines::lower_limits(|| chunk::set_limit(most));
 }

@@ -26,7 +26,7 @@ use core::ptr;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::magazines::{self, Magazines};
 use crate::cache::{Allocated, CACHES, Cache, Stash, Use, deferred};
-use crate::chunk::{self, Run, Want, scarce};
+use crate::chunk::{self, Run, Want, large_block};
 use crate::memory_limit;
 use crate::os::{self, Memory, SYSTEM};
 use crate::remote::Block;
@@ -263,7 +263,8 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     // What can be used already stays so, for the next one of the run may be longer again.
     let record = MAP.record(unit);
-    let usable = if scarce::is_usable(record, size) { scarce::usable(record) } else { usable };
+    let usable =
+        if large_block::is_usable(record, size) { large_block::usable(record) } else { usable };
     let given = hand_out(Run { unit, zero: false, dense: false }, size, usable, zero);
     if given.is_none() {
         chunk::give(unit, units);
@@ -287,7 +288,7 @@ pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
 pub(super) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
     let record = MAP.record(unit);
-    if !scarce::is_usable_as_long(record, size) {
+    if !large_block::is_usable_as_long(record, size) {
         return reuse_otherwise(unit, units, size);
     }
     record.requested.store(size, Ordering::Relaxed);
@@ -353,7 +354,7 @@ pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
 /// gone, and does not come back; never of a run that comes from the chunk.
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     // First, for it may have to bring the memory back.
-    if !scarce::set_usable(run.unit, usable) {
+    if !large_block::set_usable(run.unit, usable) {
         return None;
     }
     let block = MAP.address_of(run.unit);
@@ -367,12 +368,12 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     let record = MAP.record(run.unit);
     record.requested.store(size, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
-    Some(Large { unit: run.unit, block, usable: scarce::usable(record) })
+    Some(Large { unit: run.unit, block, usable: large_block::usable(record) })
 }
 
 /// Bytes the program may use of the large block at `unit`.
 pub(super) fn usable(unit: usize) -> usize {
-    scarce::usable(MAP.record(unit))
+    large_block::usable(MAP.record(unit))
 }
 
 /// Makes the large block a first-class heap's. Its lock is held.
@@ -457,9 +458,11 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
                 return false;
             }
         }
-    } else if need < have - (have / STAYS).min(STAYS_AT_MOST) && usable < scarce::usable(record) {
+    } else if need < have - (have / STAYS).min(STAYS_AT_MOST)
+        && usable < large_block::usable(record)
+    {
         chunk::shorten(unit, have, need, usable);
-    } else if !scarce::set_usable(unit, usable) {
+    } else if !large_block::set_usable(unit, usable) {
         return false;
     }
     record.requested.store(size, Ordering::Relaxed);

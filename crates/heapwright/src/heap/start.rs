@@ -323,7 +323,7 @@ pub(super) fn begin_thread() -> &'static Hot {
         cache.hot.serve_by(&OWN);
         cache.begin();
     }
-    // SAFETY: its tenure was just taken for this thread, which has no other cache.
+    // SAFETY: its ownership was just taken for this thread, which has no other cache.
     let cache = unsafe { OwnCache::of(cache) };
     words::set_cache(cache);
     fence(Ordering::SeqCst);

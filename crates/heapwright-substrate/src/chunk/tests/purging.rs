@@ -1,5 +1,4 @@
-//! What waits to go back to the kernel, and for how long; and regions for huge pages, which hold
-//! some of it back.
+//! Runs that wait for their return to the kernel, and regions for huge pages, which hold some back.
 
 extern crate std;
 
@@ -11,8 +10,8 @@ use super::super::*;
 use super::world::*;
 use crate::os::fake::Fake;
 
-/// A chunk in which runs of one unit were taken, at units 1 to `count`, and may
-/// be given back without merging: every second one stays.
+/// A chunk in which runs of one unit were taken, at units 1 to `count`. Every second one stays
+/// taken, so the others do not merge when they are given back.
 fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>) {
     let alone = alone();
     let os = Fake::new(4096, 1 << 30, None);
@@ -26,7 +25,7 @@ fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>
     (os, chunk, alone)
 }
 
-/// Purges what has expired. Returns units.
+/// Purges the expired runs. Returns units.
 fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
     let mut purged = 0;
     while let Some(run) = chunk.expire(now, delay) {
@@ -51,11 +50,11 @@ fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
     assert_eq!(purged(&mut chunk, 1250..=1500), 30);
     busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
     assert_eq!(chunk.dirty.units(), 70);
-    // Nobody needs any of them: they go at the end of the first part after the delay.
+    // None of them is needed: they go at the end of the first part after the delay.
     assert_eq!(purged(&mut chunk, 1750..=2500), 0);
     assert_eq!(purged(&mut chunk, 2750..=2750), 70);
     assert_eq!(purged(&mut chunk, 3000..=9000), 0);
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses the memory.
     unsafe { os.give_back() };
 }
 
@@ -71,15 +70,15 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // A long run among others costs nothing, while twice what was in use is not in memory. For a
-    // run longer than all others as many units go as it adds, except a few.
+    // A long run among others costs nothing while less than twice the units in use are in memory.
+    // For a run longer than all others, as many units go as it adds, except a few.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);
         let left = dirty.saturating_sub(units).max(few_beside(units, others));
         assert_eq!(chunk.dirty.units(), if is_paid { left } else { dirty });
     }
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses the memory.
     unsafe { os.give_back() };
 }
 
@@ -91,7 +90,7 @@ fn pay(chunk: &mut Chunk<Fake>) {
     }
 }
 
-/// Takes a run, and gives the units back that are owed for it.
+/// Takes a run, and gives back the units that are owed for it.
 fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
     let run = chunk.take(units, want).unwrap();
     chunk.map.set_entries(run.unit, units, Entry::LARGE_HEAD);
@@ -122,7 +121,7 @@ fn a_buffer_that_grows_is_in_memory_once() {
             assert!(!run.zero && chunk.owed == 0);
             chunk.give(run.unit, units, 0);
         }
-        // SAFETY: nobody uses anything of it.
+        // SAFETY: no thread uses the memory.
         unsafe { os.give_back() };
     }
 }
@@ -139,7 +138,7 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     chunk.give(long + 60, 15, 0);
     let free = |chunk: &Chunk<Fake>| (chunk.dirty.units(), chunk.clean.units());
     // First the runs from the longest dirty one on are long enough; then those before it are
-    // needed.
+    // needed, too.
     for (units, from, left) in [(50, 20, (5, 20)), (70, 5, (0, 5))] {
         let run = take_paid(&mut chunk, units, Want::Any);
         assert_eq!((run.unit, run.zero, free(&chunk)), (long + from, false, left));
@@ -152,7 +151,7 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     let dirty = chunk.dirty.units();
     assert_eq!(chunk.extend(long - 1, 1, 10), Some(false));
     assert_eq!(dirty - chunk.dirty.units(), 5);
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses the memory.
     unsafe { os.give_back() };
 }
 
@@ -164,7 +163,7 @@ fn too_much_does_not_wait_at_all() {
     let most = ALLOWANCE + 2 * chunk.taken;
     assert_eq!(chunk.expire(1, 1000).map_or(0, |run| run.1), 6000 - most);
     assert_eq!(chunk.expire(1, 1000), None);
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses the memory.
     unsafe { os.give_back() };
 }
 
@@ -189,7 +188,7 @@ fn dense_regions_are_aligned_and_lose_nothing() {
         let next = chunk.take(1, Want::Dense).unwrap();
         assert_eq!((next.unit, next.zero, next.dense), (unit, true, false));
     }
-    // What nobody wants for two delays waits with what is dirty.
+    // Units that are not taken for two delays wait with the dirty ones.
     let delay = 10_u32;
     for now in [delay, 2 * delay] {
         assert_eq!((chunk.dirty.units(), chunk.waiting()), (0, dense::HUGE / 2));
@@ -197,11 +196,11 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     }
     assert_eq!((chunk.dirty.units(), chunk.waiting()), (dense::HUGE / 2, dense::HUGE / 2));
     assert!(chunk.expire(4 * delay, delay.cast_signed()).is_none_or(|(_, units)| units > 0));
-    // What is not opened yet is nobody's, and is there where nothing else is.
+    // The unopened part belongs to no class, and serves requests if nothing else does.
     let clean = chunk.clean.units();
     chunk.end_region(0);
     assert_eq!(chunk.clean.units() - clean, region - dense::HUGE);
-    // The next region is of what is clean, if as much lies in a row.
+    // The next region uses clean units, if there are enough in a row.
     let long = chunk.take(4 * dense::HUGE, Want::Any).unwrap();
     chunk.give_unused(long.unit, 4 * dense::HUGE);
     let (frontier, clean) = (chunk.window.frontier(), chunk.clean.units());
@@ -209,7 +208,7 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     assert!(again.dense && again.zero && (base + again.unit).is_multiple_of(dense::HUGE));
     assert!(again.unit >= long.unit && again.unit + dense::HUGE <= frontier);
     assert_eq!((chunk.window.frontier(), chunk.clean.units()), (frontier, clean - dense::HUGE));
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses the memory.
     unsafe { os.give_back() };
 }
 
@@ -217,17 +216,17 @@ fn dense_regions_are_aligned_and_lose_nothing() {
 fn dense_regions_do_not_walk_on_while_clean_memory_waits() {
     let (os, mut chunk, _alone) = chunk_of_singles(4 * dense::MANY);
     chunk.huge_pages = true;
-    // Runs of two, of which more is clean in the end than is in use.
+    // Runs of two units: in the end more are clean than in use.
     (2..=4 * dense::MANY - 2).step_by(3).for_each(|unit| chunk.give_unused(unit, 2));
     assert!(chunk.clean.units() > chunk.taken);
     let frontier = chunk.window.frontier();
     let run = chunk.take(1, Want::Dense).unwrap();
     assert!(run.zero && !run.dense && chunk.window.frontier() == frontier);
-    // As much as is in use may wait.
+    // As many clean units as are in use may wait.
     while chunk.clean.units() > chunk.taken {
         assert!(!chunk.take(1, Want::Dense).unwrap().dense);
     }
     assert!(chunk.take(1, Want::Dense).unwrap().dense && chunk.window.frontier() > frontier);
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses the memory.
     unsafe { os.give_back() };
 }

@@ -1,5 +1,5 @@
-//! The window: how it opens, what a limit of address space makes of it, what others map into it,
-//! and requests at its end.
+//! The window: its opening, the effect of a limit of address space, foreign mappings in it, and
+//! requests at its end.
 
 extern crate std;
 
@@ -21,15 +21,15 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
     // 64 MiB of it are the distance to the table, on systems that have that.
     let expected = if os::TABLE_ADJACENT { 4 * MIB } else { crate::os::MAX_WINDOW.min(64 * MIB) };
     assert_eq!(chunk.window.span_bytes(), expected);
-    // SAFETY: nobody took anything.
+    // SAFETY: nothing was taken.
     unsafe { os.give_back() };
 }
 
 #[test]
 fn an_opening_that_fails_leaves_nothing_reserved() {
-    for space in [Space::Generous, Space::Thrifty] {
+    for space in [Space::Generous, Space::Piecewise] {
         let mut world = World::closed(space, PAGES[0]);
-        // The first reservation succeeds, and no other.
+        // Only the first reservation succeeds.
         world.os.refuse_after(1);
         assert!(!world.chunk.open(WINDOW));
         assert_eq!(world.os.reserved_bytes(), 0);
@@ -39,7 +39,7 @@ fn an_opening_that_fails_leaves_nothing_reserved() {
 
 #[test]
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
-fn a_thrifty_window_reserves_little_of_its_span_at_first() {
+fn a_piecewise_window_reserves_little_of_its_span_at_first() {
     let limit = 1 << 30;
     let _alone = alone();
     let os = Fake::new(4096, usize::MAX, Some(limit));
@@ -48,14 +48,14 @@ fn a_thrifty_window_reserves_little_of_its_span_at_first() {
     assert!(chunk.open(1 << 40));
     assert_eq!(chunk.window.span_bytes(), 4 * limit);
     assert!(os.reserved_bytes() < 2 * MIB, "{} bytes", os.reserved_bytes());
-    // SAFETY: nobody took anything.
+    // SAFETY: nothing was taken.
     unsafe { os.give_back() };
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn what_is_free_is_left_to_others_where_address_space_is_limited() {
-    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    let mut world = World::open(Space::Piecewise, PAGES[0]);
     let empty = world.os.reserved_bytes();
     let count = WINDOW / UNIT / 2;
     (0..count).for_each(|_| {
@@ -79,7 +79,7 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
 #[test]
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn a_lowered_limit_leaves_what_is_reserved_in_the_span() {
-    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    let mut world = World::open(Space::Piecewise, PAGES[0]);
     // More is reserved than committed, and the limit falls far below both.
     world.take(4 * window::PIECE + 4, false).unwrap();
     world.give_up(1);
@@ -92,7 +92,7 @@ fn a_lowered_limit_leaves_what_is_reserved_in_the_span() {
 #[test]
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut() {
-    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    let mut world = World::open(Space::Piecewise, PAGES[0]);
     for _ in 0..3 {
         world.take(window::PIECE / 4, false).unwrap();
     }
@@ -103,7 +103,7 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
         world.map.record(run.unit).usable.store(used, Ordering::Relaxed);
     }
     assert!(!world.chunk.cut_tails());
-    assert_eq!(scarce::usable(world.map.record(world.taken[1].unit)), PAGES[0]);
+    assert_eq!(large_block::usable(world.map.record(world.taken[1].unit)), PAGES[0]);
     let before = world.os.reserved_bytes();
     world.give(1, 0);
     world.chunk.purge_all(0);
@@ -122,7 +122,7 @@ fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut(
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn a_block_that_was_cut_is_whole_again_or_free() {
     for (keep, refused) in [(0, false), (0, true), (1, false), (2, true), (3, false)] {
-        let mut world = World::open(Space::Thrifty, PAGES[0]);
+        let mut world = World::open(Space::Piecewise, PAGES[0]);
         for _ in 0..3 {
             world.take(4, false).unwrap();
         }
@@ -137,7 +137,7 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             world.map.record(run.unit).usable.store(run.units * UNIT, Ordering::Relaxed);
         }
         assert!(world.chunk.cut_tails() && !world.chunk.cut_tails());
-        assert_eq!(scarce::usable(record), used);
+        assert_eq!(large_block::usable(record), used);
         assert!(world.os.is_reserved(at + used - 1) && !world.os.is_reserved(at + used));
         assert!(!world.os.is_reserved(at + units * UNIT - 1));
         if refused {
@@ -153,7 +153,7 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
             let whole = world.chunk.settle_tail(unit, units, keep);
             // The second unit is half there.
             assert_eq!(whole, if keep == 0 && refused { 1 } else { 2 });
-            assert_eq!(scarce::usable(record), used);
+            assert_eq!(large_block::usable(record), used);
             world.fill(unit + 1, if keep < 2 && !refused { 1 } else { 0 });
             if keep < 2 {
                 world.chunk.give(unit + keep, whole - keep, world.now);
@@ -183,18 +183,18 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     let hole = window::PIECE;
-    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    let mut world = World::open(Space::Piecewise, PAGES[0]);
     let theirs = world.map_foreign(hole, 10);
     assert!(!theirs.is_null(), "somebody else is behind the first piece");
     // SAFETY: the mapping was just made.
     assert!(unsafe { System.commit(theirs, 10 * UNIT) });
     // SAFETY: accessible, and the test's.
     unsafe { theirs.write_bytes(0x5a, 10 * UNIT) };
-    // More than is left of the first piece: the window must hop.
+    // The request exceeds the rest of the first piece: the window must hop.
     let run = world.take(100, true).expect("there is room behind the hole");
     assert!(run.unit >= hole + 10 && run.zero);
     world.check();
-    // What was left of the first piece is handed out all the same.
+    // The rest of the first piece is handed out, too.
     let left = world.take(hole - 1, true).expect("the rest of the first piece");
     assert_eq!((left.unit, left.zero), (1, true));
     for unit in hole..hole + 10 {

@@ -1,4 +1,4 @@
-//! The model, what is done to it and the chunk, and what must hold after each step.
+//! The model, the operations on it and the chunk, and the checks after each step.
 
 extern crate std;
 
@@ -25,16 +25,16 @@ pub(super) const PAGES: [usize; 3] =
 /// One mark stands for so many bytes of contents.
 pub(super) const MARKED: usize = if cfg!(miri) { UNIT } else { 4096 };
 
-/// How the window is had.
+/// The kind of window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// All at once.
+    /// Reserved all at once.
     Generous,
-    /// In pieces, under a limit of address space.
-    Thrifty,
+    /// Reserved in pieces, under a limit of address space.
+    Piecewise,
 }
 
-/// What is done to the chunk.
+/// An operation on the chunk.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     /// Takes a run; `hard`: purges and tries again, as `chunk::take` does.
@@ -51,12 +51,11 @@ pub(super) enum Op {
     Attach { which: Index, purge: bool },
     /// Purges all but so many units.
     PurgeAll { keep: usize },
-    /// Makes all that is free inaccessible, as where the process may not have more that is
-    /// writable.
+    /// Makes all free runs inaccessible, as under a limit of writable memory.
     Retract,
-    /// The process will be allowed only so many units of address space.
+    /// Sets a limit of so many units of address space.
     GiveUp { most: usize },
-    /// Somebody else maps memory, if it is still nobody's.
+    /// Maps foreign memory, if the place is free.
     Foreign { at: usize, units: usize },
 }
 
@@ -97,15 +96,15 @@ impl Taken {
     }
 }
 
-/// One window at a time: where addresses are few, thrifty ones are not far apart (see `os::fake`),
-/// and find no room where another test has just mapped something.
+/// Lets one test at a time open a window. Where addresses are few, piecewise windows lie close
+/// together (see `os::fake`), and another test's new mapping may be in the way.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A chunk and what it must be like.
+/// A chunk and its model.
 pub(super) struct World {
     _alone: MutexGuard<'static, ()>,
     pub(super) os: Fake,
@@ -115,14 +114,14 @@ pub(super) struct World {
     pub(super) taken: Vec<Taken>,
     pub(super) detached: Vec<(usize, usize)>,
     pub(super) foreign: Vec<(*mut u8, usize)>,
-    /// When each unit was given back last.
+    /// When each unit was last given back.
     pub(super) given_at: Vec<u32>,
     pub(super) now: u32,
-    /// Calls may be refused, so nothing is promised but consistency.
+    /// Calls may be refused, so only consistency is checked.
     pub(super) refusing: bool,
 }
 
-/// Words that stand for a run's contents: the first and the last of each page.
+/// Words that represent a run's contents: the first and the last of each page.
 pub(super) fn marks(
     map: &AddressMap,
     unit: usize,
@@ -136,7 +135,7 @@ pub(super) fn marks(
 
 impl World {
     pub(super) fn closed(space: Space, page: usize) -> Self {
-        let limit = (space == Space::Thrifty).then_some(WINDOW);
+        let limit = (space == Space::Piecewise).then_some(WINDOW);
         let os = Fake::new(page, 1 << 30, limit);
         let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
         Self {
@@ -149,7 +148,7 @@ impl World {
             detached: Vec::new(),
             foreign: Vec::new(),
             given_at: vec![0; WINDOW / UNIT],
-            // So that times wrap around in the middle of a test.
+            // Times wrap around in the middle of a test.
             now: u32::MAX - 200,
             refusing: false,
         }
@@ -174,7 +173,7 @@ impl World {
     }
 
     pub(super) fn is_zero(&self, unit: usize, units: usize) -> bool {
-        // SAFETY: only runs below the frontier are asked about; they are committed.
+        // SAFETY: callers pass only runs below the frontier, which are committed.
         marks(self.map, unit, units).all(|word| unsafe { word.read() } == 0)
     }
 
@@ -190,8 +189,8 @@ impl World {
         marks(self.map, unit, units).all(|word| unsafe { word.read() } == !word.addr())
     }
 
-    /// Units came out of the chunk: they were free, are ours alone, and read as
-    /// zero if that was said.
+    /// Notes units that the chunk gave out. They were free, are ours alone, and read as zero if the
+    /// chunk said so.
     pub(super) fn receive(&self, unit: usize, units: usize, zero: bool) {
         assert!(unit > 0 && unit + units <= self.frontier());
         assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
@@ -236,7 +235,7 @@ impl World {
 
     pub(super) fn extend(&mut self, which: usize, more: usize) {
         let run = self.taken[which];
-        // What the extension may be made of, if nothing is refused.
+        // The extension may use these, if nothing is refused.
         let free = |runs: Vec<(usize, usize)>| {
             runs.into_iter().find(|&(unit, _)| unit == run.end()).map_or(0, |(_, units)| units)
         };
@@ -297,7 +296,7 @@ impl World {
         let left = self.chunk.dirty.units() + self.chunk.clean.units();
         assert_eq!(left < free, retracted);
         assert!(left == 0 || self.refusing || !self.chunk.window.is_generous());
-        // A run that the system has not taken is as if given back just now.
+        // A run that the system has not taken counts as given back just now.
         for (unit, units) in self.chunk.dirty.all() {
             let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
             self.given_at[unit..unit + units].fill(stamp);
@@ -305,10 +304,10 @@ impl World {
     }
 
     pub(super) fn give_up(&mut self, most: usize) {
-        self.chunk.become_thrifty(|window| window.set_limit(most * UNIT));
+        self.chunk.become_piecewise(|window| window.set_limit(most * UNIT));
         if os::TABLE_ADJACENT && self.space == Space::Generous {
-            self.space = Space::Thrifty;
-            // What is not writable is room in the side tables, and no more.
+            self.space = Space::Piecewise;
+            // Unwritable memory is room in the side tables, and nothing else.
             let committed = self.chunk.window.committed_bytes();
             let units = most.next_power_of_two().max(committed / UNIT);
             let sides = units * (size_of::<Record>() + SIDE_BITMAP + size_of::<u32>());
@@ -359,8 +358,7 @@ impl World {
         self.check();
     }
 
-    /// Maps memory that is somebody else's into the window's range, if it is
-    /// free there.
+    /// Maps foreign memory into the window's range, if the place is free.
     pub(super) fn map_foreign(&mut self, unit: usize, units: usize) -> *mut u8 {
         let at = System.reserve_at(self.map.address_of(unit).addr(), units * UNIT);
         if !at.is_null() {
@@ -419,7 +417,7 @@ impl World {
             let apart = runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0);
             assert!(apart, "neighbours that were not merged: {runs:?}");
         }
-        // What nobody has is foreign, and was never ours.
+        // Units without a place are foreign, and were never ours.
         for unit in (0..frontier).filter(|&unit| !placed[unit]) {
             assert_eq!(self.kind(unit), Kind::Foreign, "unit {unit} is lost");
             let reserved = self.os.is_reserved(self.map.address_of(unit).addr());
@@ -457,8 +455,8 @@ impl World {
         }
     }
 
-    /// Gives everything back: all runs merge, all reads as zero, and all of it
-    /// can be had again in one piece (a piece between foreign mappings).
+    /// Gives everything back: all runs merge, all units read as zero, and all of them can be taken
+    /// again in one piece (a piece between foreign mappings).
     pub(super) fn finish(mut self) {
         self.os.refuse_nothing();
         self.refusing = false;
@@ -473,9 +471,9 @@ impl World {
             self.retract();
         }
         self.check();
-        // Where address space is scarce, none is left.
+        // Where address space is limited, none is left.
         let mut clean = self.chunk.clean.all();
-        assert!(clean.is_empty() || !self.chunk.window.is_scarce());
+        assert!(clean.is_empty() || !self.chunk.window.is_limited());
         clean.extend(self.chunk.absent.all());
         clean.sort_unstable();
         let foreign = (1..self.frontier()).filter(|&unit| self.kind(unit) == Kind::Foreign);
@@ -483,12 +481,12 @@ impl World {
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // They may lie where runs are absent, and those come back only without them.
+        // They may lie in absent runs, which come back only without them.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
         }
-        // All before any: of two pieces of one length either may be found.
+        // All lengths before any run: of two pieces of one length either may be found.
         let absent = self.chunk.absent.units() > 0;
         assert!(absent || clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
         for &(_, units) in clean.iter().rev() {
@@ -496,7 +494,7 @@ impl World {
             assert!(found.zero);
         }
         assert_eq!(self.chunk.clean.units() + self.chunk.absent.units(), 0);
-        // SAFETY: the world ends here, and with it all that know the window.
+        // SAFETY: the world ends here, and with it all users of the window.
         unsafe { self.os.give_back() };
     }
 }

@@ -1,18 +1,17 @@
-//! System calls that are no cancellation points (on files, and sleep), and calls that a sandbox may
+//! System calls without cancellation points (on files, and sleep), and calls that a sandbox may
 //! forbid.
 //!
 //! POSIX lists the cancellation points: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid`
-//! among them.
-//! `malloc` and `free` are none. A thread that is cancelled would otherwise end inside them, on
-//! the first message or the first look at a file under /proc, with whatever it holds there. The C
-//! library's wrappers are the points, its `syscall` is not.
+//! among them. `malloc` and `free` are none. A cancelled thread would otherwise end inside them, at
+//! the first message or look at a file under /proc, with its locks held. The C library's wrappers
+//! are cancellation points, its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// Whether a call is to be made. If not, sets errno as if the kernel had refused it.
+/// Whether to make a call. If not, sets errno as if the kernel had refused it.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);
@@ -20,7 +19,7 @@ fn may(is_left: bool) -> bool {
     is_left
 }
 
-/// Whether the sandbox leaves calls about memory.
+/// Whether the sandbox permits calls about memory.
 fn may_map() -> bool {
     may(sandbox() != Sandbox::Strict)
 }
@@ -39,7 +38,7 @@ pub(super) unsafe fn mmap(
     if !may_map() {
         return libc::MAP_FAILED;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: by the contract of this function.
     unsafe { libc::mmap(at, size, access, flags, file, offset) }
 }
 

@@ -96,10 +96,10 @@ pub struct System;
 /// the kernel allows by default.
 static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 
-/// The page size once it was asked for.
+/// The page size; 0: not known yet.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes pages look at least `size` bytes big. Before the first allocation.
+/// Makes pages look at least `size` bytes big. Called before the first allocation.
 pub fn pretend_page_size(size: usize) {
     PAGE.store(size.max(kernel_page_size()), Ordering::Relaxed);
 }
@@ -113,26 +113,23 @@ pub fn kernel_page_size() -> usize {
 
 const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
-/// Bytes of memory and swap space that the machine had when that was last asked.
+/// Bytes of memory and swap space of the machine, as last read.
 static MACHINE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the kernel would refuse a mapping of `size` bytes because there is not so much
-/// memory at all: with `vm.overcommit_memory=0` it does, with 1 it does not.
-///
-/// Reservations are made so that this is never asked. So a caller that hands out a block asks
-/// here. One compare where the block is smaller than the machine; else the kernel
-/// is shown such a mapping, and its answer holds.
+/// Whether the kernel would refuse a mapping of `size` bytes because the machine has less memory.
+/// It does so with `vm.overcommit_memory=0`, and not with 1. Reservations avoid that check, so a
+/// caller that hands out a block calls this. It costs one compare for a block smaller than the
+/// machine's memory; for a larger one, the kernel decides on a trial mapping.
 #[inline]
 pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
 }
 
-/// Asks the kernel for facts that are needed later, when the process may be in a sandbox. The
-/// second call asks nothing.
+/// Reads facts from the kernel that are needed later, when the process may be in a sandbox. A
+/// second call reads nothing.
 ///
-/// Each page of code that is touched brings fifteen others with it. For this reason the function
-/// lies beside the constructor (code_order.ld), and asks by `syscall`: the C library's wrappers are
-/// scattered.
+/// Each touched page of code brings in fifteen others. So this function lies beside the constructor
+/// (code_order.ld), and uses `syscall`: the C library's wrappers are scattered.
 pub fn begin() {
     if !knows_stderr() && !is_filtered() {
         note_stderr();
@@ -141,13 +138,13 @@ pub fn begin() {
     }
 }
 
-/// Asks how much memory and swap space the machine has. (This may change while the process runs.)
+/// Reads the machine's memory and swap space. Both may change while the process runs.
 fn learn_machine() {
     let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
-    // SAFETY: a valid place for the answer.
+    // SAFETY: `info` is a valid place for the answer.
     let ask = || unsafe { libc::syscall(libc::SYS_sysinfo, info.as_mut_ptr()) };
     if keeping_errno(ask) == 0 {
-        // SAFETY: zeroed before, and now filled by the kernel.
+        // SAFETY: the place was zeroed before, and the kernel has now filled it.
         let info = unsafe { info.assume_init() };
         let pages = info.totalram.saturating_add(info.totalswap) as usize;
         let all = pages.saturating_mul(info.mem_unit as usize);
@@ -166,7 +163,7 @@ fn is_refused(size: usize) -> bool {
     keeping_errno(|| {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping that nobody gets to know.
+        // SAFETY: a new mapping that no other thread knows.
         let got = unsafe { calls::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
         if got == libc::MAP_FAILED {
             return true;
@@ -195,14 +192,14 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     })
 }
 
-/// Unmaps memory. False: nothing changed. At the kernel's limit of mappings (`vm.max_map_count`) it
-/// refuses what would split one; never the start, the end or the whole of one.
+/// Unmaps memory. False: nothing changed. At its limit of mappings (`vm.max_map_count`) the kernel
+/// refuses to split one. It never refuses to unmap the start, the end or the whole of one.
 ///
 /// # Safety
 ///
-/// The range is the caller's, and nobody uses it.
+/// The range is the caller's, and no thread uses it.
 unsafe fn unmap(at: *mut u8, size: usize) -> bool {
-    // SAFETY: the caller says that nobody uses the range.
+    // SAFETY: by the contract no thread uses the range.
     size == 0 || keeping_errno(|| unsafe { calls::munmap(at.cast(), size) == 0 })
 }
 
@@ -239,7 +236,7 @@ impl Memory for System {
         let got = map(at, size, libc::MAP_FIXED_NOREPLACE);
         if !got.is_null() && got.addr() != at {
             // A kernel older than 4.17 takes the flag for a hint.
-            // SAFETY: a mapping just made, which nobody has seen.
+            // SAFETY: a mapping just made, which no other thread has seen.
             unsafe { unmap(got, size) };
             return ptr::null_mut();
         }
@@ -249,7 +246,7 @@ impl Memory for System {
     unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
         #[cfg(feature = "debug")]
         reservations::forget(at.addr(), size);
-        // SAFETY: a range of this reservation, whose memory the caller gives up.
+        // SAFETY: the range is part of this reservation, and the caller gives up its memory.
         unsafe { unmap(at, size) }
     }
 
@@ -271,8 +268,8 @@ impl Memory for System {
     }
 
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
-        // MADV_DONTNEED, not MADV_FREE: what is given back leaves the resident
-        // size at once, so nobody has to guess how much of it is really used.
+        // MADV_DONTNEED, not MADV_FREE: returned memory leaves the resident size at once, so no
+        // reader has to guess how much of it is in use.
         keeping_errno(|| {
             // SAFETY: by the contract nobody uses the contents.
             let got = unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTNEED) };
@@ -284,8 +281,8 @@ impl Memory for System {
         // SAFETY: by the contract nobody uses the contents.
         let is_gone = unsafe { self.decommit(at, size) };
         if is_gone {
-            // SAFETY: by the contract the range is whole pages that nobody uses. (Where the kernel
-            // refuses this for a part, the range reads as zero once it is committed, all the same.)
+            // SAFETY: by the contract the range is whole pages that no thread uses. (If the kernel
+            // refuses this for a part, the range still reads as zero once it is committed.)
             unsafe { shut(at, size) };
         }
         is_gone
@@ -309,16 +306,16 @@ pub const HAS_GUARDS: bool = true;
 
 /// Bytes in a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
-/// Whether this system may have them.
+/// Whether the system may have huge pages.
 pub const HAS_HUGE_PAGES: bool = true;
 
-/// Puts a huge page behind the [`HUGE_PAGE`] bytes at `at`, if the kernel has one
-/// to spare, and forbids to make others there later. Best effort.
+/// Puts a huge page behind the [`HUGE_PAGE`] bytes at `at`, if the kernel can spare one, and
+/// prevents later ones there. Best effort.
 ///
 /// # Safety
 ///
-/// The range is committed and at a multiple of [`HUGE_PAGE`]; its first byte is
-/// the caller's and reads as zero.
+/// The range is committed and at a multiple of [`HUGE_PAGE`]. Its first byte is the caller's and
+/// reads as zero.
 pub unsafe fn put_huge_page(at: *mut u8) {
     if kernel_page_size() != 4096 {
         return;
@@ -334,7 +331,7 @@ pub unsafe fn put_huge_page(at: *mut u8) {
     });
 }
 
-/// Asks for huge pages behind a range, or asks for them no more. Best effort.
+/// Turns huge pages behind a range on or off. Best effort.
 ///
 /// # Safety
 ///
@@ -345,8 +342,8 @@ pub unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
     keeping_errno(|| unsafe { calls::madvise(at.cast(), size, advice) });
 }
 
-/// Puts pages behind a range before it is touched. Where the kernel cannot
-/// (before Linux 5.14), each page is read and written back.
+/// Puts pages behind a range before it is touched. Before Linux 5.14, each page is read and written
+/// back instead.
 ///
 /// # Safety
 ///
@@ -369,20 +366,19 @@ pub unsafe fn populate(at: *mut u8, size: usize) {
 const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
-/// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known,
-/// 1 yes, 2 no. Decided once, for the two kinds must not be mixed: what ends one kind does
-/// nothing to the other.
+/// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known, 1 yes, 2 no. This
+/// is decided once, because the call that removes one kind of guard has no effect on the other.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
-/// Ranges that may still be made inaccessible where it has not: each splits a
-/// mapping, of the 65,530 that the kernel allows by default.
+/// How many more heavy guards may be made. Each splits a mapping, and the kernel allows 65,530
+/// mappings by default.
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
-/// Whether guards split no mapping; `None` where that is not known yet, because the
-/// kernel refused for another reason than that it has none.
+/// Whether guards split no mapping. `None`: not known yet, because the kernel refused for another
+/// reason.
 ///
-/// A page of its own is what it is tried with: two threads may try at a time, and only one
-/// answer counts. What was in it must be gone: an emulator (qemu 7) answers that it has done
-/// what it passes over.
+/// The test uses a page of its own: two threads may test at once, and one answer counts. The
+/// contents of the page must be gone, because an emulator (qemu 7) reports success for a call that
+/// it ignores.
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -405,9 +401,9 @@ fn has_light_guards() -> Option<bool> {
             // SAFETY: the page can be written, and nobody has seen it.
             unsafe { page.write_volatile(1) };
             match advise(MADV_GUARD_INSTALL).and_then(|()| advise(MADV_GUARD_REMOVE)) {
-                // SAFETY: the page can be read: it has no guard any more.
+                // SAFETY: the page is readable, because its guard was removed.
                 Ok(()) if unsafe { page.read_volatile() } == 0 => Some(1),
-                // A kernel that does not know them, or a filter that refuses them.
+                // The kernel does not know the guards, or a filter refuses them.
                 Ok(()) | Err(libc::EINVAL | libc::ENOSYS | libc::EPERM) => Some(2),
                 Err(_) => None,
             }
@@ -422,12 +418,12 @@ fn has_light_guards() -> Option<bool> {
     Some(known == 1)
 }
 
-/// Takes the pages behind a range away, and makes any thread that touches it fault. False:
-/// nothing changed, or all that changed is that the range reads as zero.
+/// Discards the pages behind a range, and makes any thread that touches it fault. False: nothing
+/// changed, except that the range may read as zero.
 ///
 /// # Safety
 ///
-/// The range is committed, page aligned, and nobody uses its contents.
+/// The range is committed, page aligned, and no thread uses its contents.
 pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     let Some(light) = has_light_guards() else { return false };
     if light {
@@ -435,8 +431,8 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
             // SAFETY: by the contract nobody uses the contents.
             let done = unsafe { calls::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
             if !done {
-                // A refusal may come half way.
-                // SAFETY: takes guards away and changes nothing else.
+                // The kernel may refuse half way.
+                // SAFETY: removes guards and changes nothing else.
                 unsafe { calls::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
             }
             done
@@ -446,9 +442,9 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     if HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
         return false;
     }
-    // SAFETY: nobody uses the contents of the pages, as the caller promises.
+    // SAFETY: by the contract no thread uses the contents of the pages.
     let done = unsafe { System.decommit(at, size) }
-        // SAFETY: whole pages, whose contents nobody uses.
+        // SAFETY: these are whole pages, and no thread uses their contents.
         && keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 });
     if !done {
         HEAVY_GUARDS_LEFT.fetch_add(1, Ordering::Relaxed);
@@ -456,20 +452,20 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Ends a guard, or a part of one: the range can be used, and reads as zero where it
-/// was guarded. False: the kernel refused.
+/// Removes a guard, or a part of one: the range is accessible, and reads as zero where it was
+/// guarded. False: the kernel refused.
 ///
 /// # Safety
 ///
 /// The range is page aligned and was committed by the caller.
 pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
     if LIGHT_GUARDS.load(Ordering::Relaxed) == 1 {
-        // SAFETY: takes guards away and changes nothing else.
+        // SAFETY: removes guards and changes nothing else.
         return keeping_errno(|| unsafe {
             calls::madvise(at.cast(), size, MADV_GUARD_REMOVE) == 0
         });
     }
-    // SAFETY: the pages were committed by the caller, as it promises.
+    // SAFETY: by the contract the caller committed the pages.
     let done = unsafe { System.commit(at, size) };
     if done {
         let more = |n: u32| (n < 12_000).then_some(n + 1);
@@ -483,37 +479,37 @@ pub fn guards_are_light() -> bool {
     has_light_guards() == Some(true)
 }
 
-/// Makes pages inaccessible, and keeps what is in them, until they are committed again. False: the
-/// range is as it was, or a part of it is inaccessible.
+/// Makes pages inaccessible, with their contents kept, until they are committed again. False: the
+/// range is unchanged, or a part of it is inaccessible.
 ///
 /// # Safety
 ///
-/// The range is committed, page aligned, and nobody uses it.
+/// The range is committed, page aligned, and no thread uses it.
 pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
-    // SAFETY: whole pages that nobody uses, as the caller promises.
+    // SAFETY: by the contract these are whole pages that no thread uses.
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for the rest of the process's life, and where the kernel can (`mseal`,
-/// Linux 6.10), so that not even the process itself can change that. Best effort.
+/// Makes a range read-only for the rest of the process's life. Where the kernel can (`mseal`, Linux
+/// 6.10), not even the process itself can undo this. Best effort.
 ///
 /// # Safety
 ///
-/// The range is whole pages of the caller's, which nobody writes to any more.
+/// The range is whole pages of the caller's, and no thread writes to it any more.
 pub unsafe fn seal(at: *mut u8, size: usize) {
     const SYS_MSEAL: libc::c_long = 462;
     keeping_errno(|| {
-        // SAFETY: by the contract nobody writes there any more.
+        // SAFETY: by the contract no thread writes to the range any more.
         let is_read_only = unsafe { calls::mprotect(at.cast(), size, libc::PROT_READ) } == 0;
         if is_read_only && !is_filtered() {
-            // SAFETY: forbids changes to a mapping that is to stay as it is.
+            // SAFETY: only forbids changes to the mapping, which stays as it is.
             unsafe { libc::syscall(SYS_MSEAL, at, size, 0) };
         }
     });
 }
 
-/// Fills `bytes` with the kernel's random numbers. Where it gives none (a sandbox), with what the
-/// process was given of them when it started, spread over time and addresses.
+/// Fills `bytes` with random numbers from the kernel. If the kernel gives none (a sandbox), they
+/// come from the process's start value, mixed with the time and addresses.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
@@ -556,25 +552,25 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 }
 
 /// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns how many bytes
-/// moved, from the start: there the source stays committed and reads as zero. Behind them the
-/// source is as it was, and what the destination reads as is not known; it begins where the kernel
-/// refused, where a mapping is too small to be worth a move, or where there may be no more moves.
-/// `None`: the source is as it was, and the destination may be mapped no more, or by another part
-/// of the process; the caller must not use it again.
+/// moved, from the start; there the source stays committed and reads as zero. The rest of the
+/// source is unchanged, and the rest of the destination has unknown contents. A rest begins where
+/// the kernel refused, where a mapping is too small to be worth a move, or where the number of
+/// moves is used up. `None`: the source is unchanged, and the caller must not use the destination
+/// again: it may be unmapped, or be another mapping of the process.
 ///
-/// One mapping is moved at a time. The kernel moves either all of a mapping or nothing; of several
-/// (since Linux 6.17) it may move some before it refuses, and does not say which.
+/// The kernel moves one mapping at a time, either as a whole or not at all. Of several mappings,
+/// Linux 6.17 and later may move some before it refuses, and does not say which.
 ///
-/// The kernel may unmap the destination before it finds that it cannot move. So after a refusal the
-/// destination is mapped again if it is gone. If it is not, it may be as it was, or another thread
-/// may have mapped something there: it is given up, and there are no more moves in this process.
-/// Each move leaves mappings that never merge, and a process may have only so many, so there
-/// are only so many moves in any case.
+/// The kernel may unmap the destination before it refuses a move. So after a refusal the
+/// destination is mapped again if it is gone. Otherwise it may be unchanged, or another thread may
+/// have mapped something there: it is given up, and the process makes no more moves. Each move
+/// leaves mappings that never merge, and a process may have only so many mappings. So the number of
+/// moves is limited in any case.
 ///
 /// # Safety
 ///
-/// Both ranges are committed, page aligned, of the caller, and do not overlap;
-/// the contents at `to` are not used.
+/// Both ranges are committed, page aligned, the caller's, and do not overlap. No thread uses the
+/// contents at `to`.
 pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usize> {
     keeping_errno(|| {
         let mut moved = 0;
@@ -590,16 +586,16 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
             {
                 break;
             }
-            // SAFETY: parts of the caller's ranges, and the source is in one mapping.
+            // SAFETY: these are parts of the caller's ranges, and the source is in one mapping.
             if unsafe { move_mapping(source, target, piece) } {
                 moved += piece;
                 continue;
             }
             if !map_if_gone(target, piece) {
                 MOVES_LEFT.store(0, Ordering::Relaxed);
-                // SAFETY: both ranges have as many bytes, and are mapped: these pages moved.
+                // SAFETY: both ranges are mapped and have `moved` bytes: these pages moved.
                 unsafe { ptr::copy_nonoverlapping(to, from, moved) };
-                // SAFETY: a part of the destination that is as it was moved, and not used.
+                // SAFETY: this part of the destination moved, and no thread uses it.
                 unsafe { calls::madvise(to.cast(), moved, libc::MADV_DONTNEED) };
                 return None;
             }
@@ -612,12 +608,12 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
 /// Below this a move costs more than copying.
 const LEAST_MOVE: usize = 256 << 10;
 
-/// Of the `size` bytes at `from`, how many from the start lie in one mapping; 0: unknown.
+/// How many of the `size` bytes at `from`, from the start, lie in one mapping; 0: not known.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
-    // grow past it. So a request to grow that far always fails, by EFAULT where the range is not
-    // one mapping. (If it succeeded, the mapping would have grown, over nothing that is used.)
-    // SAFETY: reads a value that the kernel gave the process.
+    // grow past it. So a request to grow that far always fails: by EFAULT if the range is not one
+    // mapping. (If it succeeded, the mapping would have grown over unused addresses.) SAFETY: reads
+    // a value that the kernel gave the process.
     let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let page = kernel_page_size();
     let Some(too_long) = beyond.checked_sub(from.addr()).filter(|&beyond| beyond > size) else {
@@ -654,8 +650,8 @@ unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
     unsafe { calls::mremap(from.cast(), size, size, how, target) == target }
 }
 
-/// Maps a range again that was committed, if nothing of it is mapped. False: something is, or there
-/// is no address space.
+/// Maps a range again that was committed, if it is wholly unmapped. False: a part is mapped, or
+/// there is no address space.
 fn map_if_gone(at: *mut u8, size: usize) -> bool {
     let got = System.reserve_at(at.addr(), size);
     if got.is_null() {
@@ -670,16 +666,16 @@ fn map_if_gone(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Writes to `resident` one byte a kernel page of `[at, at + size)`, whose low
-/// bit says whether the page is in memory. False where it cannot be known: a part of the range
-/// is not mapped, or it does not begin with a page.
+/// Writes one byte for each kernel page of `[at, at + size)` to `resident`; the low bit says
+/// whether the page is in memory. False: a part of the range is not mapped, or the range does not
+/// begin with a page.
 pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
     let from = ptr::without_provenance_mut(at);
     !is_filtered()
         && keeping_errno(|| {
-            // SAFETY: the vector has a byte for each page (checked above); the range itself the
-            // kernel neither reads nor writes.
+            // SAFETY: the vector has a byte for each page (checked above). The kernel does not
+            // access the range itself.
             unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
         })
 }
@@ -700,7 +696,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
     });
 }
 
-/// [`futex_wait`], for so many nanoseconds at most.
+/// [`futex_wait`], for at most so many nanoseconds.
 pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let most = libc::timespec {
@@ -713,7 +709,7 @@ pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     });
 }
 
-/// How many CPUs the process may use, at least one. In a sandbox: how many it could use before.
+/// The number of CPUs that the process may use, at least one. In a sandbox: the last known number.
 pub fn cpus() -> usize {
     static KNOWN: AtomicUsize = AtomicUsize::new(1);
     if !is_filtered() {
@@ -728,10 +724,10 @@ fn ask_cpus() -> usize {
     // SAFETY: `set` is a valid place of this size for the answer.
     let got = keeping_errno(|| unsafe { libc::syscall(call, 0, size, set.as_mut_ptr()) });
     if got < 0 {
-        // More CPUs than such a set can name.
+        // There are more CPUs than such a set can name.
         return libc::CPU_SETSIZE as usize;
     }
-    // Not by `count_ones`: its constants lie in a page of their own.
+    // `count_ones` is not used: its constants lie in a page of their own.
     let (mut count, mut at) = (0_usize, 0);
     while let Some(word) = set.get_mut(at) {
         match *word {
@@ -776,17 +772,17 @@ pub fn yield_now() {
 const BARRIER: libc::c_int = 1 << 3;
 const REGISTER_BARRIER: libc::c_int = 1 << 4;
 
-/// Says that this process will call [`barrier_in_all_threads`]. False where the kernel does not
-/// know it, or refuses.
+/// Registers this process for [`barrier_in_all_threads`]. False: the kernel does not know the call,
+/// or refuses it.
 pub fn register_barrier() -> bool {
     // SAFETY: no preconditions.
     let register = || unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) } == 0;
     !is_filtered() && keeping_errno(register)
 }
 
-/// Runs a full fence in each thread of this process that runs just now, the caller's included; the
-/// others had theirs when they were suspended. A single thread needs none. False: the kernel
-/// refuses, or a sandbox forbids to ask it.
+/// Runs a full fence in each running thread of this process, the caller's included. Suspended
+/// threads had theirs when they were suspended. A process with one thread needs none. False: the
+/// kernel or a sandbox refuses the call.
 pub fn barrier_in_all_threads() -> bool {
     if is_single_threaded() || is_filtered() {
         return is_single_threaded();
@@ -798,8 +794,8 @@ pub fn barrier_in_all_threads() -> bool {
 }
 
 fn clock(id: libc::clockid_t) -> u64 {
-    // In the strict mode reading the processor's own clock is a fault. The coarse clock needs only
-    // the kernel's page.
+    // In the strict mode, reading the processor's clock is a fault. The coarse clock needs only the
+    // kernel's page.
     let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. No system call on the
@@ -808,24 +804,24 @@ fn clock(id: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Milliseconds on a clock that only moves forward, some milliseconds coarse.
+/// Milliseconds on a monotonic clock, with a resolution of some milliseconds.
 #[inline]
 pub fn coarse_ms() -> u32 {
     (clock(libc::CLOCK_MONOTONIC_COARSE) / 1_000_000) as u32
 }
 
-/// Nanoseconds on a clock that only moves forward.
+/// Nanoseconds on a monotonic clock.
 #[inline]
 pub fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of CPU time that the calling thread has had. A system call.
+/// CPU time of the calling thread in nanoseconds. A system call.
 pub fn thread_cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Nanoseconds of CPU time that the process has had. A system call.
+/// CPU time of the process in nanoseconds. A system call.
 pub fn process_cpu_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

@@ -1,16 +1,15 @@
-//! Modules with an `operator new` of their own, by what they define.
+//! Finds modules with an `operator new` of their own.
 //!
-//! A shared library that has the C++ runtime linked in makes blocks by an `operator new` of its
-//! own, which calls `malloc`, and gives them back by the `operator delete` that the process has:
-//! ours. That is no mistake of the program's. Such a module is known by its dynamic symbols: it
-//! defines `new`.
+//! A shared library that contains the C++ runtime makes blocks by an `operator new` of its own,
+//! which calls `malloc`. It gives them back by the `operator delete` of the process: ours. This is
+//! no mistake of the program. The dynamic symbols of such a module define `new`.
 //!
 //! ```text
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH, which leads to a defined symbol by its name
 //! ```
 //!
-//! Takes the loader's lock, and some microseconds a module; asked where a finding would be
-//! reported, and remembered as long as no module is loaded.
+//! Takes the loader's lock, and some microseconds a module. It runs before a finding is reported,
+//! and the result is kept until a module is loaded.
 //!
 //! Called by the hardened heap.
 
@@ -25,13 +24,13 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// What was found last: twice the number of modules loaded by then, and 1 if one had its own `new`.
-/// 0: nobody has looked.
+/// The last result: twice the number of modules loaded so far, plus 1 if one had its own `new`. 0:
+/// not looked yet.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
-/// What is found in all modules.
+/// The result of a look at all modules.
 struct Found {
-    /// Modules loaded so far, in the process's life.
+    /// Modules loaded so far in the process's life.
     loaded: u64,
     has_own_new: bool,
 }
@@ -40,13 +39,13 @@ struct Found {
 pub fn some_module_has_its_own_new() -> bool {
     let mut found = Found { loaded: 0, has_own_new: false };
     let argument = ptr::from_mut(&mut found).cast();
-    // SAFETY: `look` takes what it is given, and the pointer is valid for the call.
+    // SAFETY: `look` takes this pointer, which is valid for the call.
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(look), argument) });
     KNOWN.store(found.loaded << 1 | u64::from(found.has_own_new), Ordering::Relaxed);
     found.has_own_new
 }
 
-/// Looks at one module. Not 0: no other needs to be looked at.
+/// Looks at one module. Not 0: ends the search.
 unsafe extern "C" fn look(
     module: *mut libc::dl_phdr_info,
     size: libc::size_t,
@@ -54,7 +53,7 @@ unsafe extern "C" fn look(
 ) -> libc::c_int {
     // SAFETY: the pointer that was given to `dl_iterate_phdr`.
     let found = unsafe { &mut *argument.cast::<Found>() };
-    // SAFETY: the loader's description of a module, which is valid for this call.
+    // SAFETY: the loader's description of a module, valid for this call.
     let module = unsafe { &*module };
     if found.loaded == 0 && size >= core::mem::offset_of!(libc::dl_phdr_info, dlpi_subs) {
         found.loaded = module.dlpi_adds;
@@ -90,7 +89,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has made addresses of them, but for those of the kernel's own module, which are
+    // The loader has made addresses of them, except for those of the kernel's own module, which are
     // below its base.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
@@ -100,7 +99,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         symbols: ptr::with_exposed_provenance(symbols),
         hash: ptr::with_exposed_provenance(hash),
     };
-    // The C++ runtime's own library calls itself by way of ours, and we are no other's.
+    // The C++ runtime's own library calls its operator by way of ours, so it does not count.
     let is_runtime = soname.is_some_and(|soname| {
         let name = module.text(soname);
         name.starts_with(b"libstdc++.") || name.starts_with(b"libc++")
@@ -113,7 +112,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
     !is_ours && !is_runtime && module.defines(NEW)
 }
 
-/// The operator that is looked for where a module defines it.
+/// The operator that a module may define.
 const NEW: &[u8] = b"_Znwm";
 
 /// The program headers of a module.
@@ -141,7 +140,7 @@ impl Symbols {
 
     /// The name of a symbol.
     fn name(&self, index: usize) -> &[u8] {
-        // SAFETY: a symbol of the module: callers give numbers that its table has.
+        // SAFETY: a symbol of the module: callers pass numbers of its table.
         let symbol = unsafe { self.symbols.wrapping_add(index).read() };
         self.text(symbol.st_name as usize)
     }
@@ -149,7 +148,7 @@ impl Symbols {
     /// A word of the hash table: buckets, the first symbol that is in it, words of its filter,
     /// their shift; the filter; the buckets; a word for each symbol.
     fn word(&self, at: usize) -> u32 {
-        // SAFETY: a word of the table: callers give places that it has.
+        // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }
     }
 

@@ -1,14 +1,13 @@
-//! Reading the process's own memory, whatever it is, without a fault.
+//! Reads the process's own memory, of any kind, without a fault.
 //!
 //! ```text
 //!   each_page_run   which pages of a range hold something of the program's: /proc/self/pagemap, scanned or read
 //!   read            the bytes of any mapping: /proc/self/mem
 //! ```
 //!
-//! The kernel copies, so a page that cannot be touched, or whose file was cut, is an
-//! answer and no signal. Pages that were never touched are not read: reading would give
-//! them memory. A private page of a file that was not changed holds no pointer that the
-//! program made, and is not read either.
+//! The kernel copies, so an inaccessible page, or one whose file was cut, is an answer and no
+//! signal. Pages that were never touched are not read, because a read would give them memory. An
+//! unchanged private page of a file holds no pointer that the program made, and is not read either.
 //!
 //! Called by `debug::leaks`.
 
@@ -16,39 +15,39 @@ use core::ffi::CStr;
 
 use super::{calls, keeping_errno, kernel_page_size};
 
-/// Two files of the kernel's.
+/// The kernel's two files.
 pub struct ProcMem {
     memory: i32,
     pages: i32,
 }
 
-/// Entries of the page map that are read at a time.
+/// Entries of the page map that one call reads.
 const ENTRIES: usize = 512;
-/// Ranges that the kernel says at a time.
+/// Ranges that one call of the kernel returns.
 const RANGES: usize = 128;
 
-/// What the kernel is asked: its `struct pm_scan_arg`.
+/// The kernel's `struct pm_scan_arg`.
 #[repr(C)]
 struct Scan {
     size: u64,
     flags: u64,
     start: u64,
     end: u64,
-    /// How far it came.
+    /// The end of the scanned part.
     walk_end: u64,
     ranges: u64,
     count: u64,
-    /// Pages at most; 0: any number.
+    /// The most pages; 0: any number.
     most: u64,
-    /// Of these what is asked for is that a page is it not.
+    /// The bits whose meaning is inverted in the request.
     inverted: u64,
     all_of: u64,
     any_of: u64,
-    /// What is to be said of a range.
+    /// The bits to return for each range.
     said: u64,
 }
 
-/// What it says: its `struct page_region`.
+/// The kernel's `struct page_region`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Range {
@@ -59,7 +58,7 @@ struct Range {
 
 const _: () = assert!(size_of::<Scan>() == 96 && size_of::<Range>() == 24);
 
-/// Ranges that come in order, of which those that touch are visited as one.
+/// Ranges in ascending order; adjacent ones are visited as one.
 struct Joined<'a> {
     run: Option<(usize, usize)>,
     visit: &'a mut dyn FnMut(usize, usize),
@@ -89,10 +88,10 @@ fn open(path: &CStr) -> i32 {
 }
 
 impl ProcMem {
-    /// Nothing can be read by it.
+    /// No files: nothing can be read.
     pub const NONE: Self = Self { memory: -1, pages: -1 };
 
-    /// Of the calling process. `None`: there is no /proc.
+    /// Opens the files of the calling process. `None`: there is no /proc.
     pub fn open() -> Option<Self> {
         let memory = open(c"/proc/self/mem");
         if memory < 0 {
@@ -101,13 +100,12 @@ impl ProcMem {
         Some(Self { memory, pages: open(c"/proc/self/pagemap") })
     }
 
-    /// Whether it is known which pages hold something.
+    /// Whether the page map is available.
     pub fn knows_pages(&self) -> bool {
         self.pages >= 0
     }
 
-    /// Copies what is at an address, as far as it can be read. Returns how many bytes
-    /// that are.
+    /// Copies the bytes at an address, as far as they can be read. Returns their number.
     pub fn read(&self, at: usize, into: &mut [u8]) -> usize {
         let (place, room) = (into.as_mut_ptr(), into.len());
         // SAFETY: writes no more than the slice has.
@@ -116,18 +114,18 @@ impl ProcMem {
         usize::try_from(got).unwrap_or(0)
     }
 
-    /// Copies the words at an address, a multiple of 8, as far as they can be read. Returns
-    /// how many those are.
+    /// Copies the words at an address, a multiple of 8, as far as they can be read. Returns their
+    /// number.
     pub fn read_words(&self, at: usize, into: &mut [usize]) -> usize {
         let bytes = size_of_val(into);
-        // SAFETY: the words' bytes, which may be any.
+        // SAFETY: the bytes of the words, for which any value is valid.
         let into = unsafe { core::slice::from_raw_parts_mut(into.as_mut_ptr().cast(), bytes) };
         self.read(at, into) / size_of::<usize>()
     }
 
-    /// Calls `visit` with the runs of pages in a range, from page to page, that hold
-    /// something; all of it where that is not known. What is shared is in no table of a
-    /// process that was just copied: of it, what is in memory.
+    /// Calls `visit` with the runs of whole pages in a range that hold something. Without a page
+    /// map it visits the whole range. Shared memory is in no table of a process that was just
+    /// copied; of it, the pages in memory are visited.
     pub fn each_page_run(
         &self,
         start: usize,
@@ -163,9 +161,9 @@ impl ProcMem {
         }
     }
 
-    /// Has the kernel look for them (`PAGEMAP_SCAN`, Linux 6.7): of the 30 MB of a compiler's code
-    /// it says in one call that no page was written, where each page's entry would be 60 KB to
-    /// read. Returns how far it came.
+    /// Lets the kernel scan (`PAGEMAP_SCAN`, Linux 6.7). For 30 MB of a compiler's code, one call
+    /// tells that no page was written; each page's entry would be 60 KB to read. Returns the end of
+    /// the scanned part.
     fn scan(&self, start: usize, end: usize, visit: &mut dyn FnMut(usize, usize)) -> usize {
         const SCAN: u64 = 0xc060_6610;
         const OF_FILE: u64 = 1 << 2;
@@ -275,7 +273,7 @@ mod tests {
             runs.push(((from - at.addr()) / page, (to - at.addr()) / page));
         });
         assert_eq!(runs, [(3, 5), (60, 61)]);
-        // The older way says the same.
+        // The older way gives the same result.
         let mut by_entries = std::vec::Vec::new();
         proc_mem.each_run_by_entries(at.addr(), at.addr() + 64 * page, &mut |from, to| {
             by_entries.push(((from - at.addr()) / page, (to - at.addr()) / page));
@@ -299,13 +297,13 @@ mod tests {
             // SAFETY: committed above.
             unsafe { at.wrapping_add(touched * page).write(7) };
         }
-        // Read only: the kernel's page of zeros.
+        // A page that was only read is the kernel's page of zeros.
         // SAFETY: committed above.
         assert_eq!(unsafe { at.wrapping_add(8 * page).read_volatile() }, 0);
         let proc_mem = ProcMem::open().unwrap();
         let mut runs = 0;
         proc_mem.each_page_run(at.addr(), at.addr() + pages * page, true, &mut |from, to| {
-            // (An old kernel counts the page of zeros.)
+            // An old kernel counts the page of zeros.
             assert!((from - at.addr()) / page % 2 == 1 && (to - from == page || runs == 3));
             runs += 1;
         });
@@ -314,7 +312,7 @@ mod tests {
         unsafe { System.release(at, pages * page) };
     }
 
-    /// What is not mapped is an answer, and so are pages that are.
+    /// Both unmapped and mapped pages give an answer.
     #[test]
     fn a_hole_is_no_fault() {
         let page = kernel_page_size();
@@ -327,7 +325,7 @@ mod tests {
         assert!(super::super::resident_pages(at.addr(), 4 * page, &mut resident));
         assert_eq!(resident[0] & 1, 1);
         assert!(!super::super::resident_pages(at.addr() + 1, page, &mut resident));
-        // The first page of all is nobody's.
+        // The first page of the address space is never mapped.
         assert!(!super::super::resident_pages(0, page, &mut resident));
         let mut runs = std::vec::Vec::new();
         let proc_mem = ProcMem::open().unwrap();

@@ -12,16 +12,15 @@ use crate::digits::number;
 use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The file that standard error was when the library began. [`ANY`] before that.
+/// The file that was standard error when the library began. [`ANY`] before that.
 static STDERR: AtomicU64 = AtomicU64::new(ANY);
-/// Text goes to descriptor 2, whichever file that is.
+/// Text goes to descriptor 2, whatever file that is.
 const ANY: u64 = 0;
 /// Text goes nowhere.
 const NONE: u64 = 1;
 
-/// Notes which file standard error is just now. Text goes to that file and to no other: a program
-/// may close standard error, and then a data file of its own gets the number 2. No descriptor is
-/// kept.
+/// Notes the file of standard error. Text goes to that file and to no other: if a program closes
+/// standard error, a data file of its own may get the number 2. No descriptor is kept.
 pub fn note_stderr() {
     STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
@@ -31,22 +30,22 @@ pub(super) fn knows_stderr() -> bool {
     STDERR.load(Ordering::Relaxed) != ANY
 }
 
-/// The program has made another file its standard error. Text goes there from now on.
+/// Notes that the program has made another file its standard error. Text goes there from now on.
 pub fn renew_stderr() {
     if knows_stderr() {
         note_stderr();
     }
 }
 
-/// From now on no call asks about descriptors. Text goes to descriptor 2 if that is standard error
-/// just now, else nowhere.
+/// Makes no more calls about descriptors from now on. Text goes to descriptor 2 if that is standard
+/// error at this moment, else nowhere.
 pub fn trust_stderr() {
     let known = STDERR.load(Ordering::Relaxed);
     let is_right = known == ANY || identity(2) == Some(known);
     STDERR.store(if is_right { ANY } else { NONE }, Ordering::Relaxed);
 }
 
-/// Writes bytes to the file that standard error was when the library began, as far as the file
+/// Writes bytes to the file that was standard error when the library began, as far as the file
 /// takes them. A program may have closed standard error, as the core utilities do at exit. Its
 /// output or input may still be that file: a terminal is all three.
 pub fn write_stderr(bytes: &[u8]) {
@@ -55,7 +54,7 @@ pub fn write_stderr(bytes: &[u8]) {
     }
 }
 
-/// The descriptor for text. `None`: there is none any more.
+/// The descriptor for text. `None`: there is none.
 fn stderr() -> Option<i32> {
     match STDERR.load(Ordering::Relaxed) {
         ANY => Some(2),
@@ -70,28 +69,29 @@ fn identity(file: i32) -> Option<u64> {
     Some(about.st_dev.rotate_left(32) ^ about.st_ino | 1 << 63)
 }
 
-/// What the kernel says of an open file.
+/// The kernel's description of an open file.
 fn about(file: i32) -> Option<libc::stat> {
-    // SAFETY: a struct of numbers, which zeros are values of.
+    // SAFETY: a struct of numbers, for which zeros are valid.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
-    // SAFETY: writes the struct it is given.
+    // SAFETY: the call writes the struct that it is given.
     (unsafe { libc::syscall(libc::SYS_fstat, file, &raw mut about) } == 0).then_some(about)
 }
 
-/// Whether standard error takes bytes just now, without waiting.
+/// Whether standard error takes bytes now, without waiting.
 pub fn can_write_stderr() -> bool {
     let Some(fd) = stderr() else { return false };
     let mut waiting = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let (none, no_mask) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null::<u8>());
-    // SAFETY: a struct that is written, a time that is read, and no mask. (The C library's
-    // functions are cancellation points.)
+    // SAFETY: the call writes a struct and reads a time, without a mask. (The C library's functions
+    // are cancellation points.)
     let ready = keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_ppoll, &raw mut waiting, 1, &raw const none, no_mask, 8)
     });
     ready == 1 && waiting.revents & libc::POLLOUT != 0
 }
 
-/// Writes all of `bytes` to the open file `file`. False: an error came, and a part may be missing.
+/// Writes all of `bytes` to the open file `file`. False: an error occurred, and a part may be
+/// missing.
 pub fn write_all(file: i32, mut bytes: &[u8]) -> bool {
     keeping_errno(|| {
         while !bytes.is_empty() {
@@ -116,8 +116,8 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, if that has its default action. musl's `abort` signals the
-/// thread that its memory names, which in a child of `vfork` is the parent's.
+/// Sends SIGABRT to the calling thread, if the signal has its default action. musl's `abort`
+/// signals the thread that its memory names, which in a child of `vfork` is the parent's.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     // The kernel's struct begins with the handler.
@@ -143,7 +143,7 @@ pub fn process_id() -> u32 {
     if is_filtered() { sandbox::process_id() } else { unsafe { libc::getpid() }.cast_unsigned() }
 }
 
-/// The process id, asked of the kernel again, in a forked child.
+/// The process id in a forked child, read from the kernel again.
 pub fn new_process_id() -> u32 {
     sandbox::renew()
 }
@@ -154,11 +154,11 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// Flags to open a file of the process's own. No link is followed that another user has made in a
-/// public folder, and no call waits for the reader of a pipe of that name.
+/// Flags to open a file of the process's own. They follow no link that another user has made in a
+/// public folder, and do not wait for the reader of a pipe.
 const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
-/// Opens a plain file that belongs to `user`. `None`: it is another user's, or no plain file.
+/// Opens a plain file of `user`. `None`: it is another user's, or no plain file.
 fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     let file = calls::open(path, OWN | how, 0);
     if file < 0 {
@@ -181,7 +181,7 @@ fn make_own(path: &CStr, how: i32) -> Option<i32> {
 
 /// Appends bytes to a file of the process's own by one `write`. `path` ends with a zero. `make`:
 /// makes the file; an existing file that is not empty stays unchanged, with the result true. False:
-/// not all bytes were written.
+/// a part was not written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
@@ -203,8 +203,8 @@ pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     })
 }
 
-/// Makes the file at `path`, which ends with a zero, what `write` writes to an open file, or leaves
-/// it as it was: readers never find half of it. False: it is as it was.
+/// Replaces the file at `path`, which ends with a zero, by the output of `write`. Readers never
+/// find half of it. False: the file is unchanged.
 pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     const SUFFIX: &[u8] = b".new\0";
     let mut beside = [0; 4096];
@@ -244,7 +244,7 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
 }
 
 /// Makes `folder` in `base`, and in `folder` the folder `path`, for `user` alone. All three end
-/// with a zero. Nothing is made if `base` is another user's, if others may write to it, or if they
+/// with a zero. Makes nothing if `base` is another user's, if others may write to it, or if they
 /// may not pass it.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
@@ -275,8 +275,8 @@ pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     });
 }
 
-/// Copies the path of the folder that the process is in into `out`. Returns how many
-/// bytes that are; 0 where it does not fit or cannot be known.
+/// Copies the path of the current folder into `out`. Returns its number of bytes; 0: it does not
+/// fit or is not known.
 pub fn current_folder(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;
@@ -292,7 +292,7 @@ pub fn current_folder(out: &mut [u8]) -> usize {
     })
 }
 
-/// The bytes of a file, for the life of the process. `None` where it cannot be read.
+/// The bytes of a file, for the life of the process. `None`: it cannot be read.
 #[cfg(feature = "debug")]
 pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     keeping_errno(|| {
@@ -307,18 +307,18 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
         // SAFETY: a new mapping replaces nothing; a length of 0 is refused.
         let at = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ, flags, fd, 0) };
         calls::close(fd);
-        // SAFETY: just mapped, and never unmapped. A process that cuts the file meanwhile ends the
-        // process, as with any mapped file.
+        // SAFETY: just mapped, and never unmapped. If another process truncates the file, this
+        // process ends, as with any mapped file.
         (at != libc::MAP_FAILED).then(|| unsafe { core::slice::from_raw_parts(at.cast(), size) })
     })
 }
 
-/// Makes the file at `path`, which ends with a zero, for this user alone, in place of one that is
-/// there, what `write` writes to an open file. False: it could not be made, or not be written.
+/// Replaces the file at `path`, which ends with a zero, by the output of `write`, readable for this
+/// user alone. False: it could not be made or written.
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
-        // In a folder for all, another user's file stays, and then there is no new one.
+        // In a public folder, another user's file stays, and then there is no new one.
         remove_file(path.to_bytes_with_nul());
         let Some(file) = make_own(path, 0) else { return false };
         let written = write(file);
@@ -332,32 +332,32 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
 const MOST_SEGMENTS: i32 = 1024;
 
 /// Makes zeroed memory of `size` bytes that forked children share with this process, for the life
-/// of the process. Other processes of the same user can attach the memory by the number that the
-/// kernel lists; none can shrink it. The kernel frees it with the last process that has it mapped.
-/// It is heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the kernel gives
-/// none.
+/// of the process. Other processes of the same user can attach it by the number that the kernel
+/// lists; none can shrink it. The kernel frees it with the last process that has it mapped. The
+/// memory is heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the kernel
+/// refused.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
     if is_filtered() {
         return None;
     }
     const SHM_INFO: i32 = 14;
-    // SAFETY: a struct of numbers, which zeros are values of.
+    // SAFETY: a struct of numbers, for which zeros are valid.
     let mut about = unsafe { core::mem::zeroed::<libc::shmid_ds>() };
-    // SAFETY: writes a `shm_info`, which is smaller than the struct it is given.
+    // SAFETY: the call writes a `shm_info`, which is smaller than the struct that it is given.
     let is_known = unsafe { libc::shmctl(0, SHM_INFO, &raw mut about) } >= 0;
     // SAFETY: the struct begins with the number of segments, an `int`.
     let segments = unsafe { (&raw const about).cast::<i32>().read() };
     if !is_known || segments >= MOST_SEGMENTS {
         return None;
     }
-    // SAFETY: numbers.
+    // SAFETY: the call takes only numbers.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, size, libc::IPC_CREAT | 0o600) };
     if id < 0 {
         return None;
     }
     // SAFETY: a new mapping replaces nothing.
     let at = unsafe { libc::shmat(id, ptr::null(), 0) }.cast::<u8>();
-    // SAFETY: a number. The memory stays as long as it is attached.
+    // SAFETY: the call takes a number. The memory stays as long as it is attached.
     unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
     (at.addr() != usize::MAX).then(|| {
         super::note_own(at.addr(), size);
@@ -367,12 +367,12 @@ pub fn shared_memory(size: usize) -> Option<*mut u8> {
     })
 }
 
-/// The namespace that processes have their numbers in, by its inode's lower half; 0: not known.
+/// The namespace of the process's number, as the lower half of its inode; 0: not known.
 pub fn process_namespace() -> u32 {
     if is_filtered() {
         return 0;
     }
-    // SAFETY: a struct of numbers, which zeros are values of.
+    // SAFETY: a struct of numbers, for which zeros are valid.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: a path that ends with a zero, and a struct to write to.
     let known = keeping_errno(|| unsafe {
@@ -382,13 +382,13 @@ pub fn process_namespace() -> u32 {
     if known { about.st_ino as u32 } else { 0 }
 }
 
-/// The number of the user in whose name the process acts.
+/// The effective user id.
 pub fn user_id() -> u32 {
     // SAFETY: no preconditions.
     if is_filtered() { sandbox::user_id() } else { unsafe { libc::geteuid() } }
 }
 
-/// The name of the calling thread (the first one's is the process's), cut to 15 bytes and a zero.
+/// The name of the calling thread, cut to 15 bytes and a zero. The first thread's is the process's.
 pub fn process_name() -> [u8; 16] {
     if is_filtered() {
         return sandbox::name();
@@ -405,8 +405,8 @@ pub fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Reads a file from its start, in pieces; `take` returns false to stop.
-/// Returns false if the file could not be read.
+/// Reads a file from its start, in pieces; `take` returns false to stop. False: the file could not
+/// be read.
 pub fn read_file(path: &CStr, buffer: &mut [u8], mut take: impl FnMut(&[u8]) -> bool) -> bool {
     keeping_errno(|| {
         let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
@@ -433,11 +433,11 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// Copies the value of an environment variable into `out`, as far as it fits.
-/// Returns its whole length, or `None` where it is not set.
+/// Copies the value of an environment variable into `out`, as far as it fits. Returns its whole
+/// length, or `None` if it is not set.
 ///
-/// The C library may not have set `environ` yet when the first allocation
-/// comes; then the kernel's own copy is read.
+/// The C library may not have set `environ` yet at the first allocation; then this reads the
+/// kernel's own copy.
 #[inline]
 pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usize> {
     // SAFETY: a plain read of a word that the C library sets before threads.
@@ -462,13 +462,13 @@ pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usi
 
 /// The value that the C string `variable` gives to `name`.
 ///
-/// Byte by byte, with a name that is known when this is compiled: it runs in each program that
-/// starts, where a call of the C library's `strlen`, or a name among the constants, would touch
-/// pages that nothing else does.
+/// The comparison is byte by byte, with a name that is known at compile time. It runs in each
+/// starting program, where a call of `strlen`, or a name among the constants, would touch pages
+/// that nothing else touches.
 ///
 /// # Safety
 ///
-/// It is one, and nobody changes it.
+/// `variable` is a C string, and no thread changes it.
 #[inline]
 unsafe fn value_of<const N: usize>(
     variable: *const c_char,
@@ -476,16 +476,16 @@ unsafe fn value_of<const N: usize>(
 ) -> Option<&'static CStr> {
     let at = |index: usize| variable.cast::<u8>().wrapping_add(index);
     for (index, &wanted) in name.iter().enumerate() {
-        // SAFETY: the bytes before this one were as wanted, so that none was the zero at the end.
+        // SAFETY: the bytes before this one matched, so none was the zero at the end.
         if unsafe { at(index).read() } != wanted {
             return None;
         }
     }
-    // SAFETY: all bytes of the name were as wanted, so that none was the zero at the end.
+    // SAFETY: all bytes of the name matched, so none was the zero at the end.
     if unsafe { at(N).read() } != b'=' {
         return None;
     }
-    // SAFETY: the rest of a C string.
+    // SAFETY: this is the rest of a C string.
     Some(unsafe { CStr::from_ptr(at(N + 1).cast()) })
 }
 
@@ -504,12 +504,12 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()
 }
 
-/// Options that the library was built with, in front of those of the environment; empty in most
+/// Options that the library was built with; the environment's options follow them. Empty in most
 /// builds.
 ///
-/// A library that has some defines the symbol (libheapwright-hardened.so does). It is weak and
-/// hidden: where nobody defines it, the linker makes its address null, and the loader has nothing
-/// to look for.
+/// A library with such options defines the symbol (libheapwright-hardened.so does). The symbol is
+/// weak and hidden: without a definition the linker makes its address null, and the loader looks
+/// for nothing.
 #[inline]
 pub fn default_options() -> &'static [u8] {
     let text: *const c_char;
@@ -539,14 +539,14 @@ pub fn default_options() -> &'static [u8] {
     if text.is_null() {
         return b"";
     }
-    // SAFETY: whoever defines the symbol makes it a C string, which nobody changes.
+    // SAFETY: the library that defines the symbol makes it a constant C string.
     unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
 /// Streams /proc/self/environ: `NAME=value` entries, each ended by a zero.
 fn environment_from_kernel(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut buffer = [0; 512];
-    // How many bytes of `name=` this entry matched, or None if it does not.
+    // The number of bytes of `name=` that this entry matched; `None`: it does not match.
     let mut matched = Some(0);
     let mut length = 0;
     let mut found = false;
@@ -581,7 +581,7 @@ fn environment_from_kernel(name: &[u8], out: &mut [u8]) -> Option<usize> {
     found.then_some(length)
 }
 
-/// Resident bytes of the process: now, and at its highest.
+/// Resident bytes of the process: now, and at the peak.
 pub fn resident_bytes() -> (u64, u64) {
     let mut now = 0;
     let mut peak = 0;
@@ -597,7 +597,7 @@ pub fn resident_bytes() -> (u64, u64) {
     (now, peak.max(now))
 }
 
-/// Bytes of the process in memory just now; 0: not known.
+/// Resident bytes of the process now; 0: not known.
 pub fn resident_now() -> usize {
     let mut text = [0; 64];
     let length = crate::os::read_beginning(c"/proc/self/statm", &mut text);
@@ -610,11 +610,11 @@ fn kibibytes(text: &[u8]) -> u64 {
     number(&text[blanks..]).unwrap_or(0) as u64 * 1024
 }
 
-/// The system would not say.
+/// The system did not tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Unknown;
 
-/// What a line of /proc/self/maps says of one mapping.
+/// One mapping, as a line of /proc/self/maps describes it.
 #[derive(Clone, Copy)]
 pub struct Mapping {
     /// First byte.
@@ -628,20 +628,19 @@ pub struct Mapping {
     /// May be executed.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for call stacks"))]
     pub executable: bool,
-    /// Other processes may see what is written.
+    /// Other processes may see writes to it.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
     pub shared: bool,
-    /// Where in the file it begins.
+    /// The offset in the file at which it begins.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for call stacks"))]
     pub offset: usize,
-    /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
-    /// or nothing.
+    /// The kernel's name for it, cut to fit: a path, `[heap]`, `[stack]`, or empty.
     name: [u8; Self::NAME],
     name_length: usize,
 }
 
 impl Mapping {
-    /// Bytes of a name that there is room for. One of so many may have been cut.
+    /// Room for a name, in bytes. A name of this length may have been cut.
     pub const NAME: usize = 240;
 
     /// The name the kernel gives it.
@@ -650,9 +649,9 @@ impl Mapping {
     }
 }
 
-/// The mapping that `address` lies in, if any. Reads /proc/self/maps: slow, for
-/// addresses that are not heapwright's. `Err` where that cannot be read (no
-/// /proc, no descriptor left), and something is mapped all the same.
+/// The mapping that contains `address`, if any. Reads /proc/self/maps: slow, for addresses that are
+/// not heapwright's. `Err`: something is mapped, but the file cannot be read (no /proc, no
+/// descriptor left).
 pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     let mut found = None;
     let read = each_mapping(&mut |mapping| {
@@ -664,10 +663,10 @@ pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
 }
 
-/// Calls `visit` with every mapping, by address, until it returns false. False: they
-/// cannot be read.
+/// Calls `visit` with every mapping, by address, until it returns false. False: the mappings cannot
+/// be read.
 pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
-    // (A call each; but stacks may be small.)
+    // A larger buffer would save system calls, but stacks may be small.
     let mut buffer = [0; 2048];
     let mut line = [0; 320];
     let mut length = 0;
@@ -691,7 +690,7 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     })
 }
 
-/// Whether something is mapped at an address. Needs no file.
+/// Whether an address is mapped. Needs no file.
 fn is_mapped(address: usize) -> bool {
     let page = address & !(super::kernel_page_size() - 1);
     let mut resident = 0;
@@ -705,9 +704,9 @@ fn is_mapped(address: usize) -> bool {
     })
 }
 
-/// Whether the word at an address (a multiple of 8) can be read. Needs no file,
-/// and is safe in a signal handler: the kernel reads the word to decide whether to wait.
-/// (Sandboxes leave the call `futex`.)
+/// Whether the word at an address (a multiple of 8) is readable. Needs no file, and is safe in a
+/// signal handler: the kernel reads the word to decide whether to wait. (Sandboxes allow the call
+/// `futex`.)
 pub fn is_readable(address: usize) -> bool {
     const IMPROBABLE: u32 = 0x9e37_79b9;
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
@@ -715,7 +714,7 @@ pub fn is_readable(address: usize) -> bool {
     crate::os::sandbox() != Sandbox::Strict
         && keeping_errno(|| {
             let word = ptr::without_provenance::<u32>(address);
-            // SAFETY: the call reads the word if it can, and changes nothing; it waits for no time.
+            // SAFETY: the call reads the word if it can, changes nothing, and does not wait.
             let got = unsafe {
                 libc::syscall(libc::SYS_futex, word, how, IMPROBABLE, &raw const no_time)
             };
@@ -723,15 +722,13 @@ pub fn is_readable(address: usize) -> bool {
         })
 }
 
-/// Whether the calling thread is the one that the process began with (or, in a
-/// forked child, goes on with).
+/// Whether the calling thread is the process's first one (in a forked child: the one that forked).
 #[cfg(feature = "debug")]
 pub fn is_first_thread() -> bool {
     super::thread_id() == process_id()
 }
 
-/// The program's own headers, as the kernel has handed them to it; none where it
-/// has not.
+/// The program's own headers, as the kernel passed them; empty if it did not.
 #[cfg(feature = "debug")]
 pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
     // SAFETY: reads the auxiliary vector; no preconditions.
@@ -742,13 +739,13 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
         return &[];
     }
     let at = ptr::with_exposed_provenance(at);
-    // SAFETY: the kernel says how many there are, in a part of the program that is
-    // mapped for its life and does not change.
+    // SAFETY: the kernel tells their number. They lie in a part of the program that is mapped for
+    // its life and does not change.
     unsafe { core::slice::from_raw_parts(at, count) }
 }
 
-/// Copies the path of the program into `out`, as far as it fits. Returns how many
-/// bytes that are; 0 where it cannot be known.
+/// Copies the path of the program into `out`, as far as it fits. Returns its number of bytes; 0:
+/// not known.
 pub fn program_path(out: &mut [u8]) -> usize {
     if is_filtered() {
         return 0;
@@ -794,7 +791,7 @@ fn hexadecimal(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Whether an address is in the mapping of the stack that this runs on.
+/// Whether an address is in the mapping of the current stack.
 pub fn is_on_this_stack(address: usize) -> bool {
     let here = ptr::from_ref(&address).addr();
     matches!(mapping_of(here), Ok(Some(m)) if (m.start..m.end).contains(&address))
@@ -881,7 +878,7 @@ mod tests {
             assert!(!append_file(&named(wrong), b"text", true), "{wrong}");
             assert!(!append_file(&named(wrong), b"text", false), "{wrong}");
         }
-        // A saved file replaces the one that is there, and leaves no file beside it.
+        // A saved file replaces the existing one, and leaves no file beside it.
         for name in ["file", "link", "pipe"] {
             assert!(!save_file(&named(name), |_| false));
             symlink(path("first"), path(&std::format!("{name}.new"))).unwrap();

@@ -1,21 +1,19 @@
-//! Reservations: those that heapwright made for itself, so that a leak check
-//! does not take its records for the program's pointers.
-//!
+//! Reservations that heapwright made for itself: a leak check does not take pointers in them for
+//! the program's.
 //! ```text
 //!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
 //! ```
 //!
-//! A reservation has a place while it is there. Where there is none left, one is not
-//! noted, and what it holds counts as the program's: blocks may then look reachable
-//! that are not, and none looks lost that is not. The window is not listed here: the map
-//! knows it.
+//! A reservation has a place while it exists. If no place is left, it is not noted, and its content
+//! counts as the program's. Then lost blocks may look reachable, and no reachable block looks lost.
+//! The window is not listed here: the address map covers it.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 static TABLE: [(AtomicUsize, AtomicUsize); 256] =
     [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
 
-/// A reservation was made.
+/// Notes a new reservation.
 pub(super) fn note(at: usize, size: usize) {
     for (start, end) in &TABLE {
         let taken = start.compare_exchange(0, at, Ordering::AcqRel, Ordering::Relaxed);
@@ -26,7 +24,7 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
-/// A reservation was made, perhaps right behind one that is known.
+/// Notes a new reservation, which may extend a noted one.
 pub(super) fn note_more(at: usize, size: usize) {
     for (_, end) in &TABLE {
         let joined = end.compare_exchange(at, at + size, Ordering::AcqRel, Ordering::Relaxed);
@@ -37,8 +35,8 @@ pub(super) fn note_more(at: usize, size: usize) {
     note(at, size);
 }
 
-/// A range is given up: of a reservation that it is a part of, what is before it stays
-/// ours, or else what is behind it.
+/// Notes that a range is given up. Of its reservation, the part before it stays noted, or else the
+/// part behind it.
 pub(super) fn forget(at: usize, size: usize) {
     let to = at + size;
     for (start, end) in &TABLE {
@@ -57,7 +55,7 @@ pub(super) fn forget(at: usize, size: usize) {
     }
 }
 
-/// The end of the reservation that an address is in, if it is in one.
+/// The end of the reservation that contains an address, if there is one.
 pub fn is_own(address: usize) -> Option<usize> {
     TABLE.iter().find_map(|(start, end)| {
         let (start, end) = (start.load(Ordering::Acquire), end.load(Ordering::Acquire));
@@ -65,7 +63,7 @@ pub fn is_own(address: usize) -> Option<usize> {
     })
 }
 
-/// Where the next reservation behind an address begins; 0 where none does.
+/// The start of the next reservation behind an address; 0: there is none.
 pub fn next_own(address: usize) -> usize {
     let starts = TABLE.iter().map(|(start, _)| start.load(Ordering::Acquire));
     starts.filter(|&start| start > address).min().unwrap_or(0)

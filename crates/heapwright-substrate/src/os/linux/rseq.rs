@@ -1,4 +1,4 @@
-//! Restartable sequences: which CPU is this, and is it still?
+//! Restartable sequences: tell a thread's CPU, and whether the thread is still on it.
 //!
 //! The kernel keeps a small area up to date for each thread (`struct rseq`):
 //!
@@ -6,23 +6,23 @@
 //!   0  cpu_id_start   4  cpu_id   8  rseq_cs: the sequence that the thread is in   16 ...
 //! ```
 //!
-//! A thread that stores the address of a descriptor in `rseq_cs` and is then preempted,
-//! moved to another CPU or interrupted by a signal inside the range that the descriptor
-//! names, goes on at the descriptor's abort address. So a sequence that ends with one
-//! store either runs undisturbed on one CPU or has done nothing.
+//! A thread stores the address of a descriptor in `rseq_cs`. If it is then preempted, moved to
+//! another CPU or interrupted by a signal inside the descriptor's range, it continues at the
+//! descriptor's abort address. So a sequence that ends with one store either runs undisturbed on
+//! one CPU or has no effect.
 //!
 //! glibc (since 2.35) registers the area and says where it is: at `__rseq_offset` from the thread
-//! pointer, if `__rseq_size` is not 0. There that area is used. Other C libraries (musl, older
-//! glibc) know of none: there each thread that needs one registers its own ([`enter`]), in static
-//! thread-local memory, and gives it up before that memory goes ([`leave`]): the kernel would end a
-//! thread whose area it cannot write. There is only one a thread, so where the program has
+//! pointer, if `__rseq_size` is not 0. Then that area is used. Other C libraries (musl, older
+//! glibc) have none. There each thread that needs one registers its own ([`enter`]), in static
+//! thread-local memory. It gives the area up before that memory goes ([`leave`]), because the
+//! kernel ends a thread whose area it cannot write. A thread has only one area: if the program has
 //! registered another, the kernel refuses ours.
 //!
 //! ```text
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
 //! ```
 //!
-//! The state is a word of its own, for signal handlers may come between it and the system call.
+//! The state is a word of its own, because signal handlers may run between it and the system call.
 //!
 //! Called by `registry::per_cpu`, `cache::arrays` and `heap`.
 
@@ -33,11 +33,11 @@ use super::keeping_errno;
 use super::symbols::weak;
 use super::threads::{block_signals, restore_signals, thread_pointer};
 
-/// The least of an area that has all we use (`cpu_id` and `rseq_cs`).
+/// The least size of an area with the fields used here (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
 
-/// How far the area is from the thread pointer; `None` where there is none: an old kernel, a
-/// sandbox, `glibc.pthread.rseq=0`, an emulator.
+/// The area's distance from the thread pointer. `None`: there is none (an old kernel, a sandbox,
+/// `glibc.pthread.rseq=0`, an emulator).
 pub fn offset() -> Option<isize> {
     let Some((size, offset)) = c_librarys() else {
         return own::is_possible().then(own::offset);
@@ -49,27 +49,26 @@ pub fn offset() -> Option<isize> {
     (size >= LEAST).then_some(offset)
 }
 
-/// The C library's words about its area; `None`: it knows of none.
+/// The C library's words about its area; `None`: it has none.
 fn c_librarys() -> Option<(*const u32, *const isize)> {
     let size = weak!("__rseq_size").cast::<u32>().cast_const();
     let offset = weak!("__rseq_offset").cast::<isize>().cast_const();
     (!size.is_null() && !offset.is_null()).then_some((size, offset))
 }
 
-/// Whether threads' areas are registered here, and not by the C library.
+/// Whether this module registers threads' areas, and not the C library.
 pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, if that is ours to do and was not tried before. `watched`
-/// sees to it that [`leave`] will be called when the thread ends, or says that it cannot. Returns
-/// whether the area is registered now.
+/// Registers the calling thread's area, if this module does so and has not tried before. `watched`
+/// makes sure that [`leave`] runs at the end of the thread, or returns false. Returns whether the
+/// area is registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
 }
 
-/// Gives the calling thread's area up, if it is ours, for good. The thread begins no sequence any
-/// more.
+/// Gives up the calling thread's own area for good. The thread begins no more sequences.
 pub fn leave() {
     if is_ours() {
         own::area().leave();
@@ -87,8 +86,8 @@ mod own {
     const ENTERED: u32 = 1;
     const OVER: u32 = 2;
 
-    /// What the kernel is told: the size of an area, that it is to be forgotten, and the word
-    /// before each abort address.
+    /// The kernel's arguments: the size of an area, the flag for its removal, and the word before
+    /// each abort address.
     const SIZE: usize = 32;
     const UNREGISTER: libc::c_int = 1;
     #[cfg(target_arch = "x86_64")]
@@ -116,14 +115,14 @@ mod own {
     pub(super) struct Area {
         cpu_id_start: AtomicU32,
         cpu_id: AtomicU32,
-        /// What only the kernel and the sequences use.
+        /// Only the kernel and the sequences use this.
         rest: UnsafeCell<[u32; 6]>,
         state: AtomicU32,
     }
 
     const _: () = assert!(core::mem::offset_of!(Area, state) == SIZE && size_of::<Area>() == 64);
 
-    /// From the thread pointer to the area: the same in each thread.
+    /// The area's distance from the thread pointer: the same in each thread.
     pub(super) fn offset() -> isize {
         let offset;
         #[cfg(target_arch = "x86_64")]
@@ -148,11 +147,11 @@ mod own {
         offset
     }
 
-    /// The calling thread's. (It lives as long as the thread, which is longer than any use of it.)
+    /// The calling thread's area. (It lives as long as the thread, which is longer than any use of
+    /// it.)
     pub(super) fn area() -> &'static Area {
         let thread = ptr::with_exposed_provenance::<u8>(thread_pointer());
-        // SAFETY: the thread's own area, of this layout; others than the thread and the kernel do
-        // not touch it.
+        // SAFETY: the thread's own area, of this layout; only the thread and the kernel access it.
         unsafe { &*thread.wrapping_offset(offset()).cast::<Area>() }
     }
 
@@ -174,7 +173,7 @@ mod own {
         }
 
         pub(super) fn enter(&self, watched: impl FnOnce() -> bool) -> bool {
-            // First of all: `watched` may allocate, and signal handlers may.
+            // This comes first: `watched` may allocate, and so may signal handlers.
             if !self.becomes(NEW, ENTERED) {
                 return self.is_kept();
             }
@@ -195,7 +194,7 @@ mod own {
         }
     }
 
-    /// Whether the kernel keeps such an area: tried, and undone.
+    /// Whether the kernel keeps such an area: tries it and undoes it.
     pub(super) fn is_possible() -> bool {
         let area = area();
         // No signal handler may see an area that is about to go.
@@ -237,14 +236,14 @@ pub fn cpu(offset: isize) -> Option<usize> {
     (cpu.cast_signed() >= 0).then_some(cpu as usize)
 }
 
-/// The CPU of the calling thread, by the system's word.
+/// The CPU of the calling thread, from the system.
 pub fn current_cpu() -> usize {
     // SAFETY: no preconditions. No system call on the usual kernels.
     let cpu = keeping_errno(|| unsafe { libc::sched_getcpu() });
     usize::try_from(cpu).unwrap_or(0)
 }
 
-/// How many CPUs there may ever be: what the kernel says is possible.
+/// The kernel's number of possible CPUs.
 pub fn possible_cpus() -> usize {
     let mut buffer = [0; 256];
     // A list of numbers and ranges, in order: the last number is the highest.
@@ -263,16 +262,16 @@ pub fn possible_cpus() -> usize {
     number.or(highest).map_or_else(super::cpus, |highest| highest.saturating_add(1))
 }
 
-/// Whether no CPU of this machine can ever have the number `most` or one above it: the
-/// kernel refuses a set that has no bit for a CPU that it may have.
+/// Whether all possible CPUs of this machine have numbers below `most`. The kernel refuses a set
+/// without a bit for a possible CPU.
 pub fn numbers_are_below(most: usize) -> bool {
     let mut set = [0usize; 16];
     let size = most.div_ceil(usize::BITS as usize) * size_of::<usize>();
     if most == 0 || size > size_of_val(&set) || super::is_filtered() {
         return false;
     }
-    // SAFETY: `set` has room for so many bytes. By the system's number, for the C library
-    // would fill the rest of the set, and hide how much there is.
+    // SAFETY: `set` has room for so many bytes. The raw system call is used, because the C library
+    // would fill the rest of the set, and hide its size.
     let got = keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_sched_getaffinity, 0, size, set.as_mut_ptr())
     });
@@ -283,15 +282,15 @@ const REGISTER_RSEQ: libc::c_int = 1 << 8;
 const RSEQ: libc::c_int = 1 << 7;
 const FLAG_CPU: libc::c_uint = 1;
 
-/// Says that this process will call [`fence`]. False where the kernel does not know it.
+/// Registers this process for [`fence`]. False: the kernel does not know the call.
 pub fn register_fence() -> bool {
     // SAFETY: no preconditions.
     let register = || unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_RSEQ, 0, 0) } == 0;
     !super::is_filtered() && keeping_errno(register)
 }
 
-/// Restarts every sequence of this process that is under way, on one CPU or on all: what
-/// was stored before is seen by whatever they do from now on. False: the kernel refused.
+/// Restarts every running sequence of this process, on one CPU or on all. From then on they see all
+/// earlier stores. False: the kernel refused.
 pub fn fence(cpu: Option<usize>) -> bool {
     // A single thread is in no sequence while it runs this.
     if super::is_single_threaded() || super::is_filtered() {

@@ -13,7 +13,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 static USER: AtomicU32 = AtomicU32::new(0);
 static NAME: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// The process is about to enter a sandbox.
+/// Stores the facts when the process is about to enter a sandbox.
 pub fn remember() {
     process::trust_stderr();
     renew();
@@ -24,7 +24,7 @@ pub fn remember() {
     }
 }
 
-/// The remembered number of the process. A forked child asks for its own.
+/// The stored number of the process. A forked child reads its own.
 pub(super) fn process_id() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
@@ -34,7 +34,7 @@ pub(super) fn user_id() -> u32 {
     USER.load(Ordering::Relaxed)
 }
 
-/// Asks the kernel for the process's number, and remembers it; in a forked child as well.
+/// Reads the process's number from the kernel, and stores it; in a forked child as well.
 pub(super) fn renew() -> u32 {
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() }.cast_unsigned();

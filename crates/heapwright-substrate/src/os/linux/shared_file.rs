@@ -1,12 +1,11 @@
-//! A file that processes share, mapped so that nothing that others do with it is a fault.
+//! A file that processes share, mapped so that no action of another process is a fault.
 //!
 //! ```text
 //!   memfd of a command, sealed: it does not shrink --path under /proc--> mapped in a reservation of ours
 //! ```
 //!
-//! A mapped file that somebody cuts off is SIGBUS in whoever reads it. So only a file is taken that
-//! the kernel promises not to shrink (`F_SEAL_SHRINK`), and that is as long as it is to be. What is
-//! in it may be anything.
+//! If another process cuts a mapped file, a read is SIGBUS. So a file must be sealed against
+//! shrinking (`F_SEAL_SHRINK`), and have the expected length. Its content may be anything.
 //!
 //! Called by `stacks`.
 
@@ -15,8 +14,8 @@ use core::ptr;
 
 use super::{Memory, System, calls, keeping_errno};
 
-/// Maps `size` bytes (whole pages) of a sealed file, to be read and written. Null: it is not there,
-/// or not such a file.
+/// Maps `size` bytes (whole pages) of a sealed file for reading and writing. Null: the file is
+/// missing or not sealed.
 pub fn map_sealed(path: &CStr, size: usize) -> *mut u8 {
     keeping_errno(|| {
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -31,7 +30,7 @@ pub fn map_sealed(path: &CStr, size: usize) -> *mut u8 {
 }
 
 fn is_sealed(file: i32, size: usize) -> bool {
-    // SAFETY: asks about a descriptor.
+    // SAFETY: reads flags of a descriptor.
     let seals = unsafe { libc::fcntl(file, libc::F_GET_SEALS) };
     // SAFETY: moves the offset of a descriptor of our own.
     let length = unsafe { libc::lseek(file, 0, libc::SEEK_END) };
@@ -39,18 +38,18 @@ fn is_sealed(file: i32, size: usize) -> bool {
 }
 
 fn map(file: i32, size: usize) -> *mut u8 {
-    // (A leak check passes over reservations.)
+    // A leak check skips reservations.
     let at = System.reserve(size, System.page_size());
     if at.is_null() {
         return at;
     }
     let (access, how) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
-    // SAFETY: replaces a reservation just made, which nobody has seen.
+    // SAFETY: replaces a reservation just made, which no other thread has seen.
     let got = unsafe { libc::mmap(at.cast(), size, access, how, file, 0) };
     if got.addr() == at.addr() {
         return at;
     }
-    // SAFETY: just reserved, and nobody has seen it.
+    // SAFETY: just reserved, and no other thread has seen it.
     unsafe { System.release(at, size) };
     ptr::null_mut()
 }

@@ -1,5 +1,5 @@
-//! Standstill: every other thread held for a moment, its registers known, and the
-//! process copied meanwhile.
+//! Standstill: holds every other thread for a moment, reads its registers, and copies the process
+//! meanwhile.
 //!
 //! ```text
 //!   hold()      each thread of /proc/self/task --signal 33--> handler: registers
@@ -9,16 +9,14 @@
 //!   release()   the futex: all threads go on
 //! ```
 //!
-//! No ptrace: a process may always signal itself, in any container. Signal 33 is the
-//! C library's own (it changes user ids of all threads by it), so no program waits for
-//! it, and none can block it through the C library. What comes with another code than
-//! ours is handed to the handler that had the signal before. The handler stays installed: a
-//! thread that answers too late must not die of it.
+//! No ptrace: a process may always signal itself, in any container. Signal 33 is the C library's
+//! own (it changes the user ids of all threads with it), so no program waits for it, and none can
+//! block it through the C library. A signal 33 with another sender's code goes to the previous
+//! handler. The handler stays installed: a thread that answers too late must not die of the signal.
 //!
-//! A thread that blocks the signal by a raw system call, or is stuck in the kernel,
-//! does not answer in time; it goes on, and its answer says so. One that waits in a
-//! system call that no handler lets go on (`poll`, `pause`, `nanosleep`, ...) sees it
-//! interrupted, as by any signal.
+//! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
+//! in time. It continues, and its answer says so. A thread in a system call that no handler
+//! restarts (`poll`, `pause`, `nanosleep`, ...) sees it interrupted, as by any signal.
 //!
 //! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
 
@@ -34,42 +32,42 @@ use super::{
     calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id, thread_pointer,
 };
 
-/// Words of registers that are kept of a thread.
+/// Words of registers that are kept for each thread.
 pub const REGISTERS: usize = 34;
 
 /// The signal: the C library's for user ids.
 const SIGNAL: c_int = 33;
-/// In the value of our signals, so that no other is taken for one.
+/// A mark in the value of our signals, which tells them from others.
 const MARK: usize = 0x6877_0000;
-/// How long no thread answers before the rest is given up, and how long all may take.
+/// Without an answer for so long, the rest is given up; and the longest time for all.
 const PATIENCE_NS: u64 = 40_000_000;
 const LONGEST_NS: u64 = 400_000_000;
 
-/// What a thread said.
+/// The answer of a thread.
 #[repr(C)]
 pub struct Answer {
-    /// Its number; 0 while the place is free.
+    /// The thread's number; 0: the place is free.
     thread: AtomicU32,
     /// 0, or [`ANSWERED`].
     state: AtomicU32,
     words: UnsafeCell<Words>,
 }
 
-/// What is known of a thread's state.
+/// The known state of a thread.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Words {
-    /// From where its stack counts.
+    /// The lowest address of its used stack.
     pub stack: usize,
     /// Its thread pointer.
     pub pointer: usize,
-    /// Its registers, and zeroes.
+    /// Its registers, padded with zeroes.
     pub registers: [usize; REGISTERS],
 }
 
 const ANSWERED: u32 = 1;
 
-// SAFETY: the words are written by one thread, before it says that it answered.
+// SAFETY: one thread writes the words, before it sets the state.
 unsafe impl Sync for Answer {}
 
 impl Answer {
@@ -78,31 +76,31 @@ impl Answer {
         self.thread.load(Ordering::Acquire)
     }
 
-    /// Whether it is a thread's, which has said nothing.
+    /// Whether the place is a thread's that has not answered.
     pub fn is_silent(&self) -> bool {
         self.thread() != 0 && self.words().is_none()
     }
 
-    /// What it said, if it did.
+    /// The words of the answer, if there is one.
     pub fn words(&self) -> Option<&Words> {
         let said = self.state.load(Ordering::Acquire) == ANSWERED;
-        // SAFETY: written before the state, and not again.
+        // SAFETY: the words were written before the state, and are not written again.
         said.then(|| unsafe { &*self.words.get() })
     }
 }
 
-/// Where answers go; null when nothing is asked.
+/// The memory for answers; null: no thread is asked.
 static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
 static ROOM: AtomicUsize = AtomicUsize::new(0);
-/// Odd while threads are held. In the value of each signal, too.
+/// Odd while threads are held. Each signal's value contains it, too.
 static ROUND: AtomicU32 = AtomicU32::new(0);
-/// How many are in the handler.
+/// The number of threads in the handler.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// The handler that was there before.
+/// The previous handler.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
-/// The registers that a function leaves as it found them.
+/// The registers that a function preserves.
 #[inline(always)]
 pub fn saved_registers() -> [usize; 12] {
     let mut saved = [0usize; 12];
@@ -127,8 +125,7 @@ pub fn saved_registers() -> [usize; 12] {
     saved
 }
 
-/// Memory for a `T` that a copy of the process shares with it, zeroed. `None`: there is
-/// none.
+/// Zeroed memory for a `T` that a copy of the process shares. `None`: there is none.
 pub fn shared<T: Copy>() -> Option<*mut T> {
     let (how, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping replaces nothing.
@@ -143,11 +140,11 @@ pub fn shared<T: Copy>() -> Option<*mut T> {
 ///
 /// `at` is from [`shared`], and the caller does not use it any more.
 pub unsafe fn give_shared<T: Copy>(at: *mut T) {
-    // SAFETY: from `shared`, of this size, and not used any more, as the caller promises.
+    // SAFETY: by the contract the memory is from `shared`, of this size, and not used any more.
     keeping_errno(|| unsafe { libc::munmap(at.cast(), size_of::<T>()) });
 }
 
-/// The registers of what a signal interrupted.
+/// The registers at the interruption.
 #[cfg(target_arch = "x86_64")]
 fn words_of(context: &libc::ucontext_t) -> Words {
     let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
@@ -158,7 +155,7 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// The registers of what a signal interrupted.
+/// The registers at the interruption.
 #[cfg(target_arch = "aarch64")]
 fn words_of(context: &libc::ucontext_t) -> Words {
     let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
@@ -169,9 +166,9 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// From where a thread's stack counts, whose pointer was `stack`: from the handler's
-/// frame, where the kernel has put all its registers, the wide ones too, unless that is
-/// on another stack; else from where a function may write without moving its pointer.
+/// The lowest used address of a thread's stack, whose pointer was `stack`. The kernel has put all
+/// registers, the wide ones too, into the handler's frame: if that is on the same stack, it counts
+/// from there. Otherwise it counts below the pointer, where a function may write without moving it.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;
@@ -179,7 +176,7 @@ fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     if frame < stack && stack - frame < FRAME { frame } else { stack.saturating_sub(RED_ZONE) }
 }
 
-/// What the kernel knows of a handler.
+/// The kernel's description of a handler.
 #[repr(C)]
 struct KernelAction {
     handler: usize,
@@ -189,7 +186,7 @@ struct KernelAction {
 }
 
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel's, for the length of the call.
+    // SAFETY: the kernel's struct, valid during the call.
     let info_of = unsafe { &*info };
     // SAFETY: a queued signal has a value.
     let value = unsafe { info_of.si_value() }.sival_ptr.addr();
@@ -204,8 +201,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         return;
     }
     keeping_errno(|| {
-        // In one order with what `release` does: it sees that somebody is inside, or the
-        // handler sees that nobody asks any more.
+        // Ordered with `release`: either it sees that a thread is inside, or the handler sees that
+        // no thread is asked.
         INSIDE.fetch_add(1, Ordering::SeqCst);
         let round = ROUND.load(Ordering::SeqCst);
         if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
@@ -223,7 +220,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
 fn answer(words: &Words) {
     let me = thread_id();
     if let Some(answer) = asked().iter().find(|answer| answer.thread() == me) {
-        // SAFETY: this thread's place, and nobody reads before the state says so.
+        // SAFETY: this thread owns the place, and no thread reads it before the state is set.
         unsafe { answer.words.get().write(*words) };
         answer.state.store(ANSWERED, Ordering::Release);
         COUNT.fetch_add(1, Ordering::AcqRel);
@@ -235,23 +232,23 @@ fn asked() -> &'static [Answer] {
     if at.is_null() {
         return &[];
     }
-    // SAFETY: `ROOM` answers lie at `at`, until no thread is asked any more.
+    // SAFETY: `ROOM` answers lie at `at` while threads are asked.
     unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
 }
 
-// The return from a handler, as the kernel wants it.
+// The return from a handler, in the form that the kernel expects.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     ".hidden heapwright_sigreturn",
     ".type heapwright_sigreturn, @function",
     ".globl heapwright_sigreturn",
     "heapwright_sigreturn:",
-    // In these very bytes: unwinders and debuggers know a return from a signal by them.
+    // Unwinders and debuggers recognise a return from a signal by exactly these bytes.
     ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05",
     options(att_syntax)
 );
 
-/// Installs the handler, once. False: it cannot be.
+/// Installs the handler, once. False: the system refused.
 fn install() -> bool {
     static INSTALLED: AtomicU32 = AtomicU32::new(0);
     if INSTALLED.load(Ordering::Acquire) != 0 {
@@ -267,15 +264,15 @@ fn install() -> bool {
     };
     #[cfg(target_arch = "aarch64")]
     let (restorer, extra) = (0, 0 & SA_RESTORER);
-    // On the thread's own stack if it has no other: what it holds is copied, and a
-    // thread of small stacks (Go's) has one for signals.
+    // The handler runs on the thread's own stack if it has no other. What this stack holds is
+    // copied. A thread of small stacks (Go's) has another one for signals.
     let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | extra;
     let all = !0;
     let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
     let mut old = MaybeUninit::<KernelAction>::zeroed();
     let place = old.as_mut_ptr();
-    // First the handler for other senders' signals: one may come at once.
-    // SAFETY: the kernel's own layout; the C library refuses this signal.
+    // The previous handler is read first, because another sender's signal may come at once. SAFETY:
+    // the kernel's own layout; the C library refuses this signal.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
     // SAFETY: zeroes, or what the kernel wrote.
     let old = unsafe { old.assume_init() };
@@ -292,8 +289,8 @@ fn install() -> bool {
     true
 }
 
-/// Calls `visit` with the number of each thread of the process. False: that cannot be
-/// known, or /proc is that of other processes.
+/// Calls `visit` with the number of each thread of the process. False: they cannot be read, or
+/// /proc is that of other processes.
 pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
     let me = thread_id();
@@ -321,7 +318,7 @@ pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
             while let Some(length) = entries.get(16..18) {
                 let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
                 let Some(name) = entries.get(19..length) else { break };
-                // (But for `.` and `..`, all names are numbers.)
+                // All names but `.` and `..` are numbers.
                 if let Some(thread) = digits::number(name) {
                     let thread = thread as u32;
                     seen |= thread == me;
@@ -335,7 +332,7 @@ pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
     })
 }
 
-/// Whether a thread has ended, but for what the kernel keeps of it.
+/// Whether a thread has ended. The kernel may still keep an entry for it.
 fn is_over(thread: u32) -> bool {
     const FOLDER: &[u8] = b"/proc/self/task/";
     const FILE: &[u8] = b"/stat\0";
@@ -358,13 +355,13 @@ fn is_over(thread: u32) -> bool {
 #[repr(align(8))]
 struct Aligned([u8; 4096]);
 
-/// Holds every other thread. `room`: zeroed memory for answers, which stays until
-/// [`release`] or [`is_unused`] said that no thread is inside. False: threads cannot be
-/// known, or there are too many; no thread is held.
+/// Holds every other thread. `room`: zeroed memory for answers, which stays until [`release`] or
+/// [`is_unused`] says that no thread is inside. False: threads cannot be listed, or there are too
+/// many; no thread is held.
 ///
-/// Of several callers, one at a time.
+/// One thread at a time may call this.
 pub fn hold(room: &'static [Answer]) -> bool {
-    // A thread that could not go on in time still reads the last one's answers.
+    // A thread that could not continue in time may still read the previous answers.
     if !install() || !is_unused() {
         return false;
     }
@@ -375,7 +372,7 @@ pub fn hold(room: &'static [Answer]) -> bool {
     let me = thread_id();
     let began = now_ns();
     let mut known = 0;
-    // Threads that are not held yet may start others.
+    // A thread that is not held yet may start others.
     loop {
         let before = known;
         let mut fits = true;
@@ -406,7 +403,7 @@ pub fn hold(room: &'static [Answer]) -> bool {
     }
 }
 
-/// A `siginfo_t` of a queued signal, as the kernel reads it on 64-bit machines.
+/// A `siginfo_t` of a queued signal, in the kernel's layout on 64-bit machines.
 #[repr(C)]
 struct Queued {
     signal: c_int,
@@ -424,8 +421,8 @@ const _: () = assert!(offset_of!(Queued, process) == 16);
 const _: () = assert!(offset_of!(Queued, value) == 24);
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-/// Sends the signal. False: the thread has ended. (Where no signal can be queued, the
-/// thread is one that does not answer.)
+/// Sends the signal. False: the thread has ended. (If no signal can be queued, the thread counts as
+/// one that does not answer.)
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
     let process = process_id() as c_int;
@@ -449,10 +446,10 @@ fn ask(thread: u32, round: u32) -> bool {
     })
 }
 
-/// Waits until all of these have answered, or nobody does any more. Those that ended
-/// meanwhile have nothing to say.
+/// Waits until all of these have answered, or until no more answers come. Threads that ended
+/// meanwhile do not count.
 fn wait_for(asked: &[Answer], began: u64) {
-    /// The clock goes on where nobody may run.
+    /// The clock advances even if no thread may run.
     const POLLS: u32 = 200;
     let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
     let waits = || {
@@ -484,8 +481,8 @@ fn wait_for(asked: &[Answer], began: u64) {
     }
 }
 
-/// Lets all threads go on, and waits until none reads the answers' memory any more.
-/// False: one may; it must stay.
+/// Lets all threads continue, and waits until none reads the answers' memory. False: one may still
+/// read it; the memory must stay.
 pub fn release() -> bool {
     ROUND.fetch_add(1, Ordering::SeqCst);
     futex_wake_all(&ROUND);
@@ -500,7 +497,7 @@ pub fn release() -> bool {
     true
 }
 
-/// Whether no thread reads answers.
+/// Whether no thread reads the answers.
 pub fn is_unused() -> bool {
     INSIDE.load(Ordering::SeqCst) == 0
 }
@@ -509,19 +506,19 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
-/// Runs `call`, in which the calling thread cannot be cancelled: it holds locks.
+/// Runs `call` without cancellation of the calling thread, which holds locks.
 pub fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
     const DISABLE: c_int = 1;
     let mut before = 0;
-    // SAFETY: writes the state there was.
+    // SAFETY: writes the previous state to `before`.
     unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
     let result = call();
-    // SAFETY: the one there was; nobody asks for the other.
+    // SAFETY: restores the previous state, and reads no other.
     unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
     result
 }
 
-/// In a copy, or a forked child: nobody is held here.
+/// In a copy, or a forked child: forgets held threads, which are not here.
 pub fn forget_held() {
     INSIDE.store(0, Ordering::Relaxed);
     ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
@@ -530,14 +527,14 @@ pub fn forget_held() {
     }
 }
 
-/// Copies the process, without its other threads. `Some(0)` in the copy, its number in
-/// the original; `None`: the system refused. The copy has all signals blocked, and says
-/// nothing to anybody when it ends: the program does not see that it had a child.
+/// Copies the process without its other threads. `Some(0)` in the copy, its number in the original;
+/// `None`: the system refused. The copy has all signals blocked and sends none when it ends, so the
+/// program does not notice a child.
 ///
 /// # Safety
 ///
-/// The copy may only read, write where the original does not look, make system calls,
-/// and end by [`end_copy`].
+/// The copy only reads, writes where the original does not look, makes system calls, and ends by
+/// [`end_copy`].
 pub unsafe fn copy() -> Option<u32> {
     let before = set_mask(!0);
     // SAFETY: the contract; no stack, nothing shared, no signal at the end.
@@ -561,7 +558,7 @@ pub fn end_copy(status: i32) -> ! {
     }
 }
 
-/// In a copy: no dump of the process is to be left, whatever happens to it.
+/// In a copy: prevents a core dump, whatever happens to it.
 pub fn leave_no_dump() {
     let none = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     let old = ptr::null_mut::<libc::rlimit64>();
@@ -569,8 +566,8 @@ pub fn leave_no_dump() {
     unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_CORE, &raw const none, old) };
 }
 
-/// In a copy: closes everything that it has open, so that nobody waits for the end of
-/// a pipe that only the copy has.
+/// In a copy: closes all its descriptors, so that no process waits for the end of a pipe that only
+/// the copy has open.
 pub fn close_all() {
     const CLOSE_RANGE: libc::c_long = 436;
     // SAFETY: the copy's own descriptors.
@@ -583,8 +580,8 @@ pub fn close_all() {
     }
 }
 
-/// Waits for a copy, so many milliseconds at most. `None`: it works still. True: it
-/// ended as it should.
+/// Waits for a copy, at most so many milliseconds. `None`: it still works. True: it ended with
+/// success.
 pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {
@@ -593,7 +590,7 @@ pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
         match got {
             0 if now_ns() > until => return None,
             0 => super::nap(),
-            // Somebody else has waited for it, if it fails: then it is not known.
+            // If the call fails, another waiter has taken the status, which is then unknown.
             _ => return Some(got > 0 && status == 0),
         }
     }
@@ -606,7 +603,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::vec::Vec;
 
-    /// Others in this process must not be held while they hold the test's locks.
+    /// Tests must not hold threads that hold the locks of another test.
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     fn room(count: usize) -> &'static [Answer] {
@@ -646,7 +643,7 @@ mod tests {
             let after = turns.load(Ordering::Relaxed);
             let released = release();
             assert!(released);
-            // On a machine that is busy elsewhere it may not have been asked in time.
+            // On a busy machine the thread may not have answered in time.
             let Some(words) = words else { continue };
             assert_eq!(before, after, "it was not held");
             assert_eq!(words.pointer, pointer);

@@ -8,18 +8,18 @@
 //!                                             with the two above a cycle, and a deadlock
 //! ```
 //!
-//! So the prefork handler takes the list's lock itself, before the heap's. It is recursive and
-//! owned by a thread: glibc takes it a second time. glibc has exported the three functions since
-//! 2.2.5, for this use; other C libraries have no such lock, or none that a fork takes (musl holds
-//! its own around its own allocator), and nothing happens there.
+//! So the prefork handler takes the list's lock itself, before the heap's. The lock is recursive
+//! and owned by a thread: glibc takes it a second time. glibc has exported the three functions
+//! since 2.2.5, for this use. Other C libraries have no such lock, or none that a fork takes (musl
+//! holds its own around its own allocator). With them these functions do nothing.
 //!
-//! In the child glibc resets the lock before any handler runs, so the child must not release it;
-//! resetting it once more does no harm, for the child has one thread.
+//! In the child glibc resets the lock before any handler runs, so the child must not release it. A
+//! second reset does no harm, because the child has one thread.
 
 use super::symbols::weak;
 
-/// Takes the lock. Waits for threads that flush all streams; they may wait for a stream, and the
-/// thread that has that one locked for the heap: the caller holds no lock that malloc takes.
+/// Takes the lock. Waits for threads that flush all streams. They may wait for a stream whose
+/// holder waits for the heap, so the caller holds no lock that malloc takes.
 pub fn lock_streams() {
     call(weak!("_IO_list_lock"));
 }
@@ -38,8 +38,7 @@ fn call(function: *mut u8) {
     // SAFETY: glibc's three functions take nothing and return nothing; null is `None`.
     let function: Option<unsafe extern "C" fn()> = unsafe { core::mem::transmute(function) };
     if let Some(function) = function {
-        // SAFETY: they have no preconditions beyond the order of calls that this file's functions
-        // state.
+        // SAFETY: their only precondition is the order of calls that this file's functions state.
         super::keeping_errno(|| unsafe { function() });
     }
 }

@@ -1,8 +1,8 @@
-//! Symbols of other libraries, which need not exist.
+//! Optional symbols of other libraries.
 //!
-//! They are bound *weakly*, by the linker: looking them up by name at run time
-//! would take the loader's lock inside `free`, and a strong reference would
-//! pull the C library's own `malloc` into static programs that bring ours.
+//! The linker binds them *weakly*. A search by name at run time would take the loader's lock inside
+//! `free`. A strong reference would pull the C library's own `malloc` into static programs that
+//! bring ours.
 
 use crate::os::LibcHeap;
 #[cfg(feature = "debug")]
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
 use core::{ffi::CStr, ptr};
 
-/// The address of a symbol; null where the process has none of that name.
+/// The address of a symbol; null: the process has none of that name.
 macro_rules! weak {
     ($name:literal) => {{
         let address: *mut u8;
@@ -40,16 +40,15 @@ macro_rules! weak {
 }
 pub(super) use weak;
 
-/// Whether the C library knows that the process has one thread.
+/// Whether the C library says that the process has one thread.
 pub fn is_single_threaded() -> bool {
     let flag = weak!("__libc_single_threaded");
-    // SAFETY: null, or a byte of the C library that lives as long as it.
+    // SAFETY: null, or a byte of the C library, which lives as long as the library.
     !flag.is_null() && unsafe { flag.read_volatile() } != 0
 }
 
-/// Whether the C library's own blocks can be told by their headers, which are glibc's. Nobody
-/// else's are: musl never hands one to a program that brings its own `malloc`, and keeps these
-/// functions to itself.
+/// Whether the headers of the C library's own blocks are known: glibc's are. musl never hands a
+/// block to a program that brings its own `malloc`, and keeps these functions to itself.
 const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
 
 /// The C library's own `free`, if there is one.
@@ -72,10 +71,10 @@ struct Mallinfo {
     rest: [i32; 6],
 }
 
-/// The C library's own heap. `None`: it has none yet, or its blocks cannot be found. Asks only the
-/// C library, and needs no file. For a constructor: it takes glibc's locks.
+/// The C library's own heap. `None`: it has none yet, or its blocks cannot be found. Uses only the
+/// C library, and no file. Called by a constructor, because it takes glibc's locks.
 pub fn libc_heap() -> Option<LibcHeap> {
-    // (As a rule the C library alone moves the program break before `main`.)
+    // As a rule, only the C library moves the program break before `main`.
     let known_break: *mut usize = weak!("__curbrk").cast();
     if !KNOWS_BLOCKS || known_break.is_null() {
         return None;
@@ -96,7 +95,7 @@ pub fn libc_heap() -> Option<LibcHeap> {
     Some(LibcHeap { start: end.checked_sub(arena)?, end, mapped })
 }
 
-/// What the loader knows of the module that an address lies in.
+/// The loader's description of the module that contains an address.
 #[cfg(feature = "debug")]
 #[repr(C)]
 pub struct Found {
@@ -112,17 +111,17 @@ pub struct Found {
     reserved: [u64; 7],
 }
 
-/// The part of the loader's record that is for everybody.
+/// The public part of the loader's record.
 #[cfg(feature = "debug")]
 #[repr(C)]
 pub struct LinkMap {
-    /// What is added to addresses in the file.
+    /// The difference between addresses in memory and in the file.
     pub bias: usize,
     /// A C string: the path; empty for the program.
     pub name: *const core::ffi::c_char,
 }
 
-/// Where the C library's `exit` is.
+/// The address of the C library's `exit`.
 #[cfg(feature = "debug")]
 pub fn exit_function() -> Option<usize> {
     let at = weak!("exit");
@@ -137,8 +136,8 @@ const READY: u8 = 1;
 #[cfg(feature = "debug")]
 const NOT_YET: u8 = 2;
 
-/// Whether the loader knows its modules. In a static program it allocates while it
-/// learns them, and must not be asked before constructors run.
+/// Whether the loader knows its modules. In a static program the loader allocates while it learns
+/// them, so it must not be called before constructors run.
 #[cfg(feature = "debug")]
 fn is_loader_ready() -> bool {
     let mut known = LOADER.load(Ordering::Relaxed);
@@ -152,13 +151,13 @@ fn is_loader_ready() -> bool {
     known == READY
 }
 
-/// A constructor runs: the loader is ready.
+/// Notes that a constructor runs, so the loader is ready.
 #[cfg(feature = "debug")]
 pub fn constructors_run() {
     LOADER.store(READY, Ordering::Relaxed);
 }
 
-/// glibc's function of unwinders. `None` where the C library has none, or it cannot be asked yet.
+/// glibc's function for unwinders. `None`: the C library has none, or it is too early to call it.
 #[cfg(feature = "debug")]
 fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     let found = weak!("_dl_find_object");
@@ -168,16 +167,15 @@ fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     find.filter(|_| is_loader_ready())
 }
 
-/// Whether [`find_object`] knows the process's modules: not with another C library than glibc, or
-/// one before 2.35.
+/// Whether [`find_object`] knows the process's modules. Only glibc from 2.35 on does.
 #[cfg(feature = "debug")]
 pub fn knows_objects() -> bool {
     finder().is_some()
 }
 
-/// The module that an address lies in. Takes no lock and allocates nothing:
-/// glibc 2.35 made the function for unwinders. `None` where no module has the
-/// address, or the C library has no such function.
+/// The module that contains an address. Takes no lock and allocates nothing: glibc 2.35 made the
+/// function for unwinders. `None`: no module has the address, or the C library has no such
+/// function.
 #[cfg(feature = "debug")]
 pub fn find_object(address: usize) -> Option<Found> {
     let find = finder()?;
@@ -186,16 +184,16 @@ pub fn find_object(address: usize) -> Option<Found> {
     if unsafe { find(address, answer.as_mut_ptr()) } != 0 {
         return None;
     }
-    // SAFETY: all bytes were zero, which is a value, and the call wrote one.
+    // SAFETY: zeros are a valid value, and the call has written another one.
     Some(unsafe { answer.assume_init() })
 }
 
-/// Where the first thread's stack began: above its outermost frame. 0 where that is not known.
+/// The start of the first thread's stack, above its outermost frame. 0: not known.
 #[cfg(feature = "debug")]
 pub fn first_stack_end() -> usize {
     let place: *mut usize = weak!("__libc_stack_end").cast();
     if place.is_null() {
-        // What the kernel has laid above the first frame.
+        // The kernel puts this above the first frame.
         // SAFETY: reads the auxiliary vector; no preconditions.
         return unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     }
@@ -203,8 +201,8 @@ pub fn first_stack_end() -> usize {
     unsafe { place.read() }
 }
 
-/// A symbol of the process, found by name in the order the linker would; null
-/// where there is none. Takes the loader's lock.
+/// A symbol of the process, found by name in the linker's order; null: there is none. Takes the
+/// loader's lock.
 #[cfg(not(feature = "interpose"))]
 pub fn symbol(name: &CStr) -> *mut u8 {
     let found = weak!("dlsym");

@@ -1,26 +1,24 @@
-//! Thread tag: a mark that a thread hands on to the threads it starts; and where a process keeps
-//! pointers outside its heap: modules' data, thread-local variables.
+//! Thread tag: a mark that threads inherit from their creator; and the places of pointers outside
+//! the heap: modules' data, thread-local variables.
 //!
-//! Linux gives each thread a timer slack (how late its timers may be, 50 us unless
-//! it is set otherwise), and a new thread that of its creator. It is the one
-//! attribute that is inherited, can be any number, and does no harm by a few
-//! microseconds more: so a number in it marks a thread and all that descend from it.
+//! Linux gives each thread a timer slack (how late its timers may be, by default 50 us), and a new
+//! thread that of its creator. It is the only inherited attribute that can be any number, and a few
+//! more microseconds do no harm. So a number in it marks a thread and all its descendants.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use super::keeping_errno;
 
-/// The calling thread's mark: what its creator had when it was started, or what it
-/// was given since.
+/// The calling thread's mark: its creator's at its start, or the one set since.
 pub fn mark() -> u64 {
     let none = ptr::null_mut::<c_void>();
-    // SAFETY: the call only asks.
+    // SAFETY: the call only reads.
     let slack = keeping_errno(|| unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, none) });
     u64::try_from(slack).unwrap_or(0)
 }
 
-/// Marks the calling thread, and those it starts from now on. Not 0.
+/// Marks the calling thread, and those that it starts from now on. Not 0.
 pub fn set_mark(mark: u64) {
     // SAFETY: the call changes a number of this thread's.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, mark) });
@@ -33,7 +31,7 @@ pub fn is_running(thread: u32) -> bool {
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_tgkill, process, thread as c_int, 0) == 0 })
 }
 
-/// Sleeps for a millisecond, or less.
+/// Sleeps for at most a millisecond.
 pub fn nap() {
     keeping_errno(|| super::calls::sleep_ns(1_000_000));
 }
@@ -47,10 +45,10 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
     ) -> c_int {
         // SAFETY: the loader's, valid during the call.
         let info = unsafe { &*info };
-        // SAFETY: what was passed below.
+        // SAFETY: the pointer that is passed below.
         let visit = unsafe { &mut *visit.cast::<&mut dyn FnMut(usize, usize)>() };
         for number in 0..usize::from(info.dlpi_phnum) {
-            // SAFETY: so many headers follow each other there.
+            // SAFETY: the module has this number of headers.
             let header = unsafe { &*info.dlpi_phdr.wrapping_add(number) };
             if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0 {
                 let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
@@ -65,9 +63,9 @@ pub fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
 }
 
-/// How many bytes of the variables that each thread has of its own lie below a thread's
-/// pointer and above it, by what the calling one has: those that every thread gets with
-/// its stack. Takes the loader's lock.
+/// The bytes of static thread-local variables below and above a thread's pointer, measured in the
+/// calling thread. These are the ones that every thread gets with its stack. Takes the loader's
+/// lock.
 pub fn thread_local_bytes() -> (usize, usize) {
     unsafe extern "C" fn module(
         info: *mut libc::dl_phdr_info,
@@ -81,11 +79,11 @@ pub fn thread_local_bytes() -> (usize, usize) {
         }
         // SAFETY: the loader's, valid during the call.
         let info = unsafe { &*info };
-        // SAFETY: what was passed below.
+        // SAFETY: the pointer that is passed below.
         let (below, above) = unsafe { &mut *extent.cast::<(usize, usize)>() };
         let data = info.dlpi_tls_data.addr();
         for number in 0..usize::from(info.dlpi_phnum) {
-            // SAFETY: so many headers follow each other there.
+            // SAFETY: the module has this number of headers.
             let header = unsafe { &*info.dlpi_phdr.wrapping_add(number) };
             let pointer = super::thread_pointer();
             if header.p_type == libc::PT_TLS && data != 0 && data.abs_diff(pointer) < FAR {

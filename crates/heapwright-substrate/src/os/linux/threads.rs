@@ -1,4 +1,4 @@
-//! Threads: what happens when one ends, and around a fork.
+//! Threads: actions at a thread's end and around a fork.
 
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
@@ -11,12 +11,11 @@ use super::keeping_errno;
 /// `pthread_key_t + 1` each, or 0 before [`on_thread_exit`].
 static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
-/// Names the function that runs when a thread that called
-/// [`watch_this_thread`] ends. A second call does no harm. False: the system has no key left (then
-/// caches of ended threads are not reused).
+/// Sets the function that runs at the end of a thread that called [`watch_this_thread`]. A second
+/// call has no effect. False: the system has no key left (then caches of ended threads are not
+/// reused).
 ///
-/// A pthread key, not `thread_local!` with a destructor: registering the
-/// latter allocates.
+/// This uses a pthread key: the registration of a `thread_local!` with a destructor allocates.
 pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     let mut key = 0;
     // SAFETY: `key` is a valid place for the answer; `run` takes what is set.
@@ -26,14 +25,14 @@ pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> boo
     }
     let place = &EXIT_KEYS[exit as usize];
     if place.compare_exchange(0, key + 1, Ordering::Release, Ordering::Relaxed).is_err() {
-        // SAFETY: created above, and no thread has anything under it.
+        // SAFETY: created above, and no thread has a value for it.
         keeping_errno(|| unsafe { libc::pthread_key_delete(key) });
     }
     true
 }
 
-/// Asks for the exit function to run with `token` (not null) when the calling
-/// thread ends. False where there is none.
+/// Makes the exit function run with `token` (not null) at the end of the calling thread. False:
+/// there is none.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
@@ -43,7 +42,7 @@ pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) }) == 0
 }
 
-/// What [`watch_this_thread`] was given last; null: nothing.
+/// The last token of [`watch_this_thread`]; null: none.
 pub fn watched(exit: Exit) -> *mut c_void {
     match EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) {
         // SAFETY: the key was created above and is never deleted.
@@ -52,8 +51,8 @@ pub fn watched(exit: Exit) -> *mut c_void {
     }
 }
 
-/// A number that no other thread of the process has while this one lives. A
-/// forked child's thread has its original's.
+/// A number that no other thread of the process has while this one lives. A forked child's thread
+/// has its original's.
 #[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.
@@ -71,7 +70,7 @@ pub fn thread_id() -> u32 {
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
-/// Signals that report a fault: blocked, they would end the process without a word.
+/// Signals of faults: if they are blocked, a fault ends the process without a message.
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
@@ -81,7 +80,7 @@ pub fn name_thread(name: &CStr) {
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) });
 }
 
-/// The calling thread's thread pointer: where its struct of the C library's is.
+/// The calling thread's thread pointer: the address of its C library struct.
 pub fn thread_pointer() -> usize {
     let at: usize;
     #[cfg(target_arch = "x86_64")]
@@ -109,8 +108,8 @@ impl SignalMask {
     };
 }
 
-/// Blocks (with `sigprocmask`, which is the thread's with every C library, and in each glibc) all
-/// signals in the calling thread but those of faults, until [`restore_signals`].
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
+/// (`sigprocmask` is per thread with every C library, and in each glibc.)
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
     let mut before = SignalMask::NONE;
@@ -127,7 +126,7 @@ pub fn block_signals() -> SignalMask {
     before
 }
 
-/// Blocks what was blocked before [`block_signals`], and no more.
+/// Restores the blocked signals from before [`block_signals`].
 pub fn restore_signals(before: SignalMask) {
     keeping_errno(|| {
         // SAFETY: a valid set.
@@ -135,8 +134,8 @@ pub fn restore_signals(before: SignalMask) {
     });
 }
 
-/// Makes a thread that runs `run(with)`, with all signals blocked but those of faults, and that
-/// nobody waits for. False where there can be none.
+/// Makes a detached thread that runs `run(with)`, with all signals blocked but those of faults.
+/// False: the system refused.
 #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
 pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
@@ -149,15 +148,15 @@ pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) 
         if made != 0 {
             return false;
         }
-        // SAFETY: it was made.
+        // SAFETY: the call has made the thread.
         let thread = unsafe { thread.assume_init() };
-        // SAFETY: not detached yet; nobody uses it any more.
+        // SAFETY: the thread is not detached yet, and its handle is not used afterwards.
         unsafe { libc::pthread_detach(thread) };
         true
     })
 }
 
-/// Names the functions that run around every fork.
+/// Sets the functions that run around every fork.
 pub fn around_fork(
     before: unsafe extern "C" fn(),
     in_parent: unsafe extern "C" fn(),

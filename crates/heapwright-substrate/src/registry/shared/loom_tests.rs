@@ -6,16 +6,16 @@
 //!                  order between them, and whose count shows each holder's visit
 //! ```
 //!
-//! What only these find: a second holder of a cache, a holder that does not see what
-//! the last one did, a reader that meets a slot or a stride which is not there yet
-//! because K was raised beside it, and a waiter that waits for ever. `ci/loom.sh` takes
-//! the orderings out one by one and wants these to fail.
+//! Only these tests find a second holder of a cache, a holder that does not see the last one's
+//! writes, a reader that meets a slot or a stride which is not there yet because K was raised
+//! beside it, and a waiter that waits for ever. `ci/loom.sh` removes the orderings one by one and
+//! expects these tests to fail.
 //!
-//! **Waiting.** Under loom a waiter yields instead of sleeping. The sleepers' protocol has
-//! a test of its own, with a futex whose naps end when nobody will wake the sleeper any
-//! more: there a waiter *is* missed in some orders, as the essay of `shared` says, because
-//! nothing orders the unlocker's store before its look at the sleepers; and it comes
-//! through all the same, because its nap ends and it looks for itself.
+//! **Waiting.** Under loom a waiter yields instead of sleeping. The sleepers' protocol has a test
+//! of its own, with a futex whose naps end when no thread will wake the sleeper. There a waiter
+//! *is* missed in some orders, as the header of `shared` says, because nothing orders the
+//! unlocker's store before its look at the sleepers. The waiter still gets the lock, because its
+//! nap ends and it looks for itself.
 
 extern crate std;
 
@@ -32,7 +32,7 @@ use super::*;
 /// The most caches of these tests.
 const MOST: usize = 4;
 
-/// What no second holder may see.
+/// An object that no second holder may see.
 type Canary = UnsafeCell<usize>;
 type Few = Shared<Canary, (), MOST>;
 type FewSlot = &'static Slot<Canary>;
@@ -59,14 +59,14 @@ impl Row {
         })
     }
 
-    /// Locks a cache, leaves a mark in it, and gives it back. Returns which one it was.
+    /// Locks a cache, leaves a mark in it, and unlocks it. Returns the cache.
     fn visit(&self, current: FewSlot) -> FewSlot {
         let held = self.registry.acquire(current).expect("with loom, waiting ends");
         touch(&held);
         held.slot()
     }
 
-    /// Ends the caches, in which `visits` marks must be.
+    /// Ends the caches, which must contain `visits` marks.
     fn end(&self, visits: usize) {
         let mut found = 0;
         for slot in self.made.lock().unwrap().drain(..) {
@@ -77,7 +77,7 @@ impl Row {
                 // SAFETY: all other threads have ended.
                 unsafe { *count }
             });
-            // SAFETY: made by `raise`, and nobody knows it any more.
+            // SAFETY: made by `raise`, and no thread knows it any more.
             drop(unsafe { Box::from_raw(core::ptr::from_ref(slot).cast_mut()) });
         }
         assert_eq!(found, visits);
@@ -86,7 +86,7 @@ impl Row {
 
 fn touch(canary: &Canary) {
     canary.with_mut(|count| {
-        // SAFETY: the caller holds the cache; loom checks that nobody else does.
+        // SAFETY: the caller holds the cache; loom checks that no other thread does.
         unsafe { *count += 1 };
     });
 }
@@ -146,20 +146,20 @@ fn loom_raising_disturbs_nobody() {
         assert_eq!(caches.raise(2), 2);
         caches.visit(mine);
         other.join().unwrap();
-        // A thread that comes now knows the new one.
+        // A thread that comes now finds the new one.
         assert_eq!(caches.registry.count(), 2);
         caches.visit(caches.registry.slot(1));
         caches.end(5);
     });
 }
 
-/// Looks at the registry as the policy does, in its order: K first.
+/// Looks at the registry in the policy's order: K first.
 fn look(registry: &Few) -> usize {
     let seen = Seen { registry, count: registry.count(), failed: core::cell::Cell::new(0) };
     let count = seen.count();
     for cache in 0..count {
         assert_eq!(usize::from(registry.slot(cache).number), cache);
-        // SAFETY: no more than a look at what the slot was made with.
+        // SAFETY: only reads the value with which the slot was made.
         let canary = unsafe { registry.slot(cache).value() };
         canary.with(|_| {});
     }
@@ -167,7 +167,7 @@ fn look(registry: &Few) -> usize {
         let stride = seen.stride(index);
         assert!((1..MOST).contains(&stride), "a stride that is not there yet");
         if count == MOST {
-            // The last number of caches there is: its strides are the last, too.
+            // The last number of caches has the last strides, too.
             assert!(stride % 2 == 1, "a stride of fewer caches");
         }
     }
@@ -195,21 +195,21 @@ fn loom_a_reader_sees_all_that_k_promises() {
     }
 }
 
-/// A futex: a sleeper is woken, or sleeps until its nap ends, which it does here when
-/// nobody will wake it any more.
+/// A futex: a sleeper is woken, or sleeps until its nap ends. Here a nap ends when no thread will
+/// wake the sleeper.
 struct Futex(Mutex<Sleep>);
 
 #[derive(Default)]
 struct Sleep {
     sleeps: bool,
     woken: bool,
-    /// Nobody will wake it any more.
+    /// No thread will wake it.
     over: bool,
 }
 
 impl Futex {
-    /// Sleeps, if the word still has the value: the kernel looks at it under its lock.
-    /// Returns whether only the nap's end woke it.
+    /// Sleeps if the word still has the value, which is compared under the futex's lock. Returns
+    /// whether only the nap's end woke the sleeper.
     fn wait(&self, word: &AtomicU32, value: u32) -> bool {
         let mut sleep = self.0.lock().unwrap();
         if word.load(Ordering::Relaxed) != value {
@@ -236,9 +236,9 @@ impl Futex {
     }
 }
 
-/// One waits for a cache that another one gives back, as `wait` and `unlock` do it.
-/// With `ordered`, the unlocker's store comes before its look. Returns in how many
-/// orders the sleeper was missed.
+/// One thread waits for a cache that another one unlocks, like `wait` and `unlock`. With `ordered`,
+/// the unlocker's store comes before its look. Returns the number of orders in which the sleeper
+/// was missed.
 fn missed(ordered: bool) -> usize {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let in_all = std::sync::Arc::clone(&missed);
@@ -288,8 +288,8 @@ fn missed(ordered: bool) -> usize {
 
 #[test]
 fn loom_a_sleeper_that_is_missed_finds_the_lock_after_its_nap() {
-    // That it comes through is what `missed` checks. If none is missed any more, the
-    // nap need not end any more.
+    // `missed` checks that the waiter gets the lock. If no waiter is missed any more, the nap need
+    // not end.
     assert!(missed(false) > 0, "the nap is no longer needed");
 }
 

@@ -10,7 +10,7 @@ use super::*;
 
 /// A cache with empty rings, for as long as `run` takes.
 fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
-    let shape = Shape { full, is_scarce: false };
+    let shape = Shape { full, is_limited: false };
     let layout = Layout::from_size_align(bytes(shape), 64).expect("a layout");
     // SAFETY: the layout has a size.
     let at = unsafe { alloc_zeroed(layout) };
@@ -110,7 +110,7 @@ fn entries_wait_until_enough_others_do() {
         for class in (0..CLASSES).step_by(STEP) {
             cache.grown.set(0);
             let ring = &cache.rings[class];
-            let shape = Shape { full: false, is_scarce: false };
+            let shape = Shape { full: false, is_limited: false };
             let (stays, renewed) = (last_stays(class, shape), renewed(class, shape));
             for number in 1..=stays + renewed {
                 assert!(!cache.renew(class) && !ring.has_ready());
@@ -132,7 +132,7 @@ fn entries_wait_until_enough_others_do() {
 /// A ring that widens stays the same queue, wherever its entries lie.
 #[test]
 fn a_ring_that_widens_keeps_its_entries() {
-    let shape = Shape { full: true, is_scarce: false };
+    let shape = Shape { full: true, is_limited: false };
     for class in (0..CLASSES).step_by(STEP) {
         let (room, last) = (first_room(class, shape), last_room(class, shape));
         for start in (0..last as u32).step_by(room / 4 + 1) {
@@ -156,7 +156,7 @@ fn a_ring_that_widens_keeps_its_entries() {
 #[test]
 fn a_thread_has_a_budget() {
     with_cache(false, |cache| {
-        let shape = Shape { full: false, is_scarce: false };
+        let shape = Shape { full: false, is_limited: false };
         cache.grown.set(budget(shape));
         for class in (0..CLASSES).step_by(STEP) {
             let ring = &cache.rings[class];

@@ -1,0 +1,127 @@
+//! Limited address space: free runs go back to the kernel with their addresses.
+//!
+//! ```text
+//!   free runs      | dirty | clean |  --shed-->  | absent |  --take--> reserved again
+//! ```
+//!
+//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not. Address space that the
+//! heap holds is missing elsewhere: the C library cannot map a thread's stack, and the loader
+//! cannot map a library. So in a piecewise window whose limit is known:
+//!
+//! - Free runs stay mapped up to an eighth of what is left to others. The rest is unmapped at once,
+//!   without a delay: clean runs first, then the oldest dirty ones. Their units stay free, and are
+//!   *absent* until they are taken. An empty heap thus keeps at most a ninth of the limit.
+//! - Before a request is refused, all free runs become absent, and the tails of large blocks are
+//!   cut off (`large_block`).
+//!
+//! Both split mappings. The kernel allows 65,530 mappings by default, so the number of holes of
+//! each kind is bounded.
+//!
+//! In other windows, free runs become absent only before a request would be refused for lack of
+//! writable memory (`RLIMIT_DATA`). Their addresses stay reserved.
+//!
+//! Called by the rest of `chunk`, under its lock.
+
+use super::{Chunk, Run, RunIndex, State, Window};
+use crate::os::{self, Memory};
+use crate::size_class::UNIT;
+
+/// The most holes of each kind.
+pub(super) const MOST_HOLES: usize = 8192;
+/// Units of free runs that stay in any case: 1 MiB.
+const KEPT: usize = (1 << 20) / UNIT;
+/// Free runs may take one of so many parts of the address space that is left to others.
+const SHARE: usize = 8;
+
+impl<O: Memory + Copy> Chunk<O> {
+    /// Takes units of an absent run, and maps their addresses again.
+    pub(super) fn take_absent(&mut self, units: usize) -> Option<Run> {
+        let run = self.absent.find(units)?;
+        let end = run + RunIndex::length(self.map, run);
+        // Tries the run's end if a mapping of the program lies at its start.
+        let unit = [run, end - units]
+            .into_iter()
+            .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT))?;
+        self.absent.remove(run);
+        for (from, to) in [(run, unit), (unit + units, end)] {
+            if from < to {
+                self.absent.insert(from, to - from);
+            }
+        }
+        Some(Run { unit, zero: true, dense: false })
+    }
+
+    /// Unmaps the free runs that exceed the heap's share of what is left to others.
+    pub(super) fn shed(&mut self) {
+        if self.window.is_limited() {
+            self.shed_all_but(KEPT.max(self.window.left_to_others() / SHARE / UNIT));
+        }
+    }
+
+    /// Unmaps all free runs but `keep` units.
+    pub(super) fn shed_all_but(&mut self, keep: usize) {
+        loop {
+            let free = self.clean.units() + self.dirty.units();
+            if free <= keep || self.absent.runs() >= MOST_HOLES {
+                return;
+            }
+            let (unit, units) = match self.clean.any() {
+                Some(unit) => {
+                    let units = RunIndex::length(self.map, unit).min(free - keep);
+                    self.split(unit, units, State::Clean);
+                    (unit, units)
+                }
+                None => {
+                    let run = self.detach_end(self.oldest, free - keep);
+                    self.note_fewer();
+                    run
+                }
+            };
+            // SAFETY: the units are free, committed, and in no index, so no thread uses them.
+            if !unsafe { self.window.give_back(self.map.address_of(unit), units * UNIT) } {
+                // The kernel allows no more mappings: give back the pages alone.
+                let os = self.window.os();
+                let purged = Self::purge_run(self.map, &os, (unit, units));
+                self.attach((unit, units), purged, os::coarse_ms());
+                return;
+            }
+            self.insert_absent(unit, units);
+        }
+    }
+
+    /// Makes free runs absent before a request is refused for lack of writable memory
+    /// (`RLIMIT_DATA`, `vm.overcommit_memory=2`) in a generous window. Returns whether any run
+    /// became absent.
+    pub(super) fn retract_free(&mut self) -> bool {
+        let before = self.absent.units();
+        if self.window.is_generous() {
+            self.shed_all_but(0);
+        }
+        self.absent.units() > before
+    }
+
+    /// Changes the window by `change`. If it becomes piecewise, releases the addresses of absent
+    /// runs, too.
+    pub(super) fn become_piecewise(&mut self, change: impl FnOnce(&mut Window<O>)) {
+        let was_generous = self.window.is_generous();
+        change(&mut self.window);
+        if was_generous && !self.window.is_generous() {
+            let os = self.window.os();
+            for (unit, units) in self.absent.longest() {
+                // SAFETY: the run is reserved, and neither committed nor in use. (If the kernel
+                // allows no more mappings, the run stays absent for good.)
+                unsafe { os.release(self.map.address_of(unit), units * UNIT) };
+            }
+        }
+    }
+
+    pub(super) fn insert_absent(&mut self, mut unit: usize, mut units: usize) {
+        for before in [true, false] {
+            if let Some(neighbour) = self.neighbour(unit, units, before, State::Absent) {
+                units += self.absent.remove(neighbour);
+                unit = unit.min(neighbour);
+            }
+        }
+        self.absent.insert(unit, units);
+    }
+}

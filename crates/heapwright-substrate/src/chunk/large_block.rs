@@ -1,0 +1,184 @@
+//! A large block's usable bytes, and the tail behind them.
+//!
+//! ```text
+//!   large block    | in use, whole pages | tail |  --cut-->  | in use | nothing |
+//!                    unit 0      unit 1
+//! ```
+//!
+//! Where address space is limited, large blocks lose their tails before a request is refused
+//! (`address_limit`). A block of 100,000 bytes then takes 100 KiB of address space and not 128.
+//! Runs that a thread's cache keeps lose their tails too.
+//!
+//! `CUT` in the record's `usable` says that nothing is mapped behind the bytes in use. `CUT` is set
+//! under the chunk's lock. It is cleared under the lock when the tail is mapped again or given up.
+//! While `CUT` is clear, the owner changes `usable` without the lock, by a compare-and-exchange. If
+//! owner and cutter race, the first wins, and the other sees its value.
+//!
+//! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
+
+use super::Chunk;
+use super::address_limit::MOST_HOLES;
+use super::process::CHUNK;
+use crate::address_map::{Entry, HARDENED, Kind, MAP};
+use crate::os::Memory;
+use crate::size_class::UNIT;
+use crate::sync::atomic::Ordering;
+use crate::unit_record::Record;
+
+/// In a large block's `usable`: nothing is mapped behind the bytes in use.
+const CUT: usize = 1 << (usize::BITS - 1);
+
+/// Bytes of the record's large block that the program may use.
+#[inline]
+pub fn usable(record: &Record) -> usize {
+    record.usable.load(Ordering::Relaxed) & !CUT
+}
+
+/// Whether the caller's large block, unchanged, fits `size` bytes without much waste.
+#[inline]
+pub fn is_usable(record: &Record, size: usize) -> bool {
+    // One compare, which a cut block does not pass.
+    record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT + size / 4
+}
+
+/// [`is_usable`] for a block whose run has exactly the units that `size` bytes need.
+#[inline]
+pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
+    record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
+}
+
+/// Sets the usable bytes of the caller's large block at `unit`: whole pages within its run. False:
+/// there is no address space for more than before.
+#[inline]
+pub fn set_usable(unit: usize, usable: usize) -> bool {
+    // Most blocks are as long as the last block in their run.
+    MAP.record(unit).usable.load(Ordering::Relaxed) == usable || change_usable(unit, usable)
+}
+
+#[inline(never)]
+fn change_usable(unit: usize, usable: usize) -> bool {
+    let record = MAP.record(unit);
+    let mut before = record.usable.load(Ordering::Relaxed);
+    while before & CUT == 0 {
+        let set =
+            record.usable.compare_exchange(before, usable, Ordering::Relaxed, Ordering::Relaxed);
+        match set {
+            Ok(_) => return true,
+            Err(other) => before = other,
+        }
+    }
+    if usable <= before & !CUT {
+        // The bytes in between may stay.
+        return true;
+    }
+    let mut chunk = CHUNK.lock();
+    let mended = chunk.mend_tail(unit);
+    if mended {
+        record.usable.store(usable, Ordering::Relaxed);
+    }
+    mended
+}
+
+/// [`set_usable`] for fewer bytes, under the lock.
+pub(super) fn set_usable_locked(record: &Record, usable: usize) {
+    // A cut block stays as it is: it may keep the bytes in between.
+    if record.usable.load(Ordering::Relaxed) & CUT == 0 {
+        record.usable.store(usable, Ordering::Relaxed);
+    }
+}
+
+impl<O: Memory + Copy> Chunk<O> {
+    /// Cuts the tails off all large blocks. Returns whether there was a tail. Takes time in
+    /// proportion to the window.
+    pub(super) fn cut_tails(&mut self) -> bool {
+        if !self.window.is_limited() {
+            return false;
+        }
+        let before = self.cut;
+        for unit in 1..self.window.frontier() {
+            // SAFETY: units below the frontier are below the map's limit.
+            if unsafe { self.map.entry(unit) }.kind() == Kind::LargeHead && self.cut < MOST_HOLES {
+                self.cut_tail(unit);
+            }
+        }
+        self.cut > before
+    }
+
+    fn cut_tail(&mut self, unit: usize) {
+        let record = self.map.record(unit);
+        let size = record.units.load(Ordering::Relaxed) as usize * UNIT;
+        let used = record.usable.load(Ordering::Relaxed);
+        if used >= size || record.heap.load(Ordering::Relaxed) == HARDENED {
+            // The whole run is in use, or the tail is cut already, or the tail is a guard.
+            return;
+        }
+        let cut =
+            record.usable.compare_exchange(used, used | CUT, Ordering::Relaxed, Ordering::Relaxed);
+        if cut.is_ok() {
+            let tail = self.map.address_of(unit).wrapping_add(used);
+            // SAFETY: the tail is committed, in whole pages, and behind the bytes in use. The owner
+            // sees the cut before it uses more, and then waits for the lock.
+            if unsafe { self.window.give_back(tail, size - used) } {
+                self.cut += 1;
+            } else {
+                // The kernel allows no more mappings.
+                record.usable.store(used, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Maps the tail of the large block at `unit` again if it was cut. False: the kernel refuses.
+    pub(super) fn mend_tail(&mut self, unit: usize) -> bool {
+        let record = self.map.record(unit);
+        let used = record.usable.load(Ordering::Relaxed);
+        if used & CUT == 0 {
+            return true;
+        }
+        let used = used & !CUT;
+        let size = record.units.load(Ordering::Relaxed) as usize * UNIT;
+        let mended =
+            self.window.get_back(self.map.address_of(unit).wrapping_add(used), size - used);
+        if mended {
+            record.usable.store(used, Ordering::Relaxed);
+            self.cut -= 1;
+        }
+        mended
+    }
+
+    /// Gives up the tail that was cut off a run, before the run is given back but for its first
+    /// `keep` units. Returns how many of its `units` units the caller gives back or keeps; the rest
+    /// is free already.
+    pub(super) fn settle_tail(&mut self, unit: usize, units: usize, keep: usize) -> usize {
+        let record = self.map.record(unit);
+        let used = record.usable.load(Ordering::Relaxed);
+        if used & CUT == 0 {
+            return units;
+        }
+        let used = used & !CUT;
+        let mut whole = used.div_ceil(UNIT);
+        if whole <= keep && used < keep * UNIT {
+            // The cut begins in a kept unit, and stays.
+            whole = keep;
+        } else {
+            self.cut -= 1;
+            record.usable.store(used, Ordering::Relaxed);
+            let hole = self.map.address_of(unit).wrapping_add(used);
+            let rest = whole * UNIT - used;
+            if rest > 0 && !self.window.get_back(hole, rest) {
+                // The unit in which the hole begins is unmapped, too.
+                whole -= 1;
+                let left = self.map.address_of(unit + whole);
+                // SAFETY: these are the last mapped bytes of the run, behind the kept units. The
+                // caller gives them back, and no thread uses them.
+                let gone = unsafe { self.window.give_back(left, used - whole * UNIT) };
+                debug_assert!(gone, "the end of a mapping, which splits none");
+            }
+        }
+        if whole < units {
+            self.map.set_entries(unit + whole, units - whole, Entry::FREE);
+            self.insert_absent(unit + whole, units - whole);
+            self.taken -= units - whole;
+        }
+        whole
+    }
+}
