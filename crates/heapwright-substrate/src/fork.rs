@@ -9,7 +9,7 @@
 //!
 //! So no lock is held by a thread that the child does not have, and what the
 //! locks protect (runs, metadata, registries, shared pools) is whole. What is
-//! not under a lock is argued for in each part: see `heap::fork`.
+//! not under a lock is argued for in each part: see `heap::start`.
 //!
 //! Handlers of others that were registered before ours run while the locks are held, in the same
 //! thread, and may allocate: see `sync::hold_all`. They come in by every lock, so a *signal

@@ -11,7 +11,7 @@
 //! it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
 //!
 //! In a forked child the caches of all other threads rest, but nothing they say of free
-//! blocks is believed: see `heap::fork`.
+//! blocks is believed: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
@@ -122,7 +122,7 @@ impl Cache {
     }
 
     /// In a forked child, for the cache of a thread that is not here: keeps
-    /// nothing but the identity. See `heap::fork`.
+    /// nothing but the identity. See `heap::start`.
     pub(crate) fn forget_after_fork(&self) {
         // SAFETY: the threads that may have been in are not in this process, which has one thread.
         unsafe { self.lock.forget_after_fork() };

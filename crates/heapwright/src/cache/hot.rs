@@ -405,7 +405,7 @@ impl Hot {
     pub(crate) const LISTS: usize = offset_of!(Hot, lists);
 }
 
-// Where assembly finds what it needs: see `heap::assembly` and `arrays`.
+// Where assembly finds what it needs: see `heap::fast` and `arrays`.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 impl Hot {
     pub(crate) const BASE: usize = offset_of!(Hot, base);

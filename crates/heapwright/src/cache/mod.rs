@@ -17,8 +17,8 @@
 //! The files, and who calls whom; no import leads upward:
 //!
 //! ```text
-//!   scavenger   steps of a quiet or slow thread
-//!       |
+//!   scavenger   steps of a quiet or slow thread            large    runs as blocks; slow allocation
+//!       |                                                    '--> magazines, deferred, stash
 //!   maintenance     once a tick: asks to poll, passes over what is shared
 //!       |
 //!   magazines       caches that threads share          sampling, guard_draw   draws from a cache's lists
@@ -69,6 +69,7 @@ pub(crate) mod draw;
 mod guard_draw;
 mod hand_over;
 pub(crate) mod hot;
+pub(crate) mod large;
 pub(crate) mod magazines;
 pub(crate) mod maintenance;
 mod outgoing;

@@ -15,7 +15,7 @@
 //! sampling. The block with which the countdown reaches zero is *due*: it is to be a sample when it
 //! is allocated next. It and the list below it are put *aside*. When the list is empty again,
 //! `malloc` takes the slow path: the caller makes a sample in place of the block (see
-//! `heap::observed`), and the list gets back what was aside, down to the next due block, which the
+//! `heap::modes`), and the list gets back what was aside, down to the next due block, which the
 //! second word of the one above leads to. So each sample is made in the very call that would have
 //! had its block, however many are due: which call a block goes to depends on its place in the
 //! list, and a call's share of samples on that. `free` subtracts a block's bytes in a slower
@@ -27,7 +27,7 @@
 //!
 //! A thread begins and ends to sample by itself, in its next slow operation after
 //! `magazines::sample_every`. Threads that share caches have no lists of their own:
-//! `heap::observed` counts each of their calls, which miss in closed lists (heads of null in the
+//! `heap::modes` counts each of their calls, which miss in closed lists (heads of null in the
 //! gate, another table in shared caches).
 //!
 //! Invariants: while sampling is on, blocks in a list or aside were counted once since they came

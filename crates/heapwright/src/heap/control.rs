@@ -27,10 +27,12 @@ use core::ptr;
 
 use super::foreign::{self, Found};
 use super::words::{self, Own};
-use super::{drawn, fast, large, shared, start};
+use super::{fast, shared, start};
 use crate::address_map::{COMMON, Kind, MAP};
+use crate::cache::large;
 use crate::cache::{self, CACHES, Cache, Use, central, counters, density, magazines};
 use crate::chunk;
+use crate::drawn;
 use crate::hardened;
 use crate::libc_block;
 use crate::misuse::{self, Call};

@@ -22,13 +22,15 @@ pub(super) use calls::{free, malloc};
 use core::ffi::c_void;
 use core::ptr;
 
-use super::{drawn, foreign, large, shared, words};
+use super::{foreign, shared, words};
 use crate::address_map::{CLASS_STEP, Kind, MAP};
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
+use crate::cache::large;
 use crate::cache::magazines::Magazines;
 use crate::cache::{Allocated, CACHES, Hot, Residue, Use, deferred};
 use crate::chunk;
+use crate::drawn;
 use crate::memory_limit;
 use crate::os::{self, Exit, rseq};
 use crate::remote::Block;

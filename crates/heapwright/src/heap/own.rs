@@ -14,15 +14,15 @@
 //! `hot` is the beginning of the calling thread's cache, and nothing is asked of the process's
 //! mode.
 //!
-//! Called by the tables of `start` and by `observed` (both by hot parts of such caches), and by
+//! Called by the tables of `start` and by `modes` (both by hot parts of such caches), and by
 //! `fast`.
 
 use core::ptr;
 
-use super::large;
 use super::words;
 use super::{cpu, foreign, shared};
 use crate::address_map::{CLASS_STEP, COMMON, Entry, Kind};
+use crate::cache::large;
 use crate::cache::{self, Allocated, CACHES, Hot, OwnCache, Residue, Stash, Use};
 use crate::os::{self, Exit, rseq};
 use crate::request::{Origin, Request, Return, Said};

@@ -25,13 +25,15 @@
 use core::ptr;
 
 use super::words::{self, Own};
-use super::{cpu, drawn, foreign, large};
+use super::{cpu, foreign};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate};
 use crate::cache::central;
+use crate::cache::large;
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
 use crate::cache::{self, Allocated, Hot, HotStub, Residue, Serve, Stash, deferred};
+use crate::drawn;
 use crate::options::{self, CacheModel};
 use crate::os::{self, rseq};
 use crate::registry::shared::Held;
