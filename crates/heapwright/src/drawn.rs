@@ -10,15 +10,15 @@
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! Both are known by their unit's entry, so each `free` of one, by any thread, takes the slow path
-//! of blocks of others, and other frees look nothing up.
+//! Their units' entries tell both from other blocks. Each `free` of a drawn block takes the slow path
+//! of remote frees, and other frees look nothing up.
 //!
-//! Neither is made by a signal handler that interrupted its thread in a slow operation, or while a
-//! fork holds all locks. One that such a handler frees is *put off*, and freed with the next one
-//! that is made or freed.
+//! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
+//! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the next
+//! drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks where a thread's ring has to be refilled; its large
-//! blocks have guards in any case.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring. Its large blocks have
+//! guards in any case.
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
 //!

@@ -129,7 +129,7 @@ impl Cache {
         self.hot.raise_limit();
         self.forget_sampling_after_fork();
         for class in 0..CLASSES {
-            self.bins[class].withheld.forget_after_fork();
+            self.bins[class].forced_slow.forget_after_fork();
             let _forgotten = self.empty(class);
             let bin = &self.bins[class];
             bin.depot.forget();
@@ -146,7 +146,7 @@ impl Cache {
         self.keeps_units.set(false);
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);
-        self.scavenger.are_withheld.set(false);
+        self.scavenger.are_forced_slow.set(false);
         self.slabs.forget();
         self.slab_count.set(0);
         self.remote().forget_after_fork();

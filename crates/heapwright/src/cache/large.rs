@@ -1,4 +1,4 @@
-//! What requests are served from slowly: a source, and large blocks, which are runs of whole units.
+//! Slow allocation from any source, and large blocks, which are runs of whole units.
 //!
 //! ```text
 //!   source   a thread's cache, a first-class heap's, or one that threads share. The caller holds it:
@@ -11,10 +11,9 @@
 //! A run's tail behind the last page in use is address space, not memory, so a block of 33 KiB
 //! costs 36 KiB of memory though it takes a unit of 64 KiB.
 //!
-//! Growing: within the run's own units for nothing; then into a free run behind it; then to a new
-//! run, to which the kernel moves the pages (`mremap`) instead of copying the bytes where there are
-//! many. Blocks that were grown once tend to grow again, so a new run for a growing block gets a
-//! quarter more address space than it needs.
+//! A block grows within its run's own units at no cost, then into a free run behind it, then into a
+//! new run. The kernel moves many pages to the new run (`mremap`); few are copied. Blocks that grew
+//! once tend to grow again, so the new run gets a quarter more address space than it needs.
 //!
 //! Invariants: the record of the first unit holds the run's length, the bytes that may be used (a
 //! whole number of pages) and the bytes asked for; a block starts at its first unit.

@@ -28,10 +28,10 @@
 //! A thread begins and ends to sample by itself, in its next slow operation after
 //! `magazines::sample_every`. Threads that share caches have no lists of their own:
 //! `heap::modes` counts each of their calls, which miss in closed lists (heads of null in the
-//! gate, another table in shared caches).
+//! per-CPU entry, another table in shared caches).
 //!
 //! Invariants: while sampling is on, blocks in a list or aside were counted once since they came
-//! there, and all others of the cache (withheld, in the depot) were not; list and aside together
+//! there, and all others of the cache (forced slow, in the depot) were not; list and aside together
 //! have as many blocks as the list's room says; the first block aside is due. Only the thread
 //! itself touches either.
 //!
@@ -361,7 +361,7 @@ impl Cache {
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
             // Null: the first one of the chain is to be a sample, or was, and the chain was
-            // withheld.
+            // forced slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
                 return Some(given);

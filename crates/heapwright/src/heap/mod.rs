@@ -1,5 +1,4 @@
-//! The fast heap: what `malloc` means when nothing else was asked for, and how other modes take its
-//! calls.
+//! The fast heap, the default for `malloc`, and how other modes take its calls.
 //!
 //! ```text
 //!   start, control                      beginnings, ends, tables; forks; what a program says of the heap
@@ -17,19 +16,17 @@
 //!
 //! Large blocks are `cache::large`, samples and guarded blocks `drawn`: both are below.
 //!
-//! A thread's fast word leads to a hot part, and that to a table of functions for all that its
-//! lists do not serve (`Serve`). At first it leads to the *sentinel*, whose table decides once what
-//! the thread is to have. So no function asks which mode the process is in. Which call it was
-//! (malloc, new, a sized delete) is told by each call itself: see `request`. Arrows point down, but
+//! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
+//! for all calls that its lists do not serve. At first the word leads to the *sentinel*. Its table
+//! decides once what the thread allocates from, so no function asks for the process's mode. Each
+//! call passes its own kind (malloc, new, a sized delete): see `request`. Arrows point down, but
 //! for those of three files that name each other, and of `start` and `control`.
 //!
-//! What `free` does is decided by the *block's* record, never by the process's
-//! mode: blocks that were born before the options were read, or in another
-//! heap, come back through the same `free`.
+//! The *block's* entry decides what `free` does, never the process's mode. The same `free` takes
+//! blocks that were made before the options were read, and blocks of other heaps.
 //!
-//! The functions here are raw: they take and return addresses, never panic,
-//! and end the process with one line where a pointer is misused. The C layer
-//! and the adapters are thin coats over them.
+//! The functions here are raw: they take and return addresses and never panic. A misused pointer
+//! ends the process with one line. The C layer and the adapters only wrap them.
 //!
 //! ```
 //! use heapwright::heap;
@@ -111,25 +108,25 @@ static SENTINEL: Front = Front::new(&start::FIRST);
 os::tls::define_words!(SENTINEL);
 
 mod words {
-    //! A thread's two words: what its calls come to first, and what it allocates from.
+    //! A thread's two words: where its calls go first, and what it allocates from.
     //!
     //! ```text
-    //!   own word                  the thread allocates from                              fast word
+    //!   thread word               the thread allocates from                              fast word
     //!   0                         nothing yet                                            sentinel
     //!   cache                     a cache of its own                                     its hot part
     //!   stub | SHARED             a shared cache, which stands behind the stub           the stub
     //!   stub | SHARED | BY_CPU    the shared cache of its CPU                            the stub
-    //!   gate | SHARED | GATE      its CPU's arrays                                       the gate
+    //!   entry | SHARED | BY_ENTRY its CPU's arrays, behind the per-CPU entry             that entry
     //!   cache | HARDENED          its cache of the hardened heap                         its stub
     //!   front | EXITED            the heap of threads whose cache is gone                the front
     //! ```
     //!
-    //! Each leads to a hot part, and so to a table of functions ([`Serve`](crate::cache::Serve)). Where
-    //! calls are observed, debugged or passed on, the fast word leads to a *front* instead: a hot part
-    //! without lists, whose table sees each call, and may pass it on to [`has`].
+    //! Each leads to a hot part, and so to a table of functions ([`Serve`](crate::cache::Serve)).
+    //! Where calls are observed, debugged or passed on, the fast word leads to a *front* instead: a
+    //! hot part without lists, whose table sees each call, and may pass it on to [`has`].
     //!
-    //! Invariants: what a word leads to is never freed, and lies at a multiple of 16, so that the marks
-    //! have room. The fast word is a front's, or leads where the own word does.
+    //! Invariants: what a word leads to is never freed, and lies at a multiple of 16, so that the
+    //! marks have room. The fast word is a front's, or leads where the thread word does.
     //!
     //! Called by the rest of `heap`.
 
@@ -143,11 +140,11 @@ mod words {
 
     const EXITED: usize = 1;
     const SHARED: usize = 2;
-    const GATE: usize = 4;
+    const BY_ENTRY: usize = 4;
     const BY_CPU: usize = 8;
     /// (No thread that has exited shares a cache.)
     const HARDENED: usize = EXITED | SHARED;
-    const MARKS: usize = EXITED | SHARED | GATE | BY_CPU;
+    const MARKS: usize = EXITED | SHARED | BY_ENTRY | BY_CPU;
     const _: () = assert!(align_of::<Cache>() > MARKS && align_of::<Hot>() > MARKS);
     // A cache begins with its hot part.
     const _: () = assert!(core::mem::offset_of!(Cache, hot) == 0);
@@ -156,19 +153,19 @@ mod words {
     #[inline(always)]
     pub(in crate::heap) fn hot() -> &'static Hot {
         // SAFETY: the fast word leads to the sentinel or another front, to the hot part of this
-        // thread's cache, to the stub of a shared cache or of a hardened one, or to the gate's; none is
-        // ever freed.
+        // thread's cache, to the stub of a shared cache or of a hardened one, or to the per-CPU
+        // entry's; none is ever freed.
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
-    /// What the own word leads to, without its marks; null: the thread has nothing.
+    /// What the thread word leads to, without its marks; null: the thread has nothing.
     #[inline]
     fn target() -> *mut Hot {
         tls::own().map_addr(|address| address & !MARKS).cast()
     }
 
-    /// What the calling thread allocates from, whatever its fast word leads to: the sentinel, if it has
-    /// nothing yet.
+    /// What the calling thread allocates from, whatever its fast word leads to: the sentinel, if it
+    /// has nothing yet.
     #[inline]
     pub(in crate::heap) fn has() -> &'static Hot {
         // SAFETY: null, or a hot part, which is never freed.
@@ -180,7 +177,7 @@ mod words {
         ptr::eq(hot(), has())
     }
 
-    /// What an own word says.
+    /// What an thread word says.
     pub(in crate::heap) enum Own {
         /// The thread has made no call yet that needed a cache.
         Nothing,
@@ -196,7 +193,7 @@ mod words {
         Hardened(&'static hardened::Cache),
     }
 
-    /// Reads the calling thread's own word.
+    /// Reads the calling thread's thread word.
     #[inline]
     pub(in crate::heap) fn get() -> Own {
         let word = tls::own();
@@ -236,8 +233,8 @@ mod words {
 
     /// Whether the calling thread goes by its CPU's arrays.
     #[inline]
-    pub(in crate::heap) fn goes_by_gate() -> bool {
-        tls::own().addr() & GATE != 0
+    pub(in crate::heap) fn uses_cpu_entry() -> bool {
+        tls::own().addr() & BY_ENTRY != 0
     }
 
     /// Gives the calling thread a cache of its own.
@@ -255,9 +252,9 @@ mod words {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED | BY_CPU);
     }
 
-    /// Lets the calling thread use its CPU's arrays, by the gate.
-    pub(in crate::heap) fn set_gate(gate: *mut u8) {
-        set(gate, SHARED | GATE);
+    /// Lets the calling thread use its CPU's arrays, by the per-CPU entry.
+    pub(in crate::heap) fn set_cpu_entry(cpu_entry: *mut u8) {
+        set(cpu_entry, SHARED | BY_ENTRY);
     }
 
     /// Gives the calling thread a cache of the hardened heap.

@@ -9,10 +9,11 @@
 //!   hardened   the thread's hot part is a stub of its cache: rings, else the slow path
 //!   debug      passes each call to the debug heap; "not mine" goes to the thread's cache
 //!   passed on  passes each call to the copy of heapwright that is preloaded
-//!   late       one locked heap for threads whose cache is gone, or the hardened heap without a cache
+//!   late       one locked heap for threads without their cache, or the hardened heap, cacheless
 //! ```
 //!
-//! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written to.
+//! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written
+//! to.
 //!
 //! A thread is observed where the options ask for statistics or a trace (`options::detailed`), or
 //! while the thread counts its calls (`tallies`). So no other way to serve asks for any of these.
@@ -22,7 +23,7 @@
 use super::words::{self, Own};
 use super::{foreign, resize, shared};
 use crate::address_map::{Kind, MAP};
-use crate::cache::{Counters, Hot, Residue, Serve, counters, large};
+use crate::cache::{Counters, Hot, Mismatch, Serve, counters, large};
 use crate::drawn;
 use crate::hardened;
 use crate::hooks;
@@ -56,7 +57,7 @@ impl Front {
 
 type Allocate = fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8;
 type GiveBack =
-    unsafe fn(block: *mut u8, hot: &Hot, residue: Residue, said: Said, size: usize, align: usize);
+    unsafe fn(block: *mut u8, hot: &Hot, mismatch: Mismatch, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
 /// The table of a front: all calls come to three functions.
@@ -72,7 +73,7 @@ pub(super) const fn front(
     fn large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
         (hot.serve().allocate)(size, 1, false, origin, hot)
     }
-    unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Residue) {
+    unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Mismatch) {
         // SAFETY: as the caller promises.
         unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
@@ -154,7 +155,11 @@ fn allocate_hardened(size: usize, align: usize, zero: bool, origin: Origin) -> *
     answer(hardened::allocate(words::hardened(), request))
 }
 
-unsafe extern "C" fn free_hardened<const FULL: bool>(block: *mut u8, hot: &Hot, _residue: Residue) {
+unsafe extern "C" fn free_hardened<const FULL: bool>(
+    block: *mut u8,
+    hot: &Hot,
+    _residue: Mismatch,
+) {
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_hardened_in::<FULL>(block, hot, 0, MAP.unit_of(block.addr())) }
 }
@@ -175,7 +180,7 @@ unsafe extern "C" fn free_hardened_in<const FULL: bool>(
 unsafe fn give_back_hardened_by<const FULL: bool>(
     block: *mut u8,
     hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -258,7 +263,7 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
 unsafe fn give_back_hardened(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -314,7 +319,7 @@ fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 unsafe fn give_back_debug(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -380,7 +385,7 @@ fn allocate_elsewhere(
 unsafe fn give_back_anything(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -465,7 +470,7 @@ pub(super) fn note_made(request: Request, block: *mut u8) {
 unsafe fn give_back_observed(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -574,7 +579,7 @@ mod drawing {
     use super::super::{cpu, own, shared, words};
     use super::answer;
     use crate::address_map::CLASS_STEP;
-    use crate::cache::arrays::Gate;
+    use crate::cache::arrays::CpuEntry;
     use crate::cache::draw::{self, Draw};
     use crate::cache::{Hot, OwnCache, large, magazines};
     use crate::drawn::{self, COUNTED, counted, make_guarded, make_pending, sample};
@@ -673,21 +678,21 @@ mod drawing {
     }
 
     /// Serves `malloc(size)` by its CPU's arrays, whose list is at `offset`, and counts it.
-    pub(in crate::heap) extern "C" fn malloc_by_gate(
+    pub(in crate::heap) extern "C" fn malloc_by_cpu_entry(
         size: usize,
         hot: &Hot,
         offset: usize,
     ) -> *mut u8 {
-        let gate = Gate::of(hot);
+        let cpu_entry = CpuEntry::of(hot);
         let is_sample = drawn::is_sampling()
             && COUNTED.counts_out(
-                gate.cpu(),
+                cpu_entry.cpu(),
                 size_class::size(offset / CLASS_STEP),
                 draw::period(),
             );
         match is_sample.then(|| sample(small(size))).flatten() {
             Some(block) => block,
-            None => cpu::malloc(size, gate, offset),
+            None => cpu::malloc(size, cpu_entry, offset),
         }
     }
 

@@ -31,7 +31,7 @@ use super::words::{self, Own};
 use super::{SENTINEL, control, cpu, foreign, own, resize, shared};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{
-    self, CACHES, Cache, Hot, OwnCache, Residue, Serve, Use, arrays, large, magazines,
+    self, CACHES, Cache, Hot, Mismatch, OwnCache, Serve, Use, arrays, large, magazines,
 };
 use crate::chunk;
 use crate::drawn;
@@ -101,25 +101,25 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// Of a thread that goes by its CPU's arrays. (The heads of the gate's lists lead there, but where
-/// calls are counted.)
-static GATE: Serve = table! {
-    malloc: malloc_by_gate,
+/// Of a thread that goes by its CPU's arrays. (The heads of the per-CPU entry's lists lead there,
+/// but where calls are counted.)
+static CPU_ENTRY: Serve = table! {
+    malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
     unknown: shared::free_unknown,
     large: cpu::allocate_large,
     allocate: shared::allocate_by_cpu,
     give_back: cpu::give_back;
-    GATE
+    CPU_ENTRY
 };
 
 pub(crate) static SHARING: shared::Tables =
-    shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, gate: &GATE };
+    shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, cpu_entry: &CPU_ENTRY };
 
 #[cfg(feature = "debug")]
-use super::modes::malloc_by_gate;
+use super::modes::malloc_by_cpu_entry;
 #[cfg(not(feature = "debug"))]
-use super::shared::malloc_by_cpu as malloc_by_gate;
+use super::shared::malloc_by_cpu as malloc_by_cpu_entry;
 
 /// The tables of ways from whose calls blocks are drawn, for samples and guards.
 #[cfg(feature = "debug")]
@@ -163,16 +163,16 @@ mod drawn_from {
         plain: &super::BY_CPU,
     };
 
-    pub(super) static GATE: Serve = Serve {
-        malloc: modes::malloc_by_gate,
+    pub(super) static CPU_ENTRY: Serve = Serve {
+        malloc: modes::malloc_by_cpu_entry,
         free: cpu::free_other,
         unknown: shared::free_unknown,
         large: cpu::allocate_large,
         allocate: modes::allocate_apart,
         give_back: cpu::give_back,
         resize: resize::resize,
-        drawn: &GATE,
-        plain: &super::GATE,
+        drawn: &CPU_ENTRY,
+        plain: &super::CPU_ENTRY,
     };
 }
 
@@ -200,7 +200,7 @@ fn allocate_first(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 unsafe fn give_back_first(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -506,7 +506,7 @@ fn join() {
 /// Runs when a thread that has a cache ends, or one whose area of restartable sequences is ours.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     if token == cpu::NO_CACHE {
-        shared::leave_gate();
+        shared::leave_cpu_entry();
         return cpu::leave_sequences();
     }
     let is_hardened = token.addr() & 1 != 0;
@@ -586,12 +586,10 @@ const fn tell_apart() {}
 //
 // What locks protect is whole in the child (see `fork`, which calls this).
 //
-// Threads that own a cache take no lock, and the kernel copies page by page
-// while they run: the child may see one page from before a store and another
-// from after it. Even a cache that looks the same before and after may list a
-// block that its thread handed out in between, and whose page was copied
-// later. So in the child nothing such a cache says of *free* blocks is
-// believed:
+// Threads that own a cache take no lock, and the kernel copies page by page while they run. The
+// child may see one page from before a store and another from after it. A cache may list a block
+// that its thread handed out before the block's page was copied. So the child believes nothing
+// that such a cache says of *free* blocks:
 //
 // ```text
 //   what the child finds of another thread's cache       what it does
@@ -601,9 +599,8 @@ const fn tell_apart() {}
 //   runs that it kept, or was about to keep              count as in use
 // ```
 //
-// The caches then rest, like those of threads that ended: what the child frees
-// of their blocks is used again, the next thread adopts them. Lost is what was
-// free in other threads' slabs at the fork, once; the parent loses nothing.
+// The caches are then abandoned: the child can free and reuse their blocks, and its next thread
+// adopts them. The child loses the free slots of other threads' slabs; the parent loses nothing.
 
 /// What the heap does around a fork.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
@@ -695,7 +692,7 @@ fn in_child(alone: bool) {
     }
     // Where CPUs have arrays a thread may have been on its way there with a run that it freed, or
     // from there.
-    if !CACHES.all().any(is_gone) && arrays::gate().is_none() {
+    if !CACHES.all().any(is_gone) && arrays::cpu_entry().is_none() {
         return;
     }
     if let Some(mine) = mine {
