@@ -10,12 +10,12 @@
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! Their units' entries tell both from other blocks. Each `free` of a drawn block takes the slow path
-//! of remote frees, and other frees look nothing up.
+//! Their units' entries tell both from other blocks. Each `free` of a drawn block takes the slow
+//! path of remote frees, and other frees look nothing up.
 //!
 //! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
-//! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the next
-//! drawn block is made or freed.
+//! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
+//! next drawn block is made or freed.
 //!
 //! The hardened heap asks for guarded blocks when it refills a thread's ring. Its large blocks have
 //! guards in any case.

@@ -11,13 +11,13 @@
 //! ```
 //!
 //! The blocks that are kept back ([`ForcedSlow`]) answer the first few polls at a list. Later polls
-//! show that the program is busy, and the list gets its blocks back. A poll that comes a pause after
-//! the last one ([`Polls`]) is a quiet program's, and the count starts anew. So a tick costs a busy
-//! thread a few slow operations among millions, and a quiet thread polls with each operation. Lists
-//! that a busy thread leaves forced slow poll at their next use.
+//! show that the program is busy, and the list gets its blocks back. A poll that comes a pause
+//! after the last one ([`Polls`]) is a quiet program's, and the count starts anew. So a tick costs
+//! a busy thread a few slow operations among millions, and a quiet thread polls with each
+//! operation. Lists that a busy thread leaves forced slow poll at their next use.
 //!
 //! A thread's own cache forces its lists slow in this file; its first few polls in a tick count for
-//! no list. A shared cache can first poll as a whole (`maintenance`), and then forces its lists slow.
+//! no list. A shared cache can poll as a whole (`maintenance`) before that.
 //!
 //! Invariants: a forced-slow list is empty, or a slow path is handling the one block in it (in a
 //! shared cache also blocks that signal handlers left). Only the thread itself touches its lists,

@@ -17,7 +17,7 @@
 //! The files, and who calls whom; no import leads upward:
 //!
 //! ```text
-//!   scavenger   steps of a quiet or slow thread            large    runs as blocks; slow allocation
+//!   scavenger   steps of a quiet or slow thread           large    runs as blocks; slow allocation
 //!       |                                                    '--> magazines, deferred, stash
 //!   maintenance     once a tick: asks to poll, passes over what is shared
 //!       |
@@ -42,7 +42,7 @@
 //!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
 //! so a full list moves to the depot without a walk, and the depot is bounded in bytes (`depot`).
-//! Blocks that leave the depot return to their slabs. A slab without a slot out gives its unit back.
+//! Blocks that leave the depot return to their slabs. A slab without a slot out frees its unit.
 //!
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
 //! owner, and the batch goes onto the owner's stack (`remote`).

@@ -1,7 +1,7 @@
 //! The fast heap, the default for `malloc`, and how other modes take its calls.
 //!
 //! ```text
-//!   start, control                      beginnings, ends, tables; forks; what a program says of the heap
+//!   start, control                      beginnings, ends, tables; forks; the whole heap
 //!        |
 //!   modes                               around another way: drawn blocks, counts, trace, tallies;
 //!        |                              hardened, debugged, passed on, late
@@ -113,10 +113,10 @@ mod words {
     //! ```text
     //!   thread word               the thread allocates from                              fast word
     //!   0                         nothing yet                                            sentinel
-    //!   cache                     a cache of its own                                     its hot part
+    //!   cache                     a cache of its own                                     hot part
     //!   stub | SHARED             a shared cache, which stands behind the stub           the stub
     //!   stub | SHARED | BY_CPU    the shared cache of its CPU                            the stub
-    //!   entry | SHARED | BY_ENTRY its CPU's arrays, behind the per-CPU entry             that entry
+    //!   entry | SHARED | BY_ENTRY its CPU's arrays, by the per-CPU entry                 the entry
     //!   cache | HARDENED          its cache of the hardened heap                         its stub
     //!   front | EXITED            the heap of threads whose cache is gone                the front
     //! ```

@@ -19,9 +19,9 @@
 //! can loop it for ever.
 //!
 //! **Closing.** Another thread can take over a CPU's arrays. It leads takes (`sources`) to arrays
-//! that are always empty, and puts (`targets`) to arrays that are always full. Then a fence restarts
-//! each thread in a sequence on that CPU, and nobody touches the arrays. Idle CPUs are drained in
-//! this way, and a fork closes all CPUs.
+//! that are always empty, and puts (`targets`) to arrays that are always full. Then a fence
+//! restarts each thread in a sequence on that CPU, and nobody touches the arrays. Idle CPUs are
+//! drained in this way, and a fork closes all CPUs.
 //!
 //! The fast words of all threads that use arrays lead to the one per-CPU entry. The heads in its
 //! stub are negative, so `malloc` tells this stub from others with closed lists.
@@ -34,7 +34,8 @@
 //! about 1.2 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor, for
 //! 127 blocks or 512 KiB, until the CPU rests. Runs of one length take at most as much as a stash
 //! keeps, or a part of it: 8 MiB in all with few CPUs, 512 KiB with many. Runs that two passes find
-//! unused go to the chunk. So do all runs of a CPU before one of its threads makes the process grow.
+//! unused go to the chunk. So do all of a CPU's runs before one of its threads makes the process
+//! grow.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the class,
 //! or are runs of the row's length that are kept; `top` is written by sequences alone, or by the
