@@ -37,8 +37,8 @@ words_of() {
     local folder=crates/$1 file=crates/$1/tests/$2.rs
     if [ "$2" = lib ]; then
         [ "$1" != heapwright-gc ] || return 0
-        # The module of a file: src/debug/heap/mod.rs is debug::heap, src/pool/tests.rs is pool::tests.
-        (cd "$folder/src" && grep -rlE "$THREADS" --include='*.rs' .) | sed -E 's|^\./||; s|(/mod)?\.rs$||; s|/|::|g; s|$|::|' | sort -u | tr '\n' ' '
+        # A file's module: src/debug/heap/mod.rs is debug::heap; src/pool/tests.rs, src/tests/pool.rs: pool::tests.
+        (cd "$folder/src" && grep -rlE "$THREADS" --include='*.rs' .) | sed -E 's|^\./||; s|^tests/(.*)\.rs$|\1/tests.rs|; s|(/mod)?\.rs$||; s|/|::|g; s|$|::|' | sort -u | tr '\n' ' '
     elif [ "$1" = heapwright-malloc ]; then
         grep -oE '"[a-z_0-9]+\.cc?"' "$file" | tr -d '"' | sort -u | (cd "$folder/tests/programs" && xargs grep -lsE "$THREADS" >/dev/null)
     else

@@ -12,12 +12,12 @@
 //! per-CPU caches (`cache::arrays`) in the same function: a jump to them, and what is in
 //! registers here already, are five instructions of a pair.
 //!
-//! - The heads of a closed gate are negative, and hold the place of the thread's area: the
-//!   test of the head is the test for the gate, and the load of the head finds the area.
-//! - The descriptor of `malloc`'s sequence is copied to the start of the gate, so the
+//! - The heads of a closed per-CPU entry are negative, and hold the place of the thread's area: the
+//!   test of the head is the test for the per-CPU entry, and the load of the head finds the area.
+//! - The descriptor of `malloc`'s sequence is copied to the start of the per-CPU entry, so the
 //!   thread's fast word, which is in a register, is its address.
 //! - The compare that finds an entry not to be the thread's own overflows, as a signed one,
-//!   exactly if the entry is the common owner's and the thread goes by the gate.
+//!   exactly if the entry is the common owner's and the thread uses the per-CPU entry.
 //!
 //! The counts are golden numbers in CI.
 
@@ -137,7 +137,7 @@ unsafe extern "C" fn free(block: *mut c_void) {
         "mov fs:[rcx + 8], rax",
         "4:",
         "mov eax, fs:[rcx + 4]",
-        "mov rcx, [rsi + rax*8 + {SINKS}]",
+        "mov rcx, [rsi + rax*8 + {TARGETS}]",
         "mov r8, [rcx + rdx - {TO_CPU}]",
         "mov [r8], rdi",
         "add r8, 8",
@@ -175,7 +175,7 @@ unsafe extern "C" fn free(block: *mut c_void) {
         TO_CPU = const a::TO_CPU,
         TO_SHARED = const a::TO_SHARED,
         RSEQ = const a::RSEQ,
-        SINKS = const a::SINKS,
+        TARGETS = const a::TARGETS,
         ROW_MASK = const a::ROW_MASK,
         other = sym a::free_other,
         shared = sym a::free_shared,

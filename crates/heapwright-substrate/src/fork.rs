@@ -9,7 +9,7 @@
 //!
 //! So no thread that the child lacks holds a lock, and all that the locks protect (runs, metadata,
 //! registries, shared pools) is whole. Each part argues for what is not under a lock: see
-//! `heap::fork`.
+//! `heap::start`.
 //!
 //! Fork handlers of other libraries that were registered earlier run while the locks are held, in
 //! the same thread, and may allocate: see `sync::hold_all`. They pass every lock. A *signal

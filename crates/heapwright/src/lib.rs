@@ -65,6 +65,7 @@ mod cache;
 mod cases;
 #[cfg(feature = "debug")]
 pub mod debug;
+mod drawn;
 mod extent;
 pub mod gc;
 mod hardened;

@@ -123,7 +123,7 @@ pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
     let _ = os::enter_sandbox(Sandbox::Expected);
     #[cfg(feature = "debug")]
-    crate::heap::end_sampling_by(crate::heap::By::Tracer);
+    crate::drawn::end_sampling_by(crate::drawn::By::Tracer);
     // A handler that has interrupted the look itself waits in vain.
     let began = os::now_ns();
     while STATE.is_in_use() && os::now_ns() < began + PATIENCE_NS {

@@ -25,8 +25,8 @@
 use core::ffi::c_int;
 
 use crate::cache::draw::period;
+use crate::drawn::{self, By};
 use crate::heap;
-use crate::heap::By;
 use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 use crate::samples;
 use crate::text::Line;
@@ -62,7 +62,7 @@ pub fn begin(bytes: usize) -> bool {
 /// assert!(!heapwright::profile::is_on());
 /// ```
 pub fn end() {
-    heap::end_sampling();
+    drawn::end_sampling();
 }
 
 /// Whether blocks are sampled just now.

@@ -318,22 +318,23 @@ const fn version() -> u64 {
 #[inline(never)]
 fn follow(order: Order, until: u64) -> Answer {
     use crate::cache::draw::period;
-    use crate::heap::{self, By};
+    use crate::drawn::{self, By};
+    use crate::heap;
     use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 
     let is_done = match order {
-        Order::Sample(_) | Order::Stop if heap::samples_by(By::Program) => return Answer::Busy,
+        Order::Sample(_) | Order::Stop if drawn::samples_by(By::Program) => return Answer::Busy,
         Order::Sample(wanted) => {
             SAMPLES_UNTIL_NS.store(until, Ordering::Relaxed);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let wanted = wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE);
             // One that is repeated goes on as it is.
-            heap::samples_by(By::Order) && period() == wanted
+            drawn::samples_by(By::Order) && period() == wanted
                 || heap::begin_sampling(wanted, By::Order)
         }
         Order::Stop => {
             SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
-            heap::end_sampling_by(By::Order);
+            drawn::end_sampling_by(By::Order);
             true
         }
         Order::Write => {
@@ -352,12 +353,13 @@ fn follow(order: Order, until: u64) -> Answer {
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::draw::period;
-    use crate::heap::{self, By};
+    use crate::drawn::{self, By};
+    use crate::heap;
     use crate::memory_limit;
     use crate::options::DEFAULT_SAMPLE;
 
     if !crate::samples::probes::is_traced() || memory_limit::is_in_sandbox() {
-        heap::end_sampling_by(By::Tracer);
+        drawn::end_sampling_by(By::Tracer);
     } else if period() == 0 {
         _ = heap::begin_sampling(DEFAULT_SAMPLE, By::Tracer);
     }
@@ -370,11 +372,11 @@ fn follow_tracer() {}
 /// Ends what an order or a tracer has begun: nobody looks after it any more.
 #[cfg(feature = "debug")]
 fn end_samples() {
-    use crate::heap::{self, By};
+    use crate::drawn::{self, By};
 
     SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
-    heap::end_sampling_by(By::Order);
-    heap::end_sampling_by(By::Tracer);
+    drawn::end_sampling_by(By::Order);
+    drawn::end_sampling_by(By::Tracer);
 }
 
 /// Nothing is sampled in this build.

@@ -2,7 +2,7 @@
 //! `hw_count_end`).
 //!
 //! ```text
-//!   begin     the thread's fast word goes to a front, so each of its calls is observed (`heap::observed`)
+//!   begin     the thread's fast word goes to a front, so each of its calls is observed (`heap::modes`)
 //!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as `trace` hears of them
 //!   end       the fast word leads back to what the thread allocates from
 //!

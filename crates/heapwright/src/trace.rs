@@ -13,7 +13,7 @@
 //! ```
 //!
 //! While it is on (`trace=PREFIX`), threads' fast words lead to a front (see
-//! `options::detailed`), so every call is observed (`heap::observed`).
+//! `options::detailed`), so every call is observed (`heap::modes`).
 //!
 //! **One buffer, one lock, for all threads.** With a buffer for each thread, each
 //! operation would need a number that all threads share, and so the same contended line;
@@ -46,7 +46,7 @@
 //! write. Blocks that it inherited have no beginning in its file, and readers know that.
 //! A child of `vfork` has its parent's memory and so its parent's trace.
 //!
-//! Called by `heap::observed` and `heap::start`, and by the C layer at the process's end.
+//! Called by `heap::modes` and `heap::start`, and by the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;

@@ -636,13 +636,13 @@ pub mod tls {
         FAST.with(|cell| cell.set(word));
     }
 
-    /// The thread's own word.
+    /// The thread's thread word.
     #[inline]
     pub fn own() -> *mut u8 {
         OWN.with(Cell::get)
     }
 
-    /// Sets the thread's own word.
+    /// Sets the thread's thread word.
     pub fn set_own(word: *mut u8) {
         OWN.with(|cell| cell.set(word));
     }

@@ -11,7 +11,7 @@
 //! it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
 //!
 //! In a forked child the caches of all other threads rest, but nothing they say of free
-//! blocks is believed: see `heap::fork`.
+//! blocks is believed: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
@@ -122,14 +122,14 @@ impl Cache {
     }
 
     /// In a forked child, for the cache of a thread that is not here: keeps
-    /// nothing but the identity. See `heap::fork`.
+    /// nothing but the identity. See `heap::start`.
     pub(crate) fn forget_after_fork(&self) {
         // SAFETY: the threads that may have been in are not in this process, which has one thread.
         unsafe { self.lock.forget_after_fork() };
         self.hot.raise_limit();
         self.forget_sampling_after_fork();
         for class in 0..CLASSES {
-            self.bins[class].withheld.forget_after_fork();
+            self.bins[class].forced_slow.forget_after_fork();
             let _forgotten = self.empty(class);
             let bin = &self.bins[class];
             bin.depot.forget();
@@ -146,7 +146,7 @@ impl Cache {
         self.keeps_units.set(false);
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);
-        self.scavenger.are_withheld.set(false);
+        self.scavenger.are_forced_slow.set(false);
         self.slabs.forget();
         self.slab_count.set(0);
         self.remote().forget_after_fork();

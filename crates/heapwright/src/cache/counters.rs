@@ -1,6 +1,6 @@
 //! Counting every call, where statistics were asked for (`stats=exit`).
 //!
-//! Then threads' fast words lead to a front that sees every call (`heap::observed`), and counts it.
+//! Then threads' fast words lead to a front that sees every call (`heap::modes`), and counts it.
 //! A cache counts for itself; only the peak of live bytes needs a word that all threads share.
 
 use super::{CACHES, Counters, magazines};

@@ -60,8 +60,8 @@ pub(super) fn set_period(bytes: usize) {
     fence(Ordering::SeqCst);
 }
 
-/// Has a gate or a shared cache that was just made count its calls, by `count`, if blocks are
-/// sampled.
+/// Has a per-CPU entry or a shared cache that was just made count its calls, by `count`, if blocks
+/// are sampled.
 pub(super) fn look_again(count: fn(bool)) {
     fence(Ordering::SeqCst);
     if period() != 0 {

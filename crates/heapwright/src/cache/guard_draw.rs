@@ -166,8 +166,8 @@ impl Cache {
             return;
         }
         draw.due.set(draw.due.get() | 1 << class);
-        // A list that is withheld, or has samples beside it, is left as it is.
-        if self.bins[class].withheld.is_withheld() || self.sampling.is_on() {
+        // A list that is forced slow, or has samples beside it, is left as it is.
+        if self.bins[class].forced_slow.is_on() || self.sampling.is_on() {
             return;
         }
         let room = self.hot.list(class).room.get();

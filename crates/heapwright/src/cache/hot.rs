@@ -1,7 +1,7 @@
 //! The hot part of a cache: all that `malloc` and `free` touch.
 //!
 //! ```text
-//!   0      descriptor of malloc's sequence           of the gate alone, see `arrays`
+//!   0      descriptor of malloc's sequence           of the per-CPU entry alone, see `arrays`
 //!   32     list 0   { head | room | reciprocal }     16 bytes a class
 //!   48     list 1
 //!   ...
@@ -34,8 +34,8 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind
 /// is the offset of its list.
 ///
-/// Plain memory but for the head: only the owner touches it, and the compiler may
-/// then count in one instruction. The heads of the gate's lists change under their readers.
+/// Plain memory but for the head: only the owner touches it, and the compiler may then count in one
+/// instruction. The heads of the per-CPU entry's lists change under their readers.
 #[repr(C)]
 pub(crate) struct List {
     pub(super) head: Head,
@@ -136,9 +136,9 @@ pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
 /// that is not a list of the thread's own.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct Residue(usize);
+pub(crate) struct Mismatch(usize);
 
-impl Residue {
+impl Mismatch {
     /// Nothing is known of the address: it is beyond the limit.
     const UNKNOWN: Self = Self(BIASED_TO_SHARED - 1);
 
@@ -188,7 +188,7 @@ impl Residue {
         self.0
     }
 
-    /// What was [`Residue::bits`].
+    /// What was [`Mismatch::bits`].
     ///
     /// # Safety
     ///
@@ -314,8 +314,8 @@ pub(crate) struct Serve {
     /// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
     /// Frees a block by `free`, which is of no list of `hot`, and of another owner than the
-    /// outgoing batch. `residue` is what the tag of `hot` leaves of its unit's entry.
-    pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, residue: Residue),
+    /// outgoing batch. `mismatch` is what the tag of `hot` leaves of its unit's entry.
+    pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, mismatch: Mismatch),
     /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
     /// Serves a call for a large block, or for no bytes, that says nothing but the size.
@@ -324,11 +324,11 @@ pub(crate) struct Serve {
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
     /// Frees a block, of which the call says more: `size` and `align`, as far as `said` has them.
-    /// `residue` is as in `free`, or nothing is known of the unit yet. Null does nothing.
+    /// `mismatch` is as in `free`, or nothing is known of the unit yet. Null does nothing.
     pub(crate) give_back: unsafe fn(
         block: *mut u8,
         hot: &Hot,
-        residue: Residue,
+        mismatch: Mismatch,
         said: Said,
         size: usize,
         align: usize,
@@ -361,7 +361,7 @@ impl Serve {
             (self.give_back)(
                 block,
                 hot,
-                Residue::UNKNOWN,
+                Mismatch::UNKNOWN,
                 said,
                 size.unwrap_or(0),
                 align.unwrap_or(0),
@@ -405,7 +405,7 @@ impl Hot {
     pub(crate) const LISTS: usize = offset_of!(Hot, lists);
 }
 
-// Where assembly finds what it needs: see `heap::assembly` and `arrays`.
+// Where assembly finds what it needs: see `heap::fast` and `arrays`.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 impl Hot {
     pub(crate) const BASE: usize = offset_of!(Hot, base);
@@ -421,8 +421,8 @@ impl Hot {
 ///
 /// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
 /// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
-/// [`HotStub::become_stub`] only its limit changes, the heads of the gate's, and where misses go,
-/// which are atomics.
+/// [`HotStub::become_stub`] only its limit changes, the heads of the per-CPU entry's, and where
+/// misses go, which are atomics.
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 
@@ -434,8 +434,8 @@ const _: () = assert!(offset_of!(HotStub, 0) == 0);
 // SAFETY: its cells are written by `become_stub`, while no other thread knows it, and by
 // `forward_sized`, while there is no other thread. Threads that reach it by a fast word write none:
 // `pop` takes no block from an empty list, `push` is for blocks of the part's owner, of which there
-// are none, and `send_along` does nothing, for the outgoing batch's tag stays 0 and no residue of a
-// stub is a list.
+// are none, and `send_along` does nothing, for the outgoing batch's tag stays 0 and no mismatch of
+// a stub is a list.
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
@@ -546,63 +546,63 @@ impl Hot {
 
     /// What is left of the entry of the unit that `address` lies in, without the tag.
     #[inline(always)]
-    pub(crate) fn residue_of(&self, address: usize) -> Residue {
+    pub(crate) fn residue_of(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if !self.knows(unit) {
-            return Residue::UNKNOWN;
+            return Mismatch::UNKNOWN;
         }
         // SAFETY: below the limit, so there is an entry to read.
-        Residue(unsafe { self.entry_of(unit) } ^ self.tag)
+        Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// Whether `residue` is what is left of a large block's entry.
+    /// Whether `mismatch` is what is left of a large block's entry.
     #[inline(always)]
-    pub(crate) fn is_large_head(&self, residue: Residue) -> bool {
-        residue.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
+    pub(crate) fn is_large_head(&self, mismatch: Mismatch) -> bool {
+        mismatch.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
     }
 
-    /// The entry that `residue` is what is left of.
+    /// The entry that `mismatch` is what is left of.
     #[inline(always)]
-    pub(crate) fn entry(&self, residue: Residue) -> Entry {
-        Entry((residue.0 ^ self.tag) as u32)
+    pub(crate) fn entry(&self, mismatch: Mismatch) -> Entry {
+        Entry((mismatch.0 ^ self.tag) as u32)
     }
 
     /// As [`Hot::residue_of`], of any unit that the map knows, whatever the limit is.
-    pub(crate) fn residue_by_map(&self, address: usize) -> Residue {
+    pub(crate) fn residue_by_map(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if unit >= MAP.limit() {
-            return Residue::UNKNOWN;
+            return Mismatch::UNKNOWN;
         }
         // SAFETY: below the map's limit, so there is an entry to read.
-        Residue(unsafe { self.entry_of(unit) } ^ self.tag)
+        Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// `residue`, or if the unit of `address` was not known, as [`Hot::residue_by_map`].
+    /// `mismatch`, or if the unit of `address` was not known, as [`Hot::residue_by_map`].
     #[inline(always)]
-    pub(crate) fn known(&self, residue: Residue, address: usize) -> Residue {
-        if residue.0 == Residue::UNKNOWN.0 { self.residue_by_map(address) } else { residue }
+    pub(crate) fn known(&self, mismatch: Mismatch, address: usize) -> Mismatch {
+        if mismatch.0 == Mismatch::UNKNOWN.0 { self.residue_by_map(address) } else { mismatch }
     }
 
     /// As [`Hot::residue_of`], but no list where sized frees are passed on.
     #[inline(always)]
-    pub(crate) fn residue_of_sized(&self, address: usize) -> Residue {
+    pub(crate) fn residue_of_sized(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if !self.knows(unit) {
-            return Residue::UNKNOWN;
+            return Mismatch::UNKNOWN;
         }
         // SAFETY: below the limit, so there is an entry to read.
-        Residue(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
+        Mismatch(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
     }
 
     /// The list of the class of a slab whose owner's tag was taken out of its entry.
     ///
     /// # Safety
     ///
-    /// [`Residue::is_mine`].
+    /// [`Mismatch::is_mine`].
     #[inline(always)]
-    pub(crate) unsafe fn list_of(&self, residue: Residue) -> &List {
+    pub(crate) unsafe fn list_of(&self, mismatch: Mismatch) -> &List {
         // SAFETY: below `SLAB_KINDS`, where all kinds are slabs': multiples of the step.
-        unsafe { self.list_at(residue.0) }
+        unsafe { self.list_at(mismatch.0) }
     }
 
     /// # Safety
@@ -682,7 +682,7 @@ pub(crate) mod tests {
         extern "C" fn malloc(_size: usize, _hot: &Hot, _offset: usize) -> *mut u8 {
             ptr::null_mut()
         }
-        extern "C" fn free(_block: *mut u8, _hot: &Hot, _residue: Residue) {}
+        extern "C" fn free(_block: *mut u8, _hot: &Hot, _residue: Mismatch) {}
         extern "C" fn unknown(_block: *mut u8, _hot: &Hot, _any: usize, _unit: usize) {}
         Serve {
             malloc,

@@ -37,9 +37,9 @@ use core::ptr;
 
 use super::central::{self, MIDDLE, Supply, chain_length};
 use super::depot::DepotChain;
+use super::forced_slow::{ForcedSlow, Polls};
 use super::stash::{self, Stash};
 use super::visit::{self, Thief};
-use super::withheld::{Polls, Withheld};
 use super::{
     Allocated, CACHES, Common, Counters, Hot, HotStub, List, Serve, arrays, deferred, draw,
     first_length,
@@ -81,8 +81,8 @@ pub(super) struct Bin {
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
-    /// The list, while it is withheld.
-    pub(super) withheld: Withheld,
+    /// The list, while it is forced slow.
+    pub(super) forced_slow: ForcedSlow,
 }
 
 /// What happened to a cache.
@@ -109,8 +109,8 @@ pub(crate) struct Magazines {
     pub(super) now: Cell<u32>,
     /// How many more operations come by slowly: see `maintenance`.
     pub(super) polls: Polls,
-    /// Whether lists were withheld in this tick, and whether operations polled.
-    pub(super) has_withheld: Cell<bool>,
+    /// Whether lists were forced slow in this tick, and whether operations polled.
+    pub(super) has_forced_slow: Cell<bool>,
     pub(super) has_polled: Cell<bool>,
     /// Whether the pass found it as it had left it.
     pub(super) rested: Cell<bool>,
@@ -195,11 +195,12 @@ pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
 }
 
 /// Makes the CPUs' caches, `count` of them, and their arrays where there can be some
-/// (`arrays::prepare`). False: there is no memory. `serve` serves the caches, `gate` the arrays.
+/// (`arrays::prepare`). False: there is no memory. `serve` serves the caches, `cpu_entry` the
+/// arrays.
 pub(crate) fn start_by_cpu(
     count: usize,
     serve: &'static Serve,
-    gate: &'static Serve,
+    cpu_entry: &'static Serve,
     descriptor: Option<&[u64; 4]>,
 ) -> bool {
     let _one = RAISING.lock();
@@ -208,8 +209,8 @@ pub(crate) fn start_by_cpu(
     central::note_sharing(ALL.count());
     // Those of CPUs that are only possible keep nothing.
     stash::note_made(os::cpus().min(count));
-    if made && arrays::gate().is_none() {
-        arrays::start(gate, descriptor);
+    if made && arrays::cpu_entry().is_none() {
+        arrays::start(cpu_entry, descriptor);
     }
     made
 }
@@ -342,7 +343,7 @@ impl Magazines {
         self.lists[class].head.set(chain.head());
         self.lists[class].room.set(room);
         self.bins[class].base.set(room + chain.count() as i32);
-        debug_assert!(!self.bins[class].withheld.is_withheld());
+        debug_assert!(!self.bins[class].forced_slow.is_on());
     }
 
     /// Takes the list of `class`, and leaves an empty one.
@@ -374,8 +375,8 @@ impl Magazines {
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
-        let polls = self.bins[class].withheld.polls();
-        if let Some(block) = self.pop_withheld(class) {
+        let polls = self.bins[class].forced_slow.polls();
+        if let Some(block) = self.pop_forced_slow(class) {
             return Some(Allocated { block: block.cast(), zero: false });
         }
         let spare = self.take_spare(class);
@@ -396,16 +397,16 @@ impl Magazines {
             }
             chain
         };
-        let withheld = &self.bins[class].withheld;
-        let (chain, polls) = if withheld.is_withheld() {
+        let forced_slow = &self.bins[class].forced_slow;
+        let (chain, polls) = if forced_slow.is_on() {
             // By the tick just now: empty, but for what signal handlers had left in the list.
-            (chain.before(withheld.take()), withheld.polls_left.get())
+            (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))
         };
         self.fill(class, chain);
         let block = self.list(class).pop();
-        self.stay_withheld(class, polls);
+        self.stay_forced_slow(class, polls);
         Some(Allocated { block: block.cast(), zero: false })
     }
 
@@ -416,7 +417,7 @@ impl Magazines {
             // Too long it stays, until another thread finds it so.
             return;
         }
-        if self.push_withheld(class) {
+        if self.push_forced_slow(class) {
             return;
         }
         let spare = self.take_spare(class);
@@ -438,9 +439,9 @@ impl Magazines {
         self.stash.release();
         self.stash.give_extra_back();
         for class in 0..CLASSES {
-            let withheld = self.bins[class].withheld.take();
+            let forced_slow = self.bins[class].forced_slow.take();
             let (list, spare) = (self.empty(class), self.take_spare(class));
-            for chain in [withheld, list, spare] {
+            for chain in [forced_slow, list, spare] {
                 central::give(class, chain);
             }
             self.bins[class].want.set(first_length(class) as u32);
@@ -454,7 +455,7 @@ impl Magazines {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
             let aside =
-                self.bins[class].spare_count.get() as usize + self.bins[class].withheld.count();
+                self.bins[class].spare_count.get() as usize + self.bins[class].forced_slow.count();
             let here = self.length(class) + aside;
             blocks += here;
             bytes += here * size_class::size(class);

@@ -12,14 +12,15 @@
 //!      +---------------------------------------------------------------+  | after a PAUSE
 //!                                                  POLLS without a PAUSE |  |
 //!                                                                      v  |
-//!                                          lists withheld, all that poll are answered
+//!                                          lists forced slow, all that poll are answered
 //! ```
 //!
 //! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted.
 //! A cache that begins to poll asks all others to, as the next operation may use any of them. Once
-//! a busy program has polled enough, once a tick, the lists are *withheld*: their blocks are put
+//! a busy program has polled enough, once a tick, the lists are *forced slow*: their blocks are put
 //! aside, so that a list has no block and no room. Lists in use are soon restored; the rest make
-//! the first operation after the busy phase poll: see `withheld`. (Arrays are never withheld.)
+//! the first operation after the busy phase poll: see `forced_slow`. (Arrays are never forced
+//! slow.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
@@ -27,9 +28,9 @@ use super::abandoned;
 use super::arrays;
 use super::central;
 use super::depot::DepotChain;
+use super::forced_slow::PAUSE_NS;
 use super::magazines::{ALL, Magazines, PASS, Pass, SharedCache, are_of_cpus};
 use super::visit;
-use super::withheld::PAUSE_NS;
 use crate::chunk;
 use crate::os;
 use crate::purge_delay;
@@ -41,13 +42,13 @@ use crate::ticks;
 
 /// Operations in a row that poll before a program counts as busy.
 const POLLS: u32 = 32;
-/// Polls at one list that it then stays withheld for.
+/// Polls at one list that it then stays forced slow for.
 const POLLS_A_LIST: u8 = 4;
 /// The first pause after which all caches are asked again, in nanoseconds; it doubles each time.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// All caches are asked to poll so many times more in a tick at most.
 const ASKS: u32 = 8;
-/// A program that polls at a withheld list so long after it was busy may be quiet.
+/// A program that polls at a forced-slow list so long after it was busy may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
 /// Classes that one tick's pass looks at.
@@ -121,13 +122,13 @@ impl Magazines {
         let cache = unsafe { SharedCache::containing(self) };
         if !are_of_cpus() {
             cache.ask_to_poll(poll);
-            if turn == Turn::Enough && !self.has_withheld.replace(true) {
-                self.withhold_lists();
+            if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
+                self.force_lists_slow();
             }
         } else if !arrays::divert(cache.number(), poll) {
             // Not done: operations stay slow, and the next one tries again.
             self.polls.left.set(1);
-        } else if turn == Turn::Enough && !self.has_withheld.replace(true) {
+        } else if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
             // What the arrays hold would serve a program that becomes quiet, which would poll no
             // more.
             arrays::drain(cache.number(), false);
@@ -147,7 +148,7 @@ impl Magazines {
         }
         if is_new_tick {
             self.rested.set(false);
-            self.has_withheld.set(false);
+            self.has_forced_slow.set(false);
             self.has_polled.set(false);
             self.publish();
             let more = tend_all(now, polls > 0) || ticks::has_status();
@@ -186,38 +187,38 @@ impl Magazines {
         is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
     }
 
-    /// Withholds all lists.
+    /// Forces all lists slow.
     #[cold]
-    fn withhold_lists(&self) {
+    fn force_lists_slow(&self) {
         for (class, bin) in self.bins.iter().enumerate() {
-            if bin.withheld.is_withheld() {
-                bin.withheld.polls_left.set(POLLS_A_LIST);
+            if bin.forced_slow.is_on() {
+                bin.forced_slow.polls_left.set(POLLS_A_LIST);
             } else {
                 let chain = self.empty(class);
-                self.withhold(class, &chain, POLLS_A_LIST);
+                self.force_slow(class, &chain, POLLS_A_LIST);
             }
         }
     }
 
-    /// Withholds the list of `class`, which is empty, and keeps `chain` for it.
-    fn withhold(&self, class: usize, chain: &DepotChain, polls: u8) {
+    /// Forces the list of `class` slow, which is empty, and keeps `chain` for it.
+    fn force_slow(&self, class: usize, chain: &DepotChain, polls: u8) {
         let bin = &self.bins[class];
-        bin.withheld.put(chain);
-        bin.withheld.polls_left.set(polls);
+        bin.forced_slow.put(chain);
+        bin.forced_slow.polls_left.set(polls);
         bin.base.set(0);
         self.list(class).room.set(0);
     }
 
-    /// Answers a poll for a block of `class`. `None`: the list is not withheld, or
+    /// Answers a poll for a block of `class`. `None`: the list is not forced slow, or
     /// no more, for there is none in it.
-    pub(super) fn pop_withheld(&self, class: usize) -> Option<*mut Block> {
-        let withheld = &self.bins[class].withheld;
-        let polls = withheld.polls();
+    pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
+        let forced_slow = &self.bins[class].forced_slow;
+        let polls = forced_slow.polls();
         if polls == 0 {
             return None;
         }
-        let first = withheld.pop();
-        let rest = withheld.take();
+        let first = forced_slow.pop();
+        let rest = forced_slow.take();
         self.fill(class, DepotChain::EMPTY);
         if first.is_null() {
             return None;
@@ -227,14 +228,14 @@ impl Magazines {
     }
 
     /// Answers a poll that has put a block into the list of `class`. False: it is
-    /// not withheld, but too long.
-    pub(super) fn push_withheld(&self, class: usize) -> bool {
-        let withheld = &self.bins[class].withheld;
-        let polls = withheld.polls();
+    /// not forced slow, but too long.
+    pub(super) fn push_forced_slow(&self, class: usize) -> bool {
+        let forced_slow = &self.bins[class].forced_slow;
+        let polls = forced_slow.polls();
         if polls == 0 {
             return false;
         }
-        let rest = withheld.take();
+        let rest = forced_slow.take();
         // One block, and what signal handlers have left.
         let new = self.empty(class);
         let chain = new.before(rest);
@@ -244,10 +245,10 @@ impl Magazines {
         true
     }
 
-    /// Puts back what was in a withheld list, which stays withheld for so many more polls.
+    /// Puts back what was in a forced-slow list, which stays forced slow for so many more polls.
     fn put_back(&self, class: usize, chain: DepotChain, polls: u8) {
         if polls > 0 {
-            self.withhold(class, &chain, polls);
+            self.force_slow(class, &chain, polls);
         } else {
             self.fill(class, chain);
         }
@@ -257,11 +258,11 @@ impl Magazines {
         }
     }
 
-    /// Withholds the list of `class` again, which was empty and has been filled.
-    pub(super) fn stay_withheld(&self, class: usize, polls: u8) {
+    /// Forces the list of `class` slow again, which was empty and has been filled.
+    pub(super) fn stay_forced_slow(&self, class: usize, polls: u8) {
         if polls > 0 {
             let chain = self.empty(class);
-            self.withhold(class, &chain, polls);
+            self.force_slow(class, &chain, polls);
         }
     }
 }

@@ -17,8 +17,8 @@
 //! The files, and who calls whom; no import leads upward:
 //!
 //! ```text
-//!   scavenger   steps of a quiet or slow thread
-//!       |
+//!   scavenger   steps of a quiet or slow thread           large    runs as blocks; slow allocation
+//!       |                                                    '--> magazines, deferred, stash
 //!   maintenance     once a tick: asks to poll, passes over what is shared
 //!       |
 //!   magazines       caches that threads share          sampling, guard_draw   draws from a cache's lists
@@ -33,21 +33,19 @@
 //!       |       |       '-> deferred   for those that cannot wait
 //!       '---> visit   slow work in another cache
 //!               |
-//!           slab_lists   density   withheld   room     of lists and slabs, for any owner
+//!           slab_lists   density   forced_slow   room     of lists and slabs, for any owner
 //!               |
 //!             depot --> stash        hot   all that malloc and free touch
 //! ```
 //!
 //! `Cache` itself is what they have in common: each file has its methods, by what they do.
 //!
-//! A list runs across slabs, so freeing touches no record; a list knows its
-//! length (`base - room`), so a full one moves to the depot without a walk and
-//! the depot can be bounded in bytes (see `depot`). What leaves the depot goes back to its
-//! slabs, where a slab without a slot out is seen and its unit given back.
+//! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
+//! so a full list moves to the depot without a walk, and the depot is bounded in bytes (`depot`).
+//! Blocks that leave the depot return to their slabs. A slab without a slot out frees its unit.
 //!
-//! A block of another owner is not touched but for its link: it goes into the
-//! *outgoing* batch for that owner and then, a batch at a time, onto the
-//! owner's stack (see `remote`).
+//! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
+//! owner, and the batch goes onto the owner's stack (`remote`).
 //!
 //! Invariants: a block is in one list, one chain, one batch, one stack, or a
 //! bit of its slab, never two; only the holder of the ownership touches anything
@@ -65,10 +63,12 @@ pub(crate) mod density;
 mod depot;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is drawn without stacks"))]
 pub(crate) mod draw;
+mod forced_slow;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is guarded without stacks"))]
 mod guard_draw;
 mod hand_over;
 pub(crate) mod hot;
+pub(crate) mod large;
 pub(crate) mod magazines;
 pub(crate) mod maintenance;
 mod outgoing;
@@ -80,7 +80,6 @@ mod slab_lists;
 mod slabs;
 mod stash;
 mod visit;
-mod withheld;
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -97,10 +96,11 @@ use crate::unit_list::{ByOwner, BySize, UnitList};
 
 pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
 use depot::{Depot, DepotChain};
+use forced_slow::ForcedSlow;
 use guard_draw::GuardDraw;
 use hand_over::HandOver;
 pub(crate) use hand_over::is_much_handed_over;
-pub(crate) use hot::{Common, Hot, HotStub, List, Residue, Serve};
+pub(crate) use hot::{Common, Hot, HotStub, List, Mismatch, Serve};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;
@@ -108,7 +108,6 @@ use scavenger::Scavenger;
 use slab_lists::terminated;
 pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
-use withheld::Withheld;
 
 /// Bytes in a chain of small blocks, and of large ones, where a slow operation for each two or
 /// three would be most of the work.
@@ -155,8 +154,8 @@ struct Bin {
     slabs: Cell<usize>,
     /// The slab that is being carved, or 0.
     current: Cell<usize>,
-    /// The list, while it is withheld.
-    withheld: Withheld,
+    /// The list, while it is forced slow.
+    forced_slow: ForcedSlow,
     room: Room,
 }
 
@@ -261,7 +260,7 @@ impl OwnCache {
     ///
     /// # Safety
     ///
-    /// As there; `hot` is what the calling thread's fast word leads to, or its own word.
+    /// As there; `hot` is what the calling thread's fast word leads to, or its thread word.
     #[inline(always)]
     pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
         const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
@@ -269,7 +268,7 @@ impl OwnCache {
         #[cfg(not(miri))]
         let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
         // The word may lead to all of the cache, a reference to the hot part only to that.
-        // SAFETY: the own word of a thread with such a cache leads there.
+        // SAFETY: the thread word of a thread with such a cache leads there.
         #[cfg(miri)]
         let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
         debug_assert!(core::ptr::eq(hot, &raw const cache.hot));
@@ -434,8 +433,8 @@ impl Cache {
     /// [`Cache::refill`] where no block is counted, or no sample due. A null block: one is now.
     #[inline(always)]
     fn refill_uncounted(&self, class: usize) -> Option<Allocated> {
-        if self.bins[class].withheld.is_withheld() {
-            let block = self.pop_withheld(class);
+        if self.bins[class].forced_slow.is_on() {
+            let block = self.pop_forced_slow(class);
             if !block.is_null() || self.sampling.is_due(class) {
                 return Some(Allocated { block: block.cast(), zero: false });
             }
@@ -494,11 +493,11 @@ impl Cache {
 
     /// Blocks in the list of `class`.
     fn length(&self, class: usize) -> usize {
-        let withheld = &self.bins[class].withheld;
-        if withheld.is_withheld() { withheld.count() } else { self.listed(class) }
+        let forced_slow = &self.bins[class].forced_slow;
+        if forced_slow.is_on() { forced_slow.count() } else { self.listed(class) }
     }
 
-    /// Blocks in the list of `class`, which is not withheld.
+    /// Blocks in the list of `class`, which is not forced slow.
     fn listed(&self, class: usize) -> usize {
         (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
     }
@@ -528,21 +527,21 @@ impl Cache {
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
-        if block.is_null() || self.bins[class].withheld.is_withheld() {
+        if block.is_null() || self.bins[class].forced_slow.is_on() {
             return self.start_otherwise(class, block);
         }
         Allocated { block: block.cast(), zero: false }
     }
 
     /// The end of [`Cache::start`], where a sample is due, and `block` is null, or the list is
-    /// withheld.
+    /// forced slow.
     #[cold]
     #[inline(never)]
     fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {
-        // It may have been withheld, empty, while we looked for blocks.
-        self.stay_withheld(class);
+        // It may have been forced slow, empty, while we looked for blocks.
+        self.stay_forced_slow(class);
         if block.is_null() {
-            // A sample is due, withheld or not.
+            // A sample is due, forced slow or not.
             self.sampling.stays_due(class);
         }
         Allocated { block: block.cast(), zero: false }
@@ -557,8 +556,8 @@ impl Cache {
     /// The list of `class` is too long: moves it to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
-        let polled = self.bins[class].withheld.is_withheld();
-        if polled && self.push_withheld(class) {
+        let polled = self.bins[class].forced_slow.is_on();
+        if polled && self.push_forced_slow(class) {
             return;
         }
         self.scavenge();
@@ -577,7 +576,7 @@ impl Cache {
             self.drain();
         }
         if polled {
-            self.withhold_again(class);
+            self.force_slow_again(class);
         }
     }
 

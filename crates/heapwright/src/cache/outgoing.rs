@@ -19,7 +19,7 @@
 //!
 //! Called by `cache`, and by `heap` for frees of others' blocks.
 
-use super::hot::{BATCH, Hot, Outgoing, Residue};
+use super::hot::{BATCH, Hot, Mismatch, Outgoing};
 use super::{CACHES, Cache, deferred};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::misuse::{self, Call};
@@ -46,20 +46,20 @@ fn flush(out: &Outgoing) {
 
 /// Takes a block back if it is of the owner that the outgoing batch is for, as most blocks of
 /// others are. `Err`: it is something else, no slot begins there, or `hot` is no cache's. It has
-/// `residue`, which the caller so need not keep.
+/// `mismatch`, which the caller so need not keep.
 ///
 /// # Safety
 ///
-/// `hot` is what the thread's fast word leads to, and `residue` what it left of the entry of the
+/// `hot` is what the thread's fast word leads to, and `mismatch` what it left of the entry of the
 /// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a
 /// block, it is in use, and free from now on.
 #[inline(always)]
 pub(crate) unsafe fn send_along(
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
     block: *mut u8,
-) -> Result<(), Residue> {
-    let rest = without_tag(hot, residue);
+) -> Result<(), Mismatch> {
+    let rest = without_tag(hot, mismatch);
     if rest.is_mine() {
         // SAFETY: just checked.
         let list = unsafe { hot.list_of(rest) };
@@ -76,12 +76,12 @@ pub(crate) unsafe fn send_along(
     Err(without_tag(hot, rest))
 }
 
-/// What is left of `residue` without the tag of the outgoing batch's owner, or with it again.
+/// What is left of `mismatch` without the tag of the outgoing batch's owner, or with it again.
 #[inline(always)]
-fn without_tag(hot: &Hot, residue: Residue) -> Residue {
+fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        let mut bits = residue.bits();
+        let mut bits = mismatch.bits();
         // Of a load the compiler would know that with the tag again it is what `send_along` was
         // given, and keep a copy of that. SAFETY: a load of the tag, which this thread alone
         // writes.
@@ -94,11 +94,11 @@ fn without_tag(hot: &Hot, residue: Residue) -> Residue {
                 options(pure, readonly, nostack),
             );
         }
-        // SAFETY: bits of a residue, without a tag.
-        unsafe { Residue::of(bits) }
+        // SAFETY: bits of a mismatch, without a tag.
+        unsafe { Mismatch::of(bits) }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    residue.without(hot.outgoing.tag.get())
+    mismatch.without(hot.outgoing.tag.get())
 }
 
 impl Cache {

@@ -15,7 +15,7 @@
 //! sampling. The block with which the countdown reaches zero is *due*: it is to be a sample when it
 //! is allocated next. It and the list below it are put *aside*. When the list is empty again,
 //! `malloc` takes the slow path: the caller makes a sample in place of the block (see
-//! `heap::observed`), and the list gets back what was aside, down to the next due block, which the
+//! `heap::modes`), and the list gets back what was aside, down to the next due block, which the
 //! second word of the one above leads to. So each sample is made in the very call that would have
 //! had its block, however many are due: which call a block goes to depends on its place in the
 //! list, and a call's share of samples on that. `free` subtracts a block's bytes in a slower
@@ -27,11 +27,11 @@
 //!
 //! A thread begins and ends to sample by itself, in its next slow operation after
 //! `magazines::sample_every`. Threads that share caches have no lists of their own:
-//! `heap::observed` counts each of their calls, which miss in closed lists (heads of null in the
-//! gate, another table in shared caches).
+//! `heap::modes` counts each of their calls, which miss in closed lists (heads of null in the
+//! per-CPU entry, another table in shared caches).
 //!
 //! Invariants: while sampling is on, blocks in a list or aside were counted once since they came
-//! there, and all others of the cache (withheld, in the depot) were not; list and aside together
+//! there, and all others of the cache (forced slow, in the depot) were not; list and aside together
 //! have as many blocks as the list's room says; the first block aside is due. Only the thread
 //! itself touches either.
 //!
@@ -361,7 +361,7 @@ impl Cache {
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
             // Null: the first one of the chain is to be a sample, or was, and the chain was
-            // withheld.
+            // forced slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
                 return Some(given);

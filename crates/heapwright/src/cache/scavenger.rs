@@ -18,11 +18,11 @@
 //!
 //! In each tick of the clock, a thread's first slow operation also sees to runs that wait, to quiet
 //! threads' caches (see `visit`), to the process's task (see `ticks`), and that the next operation
-//! is a slow one too if there is more to do (see `withheld`).
+//! is a slow one too if there is more to do (see `forced_slow`).
 
 use core::cell::Cell;
 
-use super::withheld::Polls;
+use super::forced_slow::Polls;
 use super::{Cache, maintenance, visit};
 use crate::address_map::MAP;
 use crate::chunk;
@@ -58,12 +58,12 @@ pub(super) struct Scavenger {
     pub(super) active: AtomicU32,
     /// What there is to do: `NOTHING`, only this pass, or the next one too.
     work: AtomicU8,
-    /// See `withheld`.
+    /// See `forced_slow`.
     pub(super) polls: Polls,
-    pub(super) are_withheld: Cell<bool>,
-    /// Whether lists were withheld in this tick, and whether at its start.
-    pub(super) has_withheld: Cell<bool>,
-    pub(super) were_withheld_first: Cell<bool>,
+    pub(super) are_forced_slow: Cell<bool>,
+    /// Whether lists were forced slow in this tick, and whether at its start.
+    pub(super) has_forced_slow: Cell<bool>,
+    pub(super) were_forced_slow_first: Cell<bool>,
 }
 
 impl Scavenger {
@@ -93,7 +93,7 @@ impl Cache {
         }
         let Some(delay) = purge_delay::purge_delay() else {
             if is_new_tick && ticks::has_status() {
-                self.withhold_all();
+                self.force_all_slow();
                 maintenance::ask_all(now, 0);
             }
             return;
@@ -101,15 +101,15 @@ impl Cache {
         self.scavenge_step(now, delay);
         if !is_new_tick {
             // Work that came up since the tick began: it may have been this program's last.
-            if !self.scavenger.has_withheld.get()
+            if !self.scavenger.has_forced_slow.get()
                 && (self.scavenger.has_work() || chunk::has_waiting())
             {
-                self.withhold_all();
+                self.force_all_slow();
                 maintenance::ask_all(now, u64::MAX);
             }
             return;
         }
-        self.scavenger.has_withheld.set(false);
+        self.scavenger.has_forced_slow.set(false);
         if self.is_quiet() {
             let until = os::now_ns() + visit::QUIET_PATIENCE;
             while self.scavenger.classes_left.get() > 0 && os::now_ns() < until {
@@ -118,9 +118,9 @@ impl Cache {
         }
         let others_wait = visit::look_after_others(self.id(), now, delay, self.is_quiet());
         let has_work = self.scavenger.has_work() || others_wait || ticks::has_status();
-        self.scavenger.were_withheld_first.set(has_work);
+        self.scavenger.were_forced_slow_first.set(has_work);
         if has_work {
-            self.withhold_all();
+            self.force_all_slow();
             maintenance::ask_all(now, 0);
         }
     }
@@ -128,8 +128,8 @@ impl Cache {
     /// Whether all of this thread's operations in the last tick were slow ones,
     /// and few: then it has time.
     fn is_quiet(&self) -> bool {
-        self.scavenger.are_withheld.get()
-            && self.scavenger.were_withheld_first.get()
+        self.scavenger.are_forced_slow.get()
+            && self.scavenger.were_forced_slow_first.get()
             && self.scavenger.polls.left.get() > 0
     }
 

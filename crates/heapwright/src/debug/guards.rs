@@ -1,7 +1,7 @@
 //! Guarded blocks of fast mode: a few blocks of a program in production stand between guard pages.
 //!
 //! ```text
-//!   heap::drawn    draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
+//!   drawn          draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
 //!   door           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
 //!   fault          an access to a guard                     -->  one report: block, stacks, thread; then the end
 //!
@@ -24,7 +24,7 @@
 //! pages half of that in memory), and blocks up to an eighth of it are guarded. Then: 24 KiB for
 //! each thread that had one, 1 KiB for seven blocks, and up to [`STACKS`] of stacks.
 //!
-//! Called by `heap::drawn`, and by `stats`.
+//! Called by `drawn`, and by `stats`.
 
 use core::ptr::{self, NonNull};
 

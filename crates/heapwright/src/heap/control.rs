@@ -10,15 +10,15 @@
 //!                   free_uncached(block)       back to its slab at once; a slab without blocks is given up
 //! ```
 //!
-//! A first-class heap may be used by any thread; users take turns. A block may be freed through its
-//! heap or through plain `free`, from any thread: the block's record says whose it is. Destroying a
-//! heap gives every block back without visiting one, in time proportional to its slabs and large
-//! blocks. Destroyed heaps' caches are recycled by the next heap, ids included.
+//! Any thread may use a first-class heap; users take turns. Any thread may free a block through its
+//! heap or through plain `free`: the block's record names its owner. Destroying a heap visits no
+//! block, and takes time in proportion to its slabs and large blocks. The next heap takes over a
+//! destroyed heap's cache and id.
 //!
-//! To move a block, `malloc` would hand out the block that was freed last, which may lie in a slab
-//! that is to be emptied, and `free` would keep the block in a list. So both are done on the slabs
-//! themselves, past the thread's lists. Where calls are traced, counted, debugged or passed on,
-//! these functions are `malloc` and `free`, and nothing should be moved.
+//! `malloc` would hand out the block that was freed last, and that may lie in a slab that is to be
+//! emptied. `free` would keep the block in a list. So the functions that move blocks work on the
+//! slabs, past the thread's lists. Where calls are traced, counted, debugged or passed on, these
+//! functions are `malloc` and `free`, and nothing should be moved.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -27,10 +27,12 @@ use core::ptr;
 
 use super::foreign::{self, Found};
 use super::words::{self, Own};
-use super::{drawn, fast, large, shared, start};
+use super::{fast, shared, start};
 use crate::address_map::{COMMON, Kind, MAP};
+use crate::cache::large;
 use crate::cache::{self, CACHES, Cache, Use, central, counters, density, magazines};
 use crate::chunk;
+use crate::drawn;
 use crate::hardened;
 use crate::libc_block;
 use crate::misuse::{self, Call};

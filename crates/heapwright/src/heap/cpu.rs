@@ -15,20 +15,22 @@
 //! The functions with the C ABI are jumped to by the sequences, with the arguments of the call
 //! still in place.
 //!
-//! Called by `fast` (the calls below), by the gate's table in `start`, and by `shared`.
+//! Called by `fast` (the calls below), by the per-CPU entry's table in `start`, and by `shared`.
 
 pub(super) use calls::{free, malloc};
 
 use core::ffi::c_void;
 use core::ptr;
 
-use super::{drawn, foreign, large, shared, words};
+use super::{foreign, shared, words};
 use crate::address_map::{CLASS_STEP, Kind, MAP};
-use crate::cache::arrays::{self, Gate, Put, Taken};
+use crate::cache::arrays::{self, CpuEntry, Put, Taken};
 use crate::cache::central::{self, ROW};
+use crate::cache::large;
 use crate::cache::magazines::Magazines;
-use crate::cache::{Allocated, CACHES, Hot, Residue, Use, deferred};
+use crate::cache::{Allocated, CACHES, Hot, Mismatch, Use, deferred};
 use crate::chunk;
+use crate::drawn;
 use crate::memory_limit;
 use crate::os::{self, Exit, rseq};
 use crate::remote::Block;
@@ -39,20 +41,24 @@ use crate::sync;
 
 /// The CPU has no block of the list at `offset`.
 #[cold]
-pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
     if drawn::is_guarding()
         && let Some(block) =
-            drawn::draw_for_shared(size, gate.half(gate.cpu(), offset / CLASS_STEP))
+            drawn::draw_for_shared(size, cpu_entry.half(cpu_entry.cpu(), offset / CLASS_STEP))
     {
         return block.as_ptr();
     }
-    let block = refill(gate, offset / CLASS_STEP);
+    let block = refill(cpu_entry, offset / CLASS_STEP);
     if block.is_null() { shared::malloc_slowly(size) } else { block.cast() }
 }
 
 /// The sequence of a request was begun in vain.
 #[cold]
-pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize) -> *mut u8 {
+pub(crate) extern "C" fn aborted_malloc(
+    size: usize,
+    _cpu_entry: &CpuEntry,
+    offset: usize,
+) -> *mut u8 {
     arrays::note_abort();
     let block = shared::acquire().and_then(|held| {
         Magazines::note_fallback(&held);
@@ -61,15 +67,15 @@ pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize
     block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// The CPU has no room for another block of the list that `residue` names.
+/// The CPU has no room for another block of the list that `mismatch` names.
 ///
 /// # Safety
 ///
 /// As `heap::free`, for a block of the common owner's.
 #[cold]
-pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Residue) {
-    // SAFETY: the caller gives the block of a common slab away, whose class `residue` names.
-    unsafe { drain(gate, residue.class(), block.cast()) };
+pub(crate) unsafe extern "C" fn full(block: *mut u8, cpu_entry: &CpuEntry, mismatch: Mismatch) {
+    // SAFETY: the caller gives the block of a common slab away, whose class `mismatch` names.
+    unsafe { drain(cpu_entry, mismatch.class(), block.cast()) };
 }
 
 /// The sequence of a free was begun in vain.
@@ -78,10 +84,14 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Resid
 ///
 /// As [`full`].
 #[cold]
-pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, residue: Residue) {
+pub(crate) unsafe extern "C" fn aborted_free(
+    block: *mut u8,
+    _cpu_entry: &CpuEntry,
+    mismatch: Mismatch,
+) {
     arrays::note_abort();
-    // SAFETY: the caller gives the block of a common slab away, whose class `residue` names.
-    unsafe { put_in_shared(residue.class(), block.cast()) };
+    // SAFETY: the caller gives the block of a common slab away, whose class `mismatch` names.
+    unsafe { put_in_shared(mismatch.class(), block.cast()) };
 }
 
 /// No block begins at the address.
@@ -90,16 +100,16 @@ pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, resid
 ///
 /// As `heap::free`.
 #[cold]
-pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Residue) {
+pub(crate) unsafe extern "C" fn odd(block: *mut u8, _cpu_entry: &CpuEntry, _rest: Mismatch) {
     // SAFETY: the caller gives the block away, whatever begins there.
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
 /// Takes a block of `class` for a call that no sequence served.
-pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
-    match gate.take(class) {
+pub(super) fn take(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
+    match cpu_entry.take(class) {
         Taken::Block(block) => block,
-        Taken::Empty => refill(gate, class),
+        Taken::Empty => refill(cpu_entry, class),
         Taken::Aborted => {
             arrays::note_abort();
             core::ptr::null_mut()
@@ -112,12 +122,12 @@ pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
 /// # Safety
 ///
 /// The block is of `class`, of a common slab, and in use.
-pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
+pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block) {
     // SAFETY: a block of the class and the common owner, which the caller gives away.
-    match unsafe { gate.put(class, block) } {
+    match unsafe { cpu_entry.put(class, block) } {
         Put::Done => {}
         // SAFETY: a block of the class and the common owner, which the caller gives away.
-        Put::Full => unsafe { drain(gate, class, block) },
+        Put::Full => unsafe { drain(cpu_entry, class, block) },
         Put::Aborted => {
             arrays::note_abort();
             // SAFETY: a block of the class and the common owner, which the caller gives away.
@@ -128,8 +138,8 @@ pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
 
 /// A block of `class` from the shared cache, and half a row more for the CPU. Null: there is no
 /// memory, or no lock to be had.
-fn refill(gate: &Gate, class: usize) -> *mut Block {
-    gate.provide(gate.cpu());
+fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
+    cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
     held.tend();
     // A signal handler must not wait for a class's lock, which its thread may hold.
@@ -139,7 +149,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         if count > 0 {
             for (at, &more) in row[..count].iter().enumerate().skip(1) {
                 // SAFETY: a free block of the class, which was in the row.
-                if unsafe { gate.put(class, more) } != Put::Done {
+                if unsafe { cpu_entry.put(class, more) } != Put::Done {
                     for &rest in &row[at..count] {
                         // SAFETY: a free block of the class, which was in the row.
                         unsafe { held.free(class, rest) };
@@ -151,13 +161,13 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         }
     }
     let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
-    for _ in 1..half_of(gate, &held, class) {
+    for _ in 1..half_of(cpu_entry, &held, class) {
         let more = held.list(class).pop();
         if more.is_null() {
             break;
         }
         // SAFETY: a free block of the class, which was in the list.
-        if unsafe { gate.put(class, more) } != Put::Done {
+        if unsafe { cpu_entry.put(class, more) } != Put::Done {
             // SAFETY: a free block of the class, which was in the list and found no room
             // elsewhere.
             unsafe { held.free(class, more) };
@@ -169,12 +179,12 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
 
 /// How many blocks of `class` half the arrays of the CPU are, which hold more where the class is
 /// busy: it had another slow operation.
-fn half_of(gate: &Gate, held: &Magazines, class: usize) -> usize {
-    let cpu = gate.cpu();
+fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
+    let cpu = cpu_entry.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
-        gate.grow(cpu, class);
+        cpu_entry.grow(cpu, class);
     }
-    gate.half(cpu, class)
+    cpu_entry.half(cpu, class)
 }
 
 /// Takes a block of `class` to the shared cache, and half a row of the CPU's.
@@ -182,8 +192,8 @@ fn half_of(gate: &Gate, held: &Magazines, class: usize) -> usize {
 /// # Safety
 ///
 /// The block is of `class`, of a common slab, and in use.
-unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
-    gate.provide(gate.cpu());
+unsafe fn drain(cpu_entry: &CpuEntry, class: usize, block: *mut Block) {
+    cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
         return unsafe { deferred::defer(class, block) };
@@ -191,10 +201,10 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     held.tend();
     let mut row = [block; ROW];
     let mut count = 1;
-    let half = half_of(gate, &held, class);
+    let half = half_of(cpu_entry, &held, class);
     let most = if held.has_room_for(class, half + 1) { half.min(ROW - 1) } else { ROW - 2 };
     while count <= most {
-        let Taken::Block(more) = gate.take(class) else { break };
+        let Taken::Block(more) = cpu_entry.take(class) else { break };
         row[count] = more;
         count += 1;
     }
@@ -223,24 +233,24 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves a call for a large block that says nothing but the size, by the gate.
+/// Serves a call for a large block that says nothing but the size, by the per-CPU entry.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Where blocks are sampled or guarded, these calls are counted.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
-        let block = take_run(Gate::of(hot), size);
+        let block = take_run(CpuEntry::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
     }
     shared::allocate_large(size, hot, origin)
 }
 
-/// Frees a block by the gate that is neither common nor of a list.
+/// Frees a block by the per-CPU entry that is neither common nor of a list.
 ///
 /// # Safety
 ///
-/// As `heap::free`; `hot` is the gate's, which left `residue` of the block's entry.
-pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
+/// As `heap::free`; `hot` is the per-CPU entry's, which left `mismatch` of the block's entry.
+pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
-    unsafe { free_with(block, hot, residue, Return::PLAIN) }
+    unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
 /// [`free_other`] of a block of which the call says more, or whose unit was not looked up.
@@ -251,26 +261,26 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: R
 pub(super) unsafe fn give_back(
     block: *mut u8,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
 ) {
     let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away.
-    unsafe { free_with(block, hot, hot.known(residue, block.addr()), what) }
+    unsafe { free_with(block, hot, hot.known(mismatch, block.addr()), what) }
 }
 
 /// # Safety
 ///
 /// As theirs.
 #[inline(always)]
-unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
-    let entry = hot.entry(residue);
-    if hot.is_large_head(residue) && block.addr().is_multiple_of(UNIT) {
+unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return) {
+    let entry = hot.entry(mismatch);
+    if hot.is_large_head(mismatch) && block.addr().is_multiple_of(UNIT) {
         let unit = hot.unit_of(block.addr());
         // SAFETY: the caller gives the large block away.
-        if unsafe { give_run(Gate::of(hot), unit, block) } || shared::keep_large(unit, hot) {
+        if unsafe { give_run(CpuEntry::of(hot), unit, block) } || shared::keep_large(unit, hot) {
             return;
         }
     } else if let Kind::Slab(class) = entry.kind()
@@ -290,9 +300,9 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
 /// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no
 /// lock to be had.
 #[inline(always)]
-pub(super) fn take_run(gate: &Gate, size: usize) -> *mut u8 {
+pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     let units = size.div_ceil(UNIT);
-    match gate.take_run(units) {
+    match cpu_entry.take_run(units) {
         Taken::Block(run) => large::reuse(run.cast(), units, size),
         Taken::Empty => refill_runs(size),
         Taken::Aborted => {
@@ -308,19 +318,21 @@ pub(super) fn take_run(gate: &Gate, size: usize) -> *mut u8 {
 fn refill_runs(size: usize) -> *mut u8 {
     // A signal handler must not wait for a lock that its thread may hold. (Looked up again, as
     // above.)
-    let Some(gate) = my_gate().filter(|_| !sync::is_interrupted()) else { return ptr::null_mut() };
+    let Some(cpu_entry) = my_cpu_entry().filter(|_| !sync::is_interrupted()) else {
+        return ptr::null_mut();
+    };
     let units = size.div_ceil(UNIT);
-    gate.provide(gate.cpu());
+    cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return ptr::null_mut() };
     let Some(unit) = held.stash.take_exactly(units) else {
         let new = large::alloc(size, 1, false, &*held);
         return new.map_or(ptr::null_mut(), |new| new.block);
     };
     held.tend();
-    for _ in 1..gate.half_of_runs(gate.cpu(), units) {
+    for _ in 1..cpu_entry.half_of_runs(cpu_entry.cpu(), units) {
         let Some(more) = held.stash.take_exactly(units) else { break };
         // SAFETY: a run of this length that the stash kept, and nobody else has.
-        let put = unsafe { gate.put_run(units, MAP.address_of(more).cast()) };
+        let put = unsafe { cpu_entry.put_run(units, MAP.address_of(more).cast()) };
         if put != Put::Done {
             keep_or_give(&held, more, units);
             break;
@@ -337,12 +349,12 @@ fn refill_runs(size: usize) -> *mut u8 {
 ///
 /// As `heap::free`; the block begins at the unit.
 #[inline(always)]
-pub(super) unsafe fn give_run(gate: &Gate, unit: usize, block: *mut u8) -> bool {
+pub(super) unsafe fn give_run(cpu_entry: &CpuEntry, unit: usize, block: *mut u8) -> bool {
     let Some(units) = large::give_up(unit, arrays::LONGEST) else { return false };
     // SAFETY: a run that is kept since now, and the caller's.
-    let put = unsafe { gate.put_run(units, block.cast()) };
+    let put = unsafe { cpu_entry.put_run(units, block.cast()) };
     if put != Put::Done {
-        drain_runs(gate, unit, units, put);
+        drain_runs(cpu_entry, unit, units, put);
     }
     true
 }
@@ -350,11 +362,11 @@ pub(super) unsafe fn give_run(gate: &Gate, unit: usize, block: *mut u8) -> bool 
 /// Keeps a run in the shared cache, and half a row of the CPU's.
 #[cold]
 #[inline(never)]
-fn drain_runs(gate: &Gate, unit: usize, units: usize, put: Put) {
+fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
     if put == Put::Aborted {
         arrays::note_abort();
     }
-    gate.provide(gate.cpu());
+    cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = (!sync::is_interrupted()).then(shared::acquire).flatten() else {
         // SAFETY: the caller gives the run away, which was a block a moment ago.
         return unsafe { deferred::defer_run(unit) };
@@ -364,8 +376,8 @@ fn drain_runs(gate: &Gate, unit: usize, units: usize, put: Put) {
     if put == Put::Aborted {
         return;
     }
-    for _ in 1..gate.half_of_runs(gate.cpu(), units) {
-        let Taken::Block(more) = gate.take_run(units) else { break };
+    for _ in 1..cpu_entry.half_of_runs(cpu_entry.cpu(), units) {
+        let Taken::Block(more) = cpu_entry.take_run(units) else { break };
         keep_or_give(&held, MAP.unit_of(more.addr()), units);
     }
 }
@@ -377,15 +389,15 @@ fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     }
 }
 
-/// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it
-/// allocates from.
-pub(super) fn any_gate() -> Option<&'static Gate> {
-    arrays::gate().filter(|gate| gate.serves_this_thread() || enter_sequences())
+/// The per-CPU entry, if the calling thread may go by it: put common blocks into its arrays,
+/// whatever it allocates from.
+pub(super) fn any_cpu_entry() -> Option<&'static CpuEntry> {
+    arrays::cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread() || enter_sequences())
 }
 
-/// The gate that the calling thread goes by, if it does.
-pub(super) fn my_gate() -> Option<&'static Gate> {
-    words::goes_by_gate().then(arrays::gate).flatten()
+/// The per-CPU entry that the calling thread goes by, if it does.
+pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
+    words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
 /// What the hook of a thread's end is given for a thread without a cache, which is in its CPU's
@@ -444,16 +456,16 @@ pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
     use crate::cache::Hot;
-    use crate::cache::arrays::{Gate, ROW_MASK, SINKS, SOURCES, sequence};
+    use crate::cache::arrays::{CpuEntry, ROW_MASK, SOURCES, TARGETS, sequence};
     use crate::cache::hot::BIASED_TO_CPU;
 
     const RECIPROCAL: usize = Hot::RECIPROCAL;
 
     /// A block for `size` bytes from the list at `offset`.
     #[unsafe(naked)]
-    pub(crate) extern "C" fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+    pub(crate) extern "C" fn malloc(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
         sequence!(
-            [] gate "rsi" [
+            [] entry "rsi" [
                 "mov rcx, [rsi + rax*8 + {SOURCES}]",
                 "mov r8, [rcx + rdx]",
                 "cmp r8, [rcx + rdx + 8]",
@@ -475,15 +487,15 @@ mod calls {
     ///
     /// As `heap::free`.
     #[unsafe(naked)]
-    pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, residue: usize) {
+    pub(crate) unsafe extern "C" fn free(block: *mut u8, cpu_entry: &CpuEntry, mismatch: usize) {
         sequence!(
             [
                 "movzx eax, di",
                 "imul eax, [rsi + rdx - {TURNED} + {RECIPROCAL}]",
                 "cmp eax, 0xffff",
                 "ja 8f"
-            ] gate "rsi" [
-                "mov rcx, [rsi + rax*8 + {SINKS}]",
+            ] entry "rsi" [
+                "mov rcx, [rsi + rax*8 + {TARGETS}]",
                 "mov r8, [rcx + rdx - {TURNED}]",
                 "mov [r8], rdi",
                 "add r8, 8",
@@ -492,7 +504,7 @@ mod calls {
                 "mov [rcx + rdx - {TURNED}], r8"
             ] ["ret", "6:", "jmp {full}", "8:", "jmp {odd}"]
             abort ["jmp {aborted}"]
-            SINKS = const SINKS,
+            TARGETS = const TARGETS,
             ROW_MASK = const ROW_MASK,
             TURNED = const BIASED_TO_CPU,
             RECIPROCAL = const RECIPROCAL,
@@ -504,22 +516,22 @@ mod calls {
 }
 
 /// The same in Rust around the two sequences: aarch64, where no golden count is kept, and machines
-/// without sequences, where there is no gate to call these with.
+/// without sequences, where there is no per-CPU entry to call these with.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
     use crate::address_map::CLASS_STEP;
-    use crate::cache::Residue;
-    use crate::cache::arrays::{Gate, Put, Taken};
+    use crate::cache::Mismatch;
+    use crate::cache::arrays::{CpuEntry, Put, Taken};
     use crate::cache::hot::BIASED_TO_CPU;
     use crate::size_class::{self, UNIT};
 
     /// A block for `size` bytes from the list at `offset`.
-    pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-        match gate.take(offset / CLASS_STEP) {
+    pub(crate) fn malloc(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
+        match cpu_entry.take(offset / CLASS_STEP) {
             Taken::Block(block) => block.cast(),
-            Taken::Empty => empty(size, gate, offset),
-            Taken::Aborted => aborted_malloc(size, gate, offset),
+            Taken::Empty => empty(size, cpu_entry, offset),
+            Taken::Aborted => aborted_malloc(size, cpu_entry, offset),
         }
     }
 
@@ -528,22 +540,22 @@ mod calls {
     /// # Safety
     ///
     /// As `heap::free`.
-    pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, residue: usize) {
+    pub(crate) unsafe fn free(block: *mut u8, cpu_entry: &CpuEntry, mismatch: usize) {
         // SAFETY: by the contract it is what is left of an entry.
-        let left = unsafe { Residue::of(residue) };
-        let class = (residue - BIASED_TO_CPU) / CLASS_STEP;
+        let left = unsafe { Mismatch::of(mismatch) };
+        let class = (mismatch - BIASED_TO_CPU) / CLASS_STEP;
         let offset = (block.addr() & (UNIT - 1)) as u32;
         if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
             // SAFETY: the caller gives the block away, whatever begins there.
-            return unsafe { odd(block, gate, left) };
+            return unsafe { odd(block, cpu_entry, left) };
         }
         // SAFETY: a slot begins at the block, which is the caller's to give away, of a common slab.
-        match unsafe { gate.put(class, block.cast()) } {
+        match unsafe { cpu_entry.put(class, block.cast()) } {
             Put::Done => {}
             // SAFETY: the caller gives away the block of the common owner's, which no array has.
-            Put::Full => unsafe { full(block, gate, left) },
+            Put::Full => unsafe { full(block, cpu_entry, left) },
             // SAFETY: the caller gives away the block of the common owner's, which no array has.
-            Put::Aborted => unsafe { aborted_free(block, gate, left) },
+            Put::Aborted => unsafe { aborted_free(block, cpu_entry, left) },
         }
     }
 }

@@ -33,8 +33,8 @@
 use super::words::hot;
 use super::{cpu, own, shared};
 use crate::address_map::CLASS_STEP;
-use crate::cache::arrays::Gate;
-use crate::cache::{self, Hot, Residue};
+use crate::cache::arrays::CpuEntry;
+use crate::cache::{self, Hot, Mismatch};
 use crate::remote::Block;
 use crate::request::{ALIGNED, MALLOC, Origin, Said};
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -62,7 +62,7 @@ pub fn malloc(size: usize) -> *mut u8 {
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => cpu::malloc(size, Gate::of(hot), offset),
+            Err(true) => cpu::malloc(size, CpuEntry::of(hot), offset),
             Err(false) => (hot.serve().malloc)(size, hot, offset),
         }
     } else {
@@ -130,7 +130,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
         let (hot, class) = (hot(), size_class::of(size));
         return match hot.list(class).pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(true) => cpu::malloc(size, CpuEntry::of(hot), class * CLASS_STEP),
             Err(false) => (hot.serve().malloc)(size, hot, class * CLASS_STEP),
         };
     }
@@ -146,7 +146,7 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
         let class = size_class::of(size);
         match hot.list(class).pop_open() {
             Ok(block) => return block.cast(),
-            Err(true) => return cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(true) => return cpu::malloc(size, CpuEntry::of(hot), class * CLASS_STEP),
             Err(false) => {}
         }
     }
@@ -238,7 +238,7 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => cpu::malloc(size, Gate::of(hot), offset),
+            Err(true) => cpu::malloc(size, CpuEntry::of(hot), offset),
             Err(false) => missed::<FROM>(size, align, false, hot),
         }
     } else {
@@ -351,9 +351,9 @@ pub unsafe fn free(block: *mut u8) {
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
+    let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
-    let other = |hot: &Hot, residue| unsafe { free_from_other::<FROM>(block, hot, residue) };
+    let other = |hot: &Hot, mismatch| unsafe { free_from_other::<FROM>(block, hot, mismatch) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, other) };
 }
@@ -393,9 +393,10 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { shared::free_sized(block, size, hot, residue) };
+    let shared = |hot: &Hot, mismatch| unsafe { shared::free_sized(block, size, hot, mismatch) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
-    let other = |hot: &Hot, residue| unsafe { free_sized_other::<FROM>(block, size, hot, residue) };
+    let other =
+        |hot: &Hot, mismatch| unsafe { free_sized_other::<FROM>(block, size, hot, mismatch) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, other) };
 }
@@ -416,10 +417,10 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
+    let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
     let other =
-        |hot: &Hot, residue| unsafe { free_aligned_other::<FROM>(block, align, hot, residue) };
+        |hot: &Hot, mismatch| unsafe { free_aligned_other::<FROM>(block, align, hot, mismatch) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, other) };
 }
@@ -440,10 +441,10 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
+    let shared = |hot: &Hot, mismatch| unsafe { shared::free(block, hot, mismatch) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
-    let other = |hot: &Hot, residue| unsafe {
-        free_sized_aligned_other::<FROM>(block, size, align, hot, residue)
+    let other = |hot: &Hot, mismatch| unsafe {
+        free_sized_aligned_other::<FROM>(block, size, align, hot, mismatch)
     };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, other) };
@@ -461,19 +462,19 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 #[must_use]
 pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
-    let residue = hot.residue_of_sized(block.addr());
-    if residue.is_mine() {
+    let mismatch = hot.residue_of_sized(block.addr());
+    if mismatch.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
-        return unsafe { free_here(hot, residue, block) };
+        return unsafe { free_here(hot, mismatch, block) };
     }
-    if residue.is_to_cpu() {
-        // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { cpu::free(block, Gate::of(hot), residue.bits()) };
+    if mismatch.is_to_cpu() {
+        // SAFETY: the entry says that the slab is common, and the tag that this is a per-CPU entry.
+        unsafe { cpu::free(block, CpuEntry::of(hot), mismatch.bits()) };
         return true;
     }
-    if residue.is_to_shared() {
+    if mismatch.is_to_shared() {
         // SAFETY: the entry says that the slab is common; `hot` is the fast word's.
-        unsafe { shared::free_sized(block, size, hot, residue) };
+        unsafe { shared::free_sized(block, size, hot, mismatch) };
         return true;
     }
     false
@@ -488,23 +489,23 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
 #[inline(always)]
 unsafe fn free_by(
     block: *mut u8,
-    shared: impl FnOnce(&Hot, Residue),
-    other: impl FnOnce(&Hot, Residue),
+    shared: impl FnOnce(&Hot, Mismatch),
+    other: impl FnOnce(&Hot, Mismatch),
 ) {
     let hot = hot();
-    let residue = hot.residue_of(block.addr());
-    if residue.is_mine() {
+    let mismatch = hot.residue_of(block.addr());
+    if mismatch.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
-        if !unsafe { free_here(hot, residue, block) } {
-            other(hot, residue);
+        if !unsafe { free_here(hot, mismatch, block) } {
+            other(hot, mismatch);
         }
-    } else if residue.is_to_cpu() {
-        // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { cpu::free(block, Gate::of(hot), residue.bits()) };
-    } else if residue.is_to_shared() {
-        shared(hot, residue);
+    } else if mismatch.is_to_cpu() {
+        // SAFETY: the entry says that the slab is common, and the tag that this is a per-CPU entry.
+        unsafe { cpu::free(block, CpuEntry::of(hot), mismatch.bits()) };
+    } else if mismatch.is_to_shared() {
+        shared(hot, mismatch);
     } else {
-        other(hot, residue);
+        other(hot, mismatch);
     }
 }
 
@@ -512,14 +513,14 @@ unsafe fn free_by(
 ///
 /// # Safety
 ///
-/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
+/// As [`free`]; `hot` is what the thread's fast word leads to, and `mismatch` what it left of the
 /// block's entry.
 #[inline(always)]
-pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
+pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
+    if let Err(mismatch) = unsafe { cache::send_along(hot, mismatch, block) } {
         // SAFETY: the caller gives the block away, and this is what is left of its entry.
-        unsafe { (hot.serve().free)(block, hot, residue) };
+        unsafe { (hot.serve().free)(block, hot, mismatch) };
     }
 }
 
@@ -529,14 +530,14 @@ pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
 ///
 /// As there.
 #[inline(never)]
-unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
+unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     if FROM == MALLOC {
         // SAFETY: the caller gives the block away, and says what is left of its entry.
-        return unsafe { free_other(block, hot, residue) };
+        return unsafe { free_other(block, hot, mismatch) };
     }
     let said = Said::free(Origin::of::<FROM>(), false, false);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, said, 0, 0) };
+    unsafe { give_back_other(block, hot, mismatch, said, 0, 0) };
 }
 
 /// [`free_other`] for a caller that says more of the block.
@@ -548,15 +549,15 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Re
 unsafe fn give_back_other(
     block: *mut u8,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
+    if let Err(mismatch) = unsafe { cache::send_along(hot, mismatch, block) } {
         // SAFETY: the caller gives the block away, and says what it is.
-        unsafe { (hot.serve().give_back)(block, hot, residue, said, size, align) };
+        unsafe { (hot.serve().give_back)(block, hot, mismatch, said, size, align) };
     }
 }
 
@@ -570,11 +571,11 @@ unsafe fn free_sized_other<const FROM: u8>(
     block: *mut u8,
     size: usize,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
 ) {
     let said = Said::free(Origin::of::<FROM>(), true, false);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, said, size, 0) };
+    unsafe { give_back_other(block, hot, mismatch, said, size, 0) };
 }
 
 /// [`give_back_other`] for a caller that knows the alignment.
@@ -587,11 +588,11 @@ unsafe fn free_aligned_other<const FROM: u8>(
     block: *mut u8,
     align: usize,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
 ) {
     let said = Said::free(Origin::of::<FROM>(), false, true);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, said, 0, align) };
+    unsafe { give_back_other(block, hot, mismatch, said, 0, align) };
 }
 
 /// [`give_back_other`] for a caller that knows both.
@@ -605,11 +606,11 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     size: usize,
     align: usize,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
 ) {
     let said = Said::free(Origin::of::<FROM>(), true, true);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, said, size, align) };
+    unsafe { give_back_other(block, hot, mismatch, said, size, align) };
 }
 
 /// The class of a block that begins in a slab of the calling thread's own cache, and whose frees
@@ -617,31 +618,186 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();
-    let residue = hot.residue_of(block.addr());
-    if !residue.is_mine() {
+    let mismatch = hot.residue_of(block.addr());
+    if !mismatch.is_mine() {
         return None;
     }
     // SAFETY: the entry is a slab's of the hot part's owner.
-    let list = unsafe { hot.list_of(residue) };
-    list.is_slot_start((block.addr() & (UNIT - 1)) as u32).then(|| residue.class())
+    let list = unsafe { hot.list_of(mismatch) };
+    list.is_slot_start((block.addr() & (UNIT - 1)) as u32).then(|| mismatch.class())
 }
 
 /// Frees a block of one of this thread's lists; false if none begins there.
 ///
 /// # Safety
 ///
-/// As [`free`]; `residue` is what `hot`, the calling thread's, left of the entry of the block's
-/// slab, and [`Residue::is_mine`].
+/// As [`free`]; `mismatch` is what `hot`, the calling thread's, left of the entry of the block's
+/// slab, and [`Mismatch::is_mine`].
 #[inline(always)]
-unsafe fn free_here(hot: &Hot, residue: Residue, block: *mut u8) -> bool {
+unsafe fn free_here(hot: &Hot, mismatch: Mismatch, block: *mut u8) -> bool {
     // SAFETY: the entry is a slab's of the hot part's owner.
-    let list = unsafe { hot.list_of(residue) };
+    let list = unsafe { hot.list_of(mismatch) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
     // SAFETY: by the contract the block is in use, of the list's class, and free from now on.
     if unsafe { list.push(block.cast::<Block>()) } {
-        own::overflow(residue.class());
+        own::overflow(mismatch.class());
     }
     true
+}
+
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+#[doc(hidden)]
+pub mod assembly {
+    //! What assembly outside this library needs to know: the C layer's `malloc` and `free`.
+    //!
+    //! In Rust, `malloc` and `free` are a test and a tail call away from a CPU's arrays. The C
+    //! layer writes the two in assembly on x86-64, with the sequences in them, and saves five
+    //! instructions of a pair; what it does for threads' own caches is, instruction for
+    //! instruction, what the compiler makes of `fast`. This is what it refers to: places in a hot
+    //! part, its table and a per-CPU entry, and the functions for cases that no table has, with the
+    //! C ABI.
+    //!
+    //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, so that arming
+    //! it takes one store: the thread's fast word is its address.
+    //! `__heapwright_0_1_malloc_sequence` is where the C layer has it; a program without one never
+    //! gets there.
+    //!
+    //! Called by the C layer. Not part of the interface.
+
+    use core::mem::offset_of;
+
+    use super::super::{cpu, own, shared};
+    use crate::address_map::{SLAB_KINDS, TABLE_GAP};
+    use crate::cache::arrays::{self, CpuEntry};
+    use crate::cache::{Hot, Mismatch, Serve, hot as hot_part};
+    use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
+
+    /// The largest size that a list is found for by its size alone.
+    pub const LINEAR_MAX: usize = LINEAR;
+    /// What is left of a size less one when it is the offset of a list.
+    pub const OFFSET_MASK: usize = (LINEAR - 1) & !(MIN_ALIGN - 1);
+    /// Places in a hot part.
+    pub const LISTS: usize = Hot::LISTS;
+    /// The window's base.
+    pub const BASE: usize = Hot::BASE;
+    /// The units that can be looked up.
+    pub const LIMIT: usize = Hot::LIMIT;
+    /// The owner's tag.
+    pub const TAG: usize = Hot::TAG;
+    /// Where the table is that serves all else, and places in that.
+    pub const SERVE: usize = Hot::SERVE;
+    /// Serves a `malloc` whose list is empty.
+    pub const MALLOC: usize = offset_of!(Serve, malloc);
+    /// Frees a block whose unit is not known, or where no slot begins.
+    pub const UNKNOWN: usize = offset_of!(Serve, unknown);
+    /// Bytes from an entry table to the window.
+    pub const GAP: usize = TABLE_GAP;
+    /// What is left of the entry of a slab of one's own is below this.
+    pub const KINDS: usize = SLAB_KINDS;
+    /// What is added to the offset of a list in what is left of a common slab's entry.
+    pub const TO_CPU: usize = hot_part::BIASED_TO_CPU;
+    /// The same, where the thread shares caches.
+    pub const TO_SHARED: usize = hot_part::BIASED_TO_SHARED;
+    /// The place of a thread's area, less this, is in the heads of the per-CPU entry's lists.
+    pub const BIAS: usize = hot_part::AREA_BIAS;
+    /// Places in a per-CPU entry.
+    pub const RSEQ: usize = arrays::RSEQ;
+    /// Where takes go.
+    pub const SOURCES: usize = arrays::SOURCES;
+    /// Where puts go.
+    pub const TARGETS: usize = arrays::TARGETS;
+    /// The bits of a place that are 0 behind a row's last.
+    pub const ROW_MASK: usize = arrays::ROW_MASK;
+
+    /// A request that is larger than the linear classes, or 0.
+    pub extern "C" fn malloc_other(size: usize) -> *mut u8 {
+        super::malloc_medium(size)
+    }
+
+    /// A request whose CPU has no block of the list at `offset`.
+    ///
+    /// # Safety
+    ///
+    /// `hot` is the calling thread's fast word, which leads to the per-CPU entry.
+    pub unsafe extern "C" fn malloc_empty(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
+        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        cpu::empty(size, unsafe { &*hot.cast::<CpuEntry>() }, offset)
+    }
+
+    /// A request whose sequence was begun in vain.
+    ///
+    /// # Safety
+    ///
+    /// As [`malloc_empty`].
+    pub unsafe extern "C" fn malloc_aborted(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
+        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        cpu::aborted_malloc(size, unsafe { &*hot.cast::<CpuEntry>() }, offset)
+    }
+
+    /// A block that is not one of the thread's own, nor common.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; `hot` is the calling thread's fast word, and `mismatch` what it left of the
+    /// block's entry.
+    pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, mismatch: usize) {
+        // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
+        let hot = unsafe { &*hot.cast::<Hot>() };
+        // SAFETY: by the contract it is what is left of an entry.
+        let mismatch = unsafe { Mismatch::of(mismatch) };
+        // SAFETY: by the contract a block in use, or what is refused.
+        unsafe { super::free_other(block, hot, mismatch) }
+    }
+
+    /// A block that goes to the shared cache behind `hot`.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; `mismatch` is what is left of the block's entry, and says so.
+    pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, mismatch: usize) {
+        // SAFETY: the fast word leads to a stub, which is never freed.
+        let hot = unsafe { &*hot.cast::<Hot>() };
+        // SAFETY: by the contract it is what is left of an entry.
+        let mismatch = unsafe { Mismatch::of(mismatch) };
+        // SAFETY: the entry says that the block is of a common slab; it is in use.
+        unsafe { shared::free_common(block, hot, mismatch) }
+    }
+
+    /// A block that the CPU has no room for.
+    ///
+    /// # Safety
+    ///
+    /// As `free`, for a block of the common owner's; `hot` leads to the per-CPU entry, and
+    /// `mismatch` is what is left of the block's entry.
+    pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, mismatch: usize) {
+        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
+        // SAFETY: by the contract it is what is left of an entry.
+        let mismatch = unsafe { Mismatch::of(mismatch) };
+        // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
+        // names.
+        unsafe { cpu::full(block, cpu_entry, mismatch) }
+    }
+
+    /// A block whose sequence was begun in vain.
+    ///
+    /// # Safety
+    ///
+    /// As [`free_full`].
+    pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, mismatch: usize) {
+        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
+        // SAFETY: by the contract it is what is left of an entry.
+        let mismatch = unsafe { Mismatch::of(mismatch) };
+        // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
+        // names.
+        unsafe { cpu::aborted_free(block, cpu_entry, mismatch) }
+    }
+
+    /// A list of the thread's own that is too long now.
+    pub extern "C" fn overflow(class: usize) {
+        own::overflow(class);
+    }
 }

@@ -21,14 +21,16 @@
 //! in the process, it passes *everything* on to it, so that there is one heap, and one account of
 //! it.
 //!
-//! Called by `own`, `cpu`, `resize`, `observed` and `start`.
+//! Called by `own`, `cpu`, `resize`, `modes` and `start`.
 
 use core::ptr;
 
+use super::shared;
 use super::words::{self, Own};
-use super::{drawn, large, shared};
 use crate::address_map::{COMMON, Kind, MAP};
+use crate::cache::large;
 use crate::cache::{self, CACHES, Use, deferred};
+use crate::drawn;
 use crate::hardened;
 use crate::hooks;
 use crate::libc_block;

@@ -1,35 +1,32 @@
-//! The fast heap: what `malloc` means when nothing else was asked for, and how other modes take its
-//! calls.
+//! The fast heap, the default for `malloc`, and how other modes take its calls.
 //!
 //! ```text
-//!   start, fork, control                beginnings, ends, tables; what a program says of the whole heap
+//!   start, control                      beginnings, ends, tables; forks; the whole heap
 //!        |
-//!   observed                            around another way: drawn blocks, counts, trace, tallies
-//!        |
-//!   modes                               hardened, debugged, passed on, late
-//!        |
+//!   modes                               around another way: drawn blocks, counts, trace, tallies;
+//!        |                              hardened, debugged, passed on, late
 //!   resize ----> fast                   another size; malloc and free -> lists; else one call by a table
 //!        |        |
 //!        +------> own                   a thread's own cache
 //!                  |
 //!        shared, cpu, foreign           caches that threads share; a block by its entry   (these name each other)
 //!                  |
-//!        drawn --> large --> words      samples, guarded blocks; sources, large blocks; a thread's words
+//!                words                  a thread's words, in this file
 //! ```
 //!
-//! A thread's fast word leads to a hot part, and that to a table of functions for all that its
-//! lists do not serve (`Serve`). At first it leads to the *sentinel*, whose table decides once what
-//! the thread is to have. So no function asks which mode the process is in. Which call it was
-//! (malloc, new, a sized delete) is told by each call itself: see `request`. Arrows point down, but
-//! for those of three files that name each other, and of `start`, `fork` and `control`.
+//! Large blocks are `cache::large`, samples and guarded blocks `drawn`: both are below.
 //!
-//! What `free` does is decided by the *block's* record, never by the process's
-//! mode: blocks that were born before the options were read, or in another
-//! heap, come back through the same `free`.
+//! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
+//! for all calls that its lists do not serve. At first the word leads to the *sentinel*. Its table
+//! decides once what the thread allocates from, so no function asks for the process's mode. Each
+//! call passes its own kind (malloc, new, a sized delete): see `request`. Arrows point down, but
+//! for those of three files that name each other, and of `start` and `control`.
 //!
-//! The functions here are raw: they take and return addresses, never panic,
-//! and end the process with one line where a pointer is misused. The C layer
-//! and the adapters are thin coats over them.
+//! The *block's* entry decides what `free` does, never the process's mode. The same `free` takes
+//! blocks that were made before the options were read, and blocks of other heaps.
+//!
+//! The functions here are raw: they take and return addresses and never panic. A misused pointer
+//! ends the process with one line. The C layer and the adapters only wrap them.
 //!
 //! ```
 //! use heapwright::heap;
@@ -44,23 +41,15 @@
 //! unsafe { heap::free(block) };
 //! ```
 
-#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
-#[doc(hidden)]
-pub mod assembly;
 mod control;
 mod cpu;
-mod drawn;
 mod fast;
 mod foreign;
-mod fork;
-mod large;
 mod modes;
-mod observed;
 mod own;
 mod resize;
 mod shared;
 mod start;
-mod words;
 
 pub use crate::extent::{
     Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
@@ -82,13 +71,16 @@ pub use crate::walk::{Block, walk};
 pub use control::{Heap, free_uncached, malloc_uncached, realloc_to_nothing, should_move};
 pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
 pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+#[doc(hidden)]
+pub use fast::assembly;
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, free, free_aligned_from, free_from, free_sized,
     free_sized_aligned_from, free_sized_fast, free_sized_from, malloc, malloc_aligned,
     malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
 };
 pub use foreign::usable_size;
-pub use observed::allocate_of_token;
+pub use modes::allocate_of_token;
 pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
 pub use start::forward_sized_frees;
@@ -97,8 +89,6 @@ pub use start::{count_begin, count_end};
 
 pub(crate) use crate::cache::counters::totals;
 pub(crate) use control::live as heaps_live;
-#[cfg(feature = "debug")]
-pub(crate) use drawn::{By, end_sampling, end_sampling_by, samples_by};
 pub(crate) use foreign::passed_on;
 #[cfg(all(test, not(miri)))]
 pub(crate) use start::SHARING;
@@ -117,5 +107,182 @@ static SENTINEL: Front = Front::new(&start::FIRST);
 // Every thread's fast word leads there until the thread has made its first call.
 os::tls::define_words!(SENTINEL);
 
+mod words {
+    //! A thread's two words: where its calls go first, and what it allocates from.
+    //!
+    //! ```text
+    //!   thread word               the thread allocates from                              fast word
+    //!   0                         nothing yet                                            sentinel
+    //!   cache                     a cache of its own                                     hot part
+    //!   stub | SHARED             a shared cache, which stands behind the stub           the stub
+    //!   stub | SHARED | BY_CPU    the shared cache of its CPU                            the stub
+    //!   entry | SHARED | BY_ENTRY its CPU's arrays, by the per-CPU entry                 the entry
+    //!   cache | HARDENED          its cache of the hardened heap                         its stub
+    //!   front | EXITED            the heap of threads whose cache is gone                the front
+    //! ```
+    //!
+    //! Each leads to a hot part, and so to a table of functions ([`Serve`](crate::cache::Serve)).
+    //! Where calls are observed, debugged or passed on, the fast word leads to a *front* instead: a
+    //! hot part without lists, whose table sees each call, and may pass it on to [`has`].
+    //!
+    //! Invariants: what a word leads to is never freed, and lies at a multiple of 16, so that the
+    //! marks have room. The fast word is a front's, or leads where the thread word does.
+    //!
+    //! Called by the rest of `heap`.
+
+    use core::ptr;
+
+    use super::SENTINEL;
+    use crate::cache::magazines::{self, SharedCache};
+    use crate::cache::{Cache, Hot, OwnCache};
+    use crate::hardened;
+    use crate::os::tls;
+
+    const EXITED: usize = 1;
+    const SHARED: usize = 2;
+    const BY_ENTRY: usize = 4;
+    const BY_CPU: usize = 8;
+    /// (No thread that has exited shares a cache.)
+    const HARDENED: usize = EXITED | SHARED;
+    const MARKS: usize = EXITED | SHARED | BY_ENTRY | BY_CPU;
+    const _: () = assert!(align_of::<Cache>() > MARKS && align_of::<Hot>() > MARKS);
+    // A cache begins with its hot part.
+    const _: () = assert!(core::mem::offset_of!(Cache, hot) == 0);
+
+    /// What the calling thread's fast word leads to.
+    #[inline(always)]
+    pub(in crate::heap) fn hot() -> &'static Hot {
+        // SAFETY: the fast word leads to the sentinel or another front, to the hot part of this
+        // thread's cache, to the stub of a shared cache or of a hardened one, or to the per-CPU
+        // entry's; none is ever freed.
+        unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
+    }
+
+    /// What the thread word leads to, without its marks; null: the thread has nothing.
+    #[inline]
+    fn target() -> *mut Hot {
+        tls::own().map_addr(|address| address & !MARKS).cast()
+    }
+
+    /// What the calling thread allocates from, whatever its fast word leads to: the sentinel, if it
+    /// has nothing yet.
+    #[inline]
+    pub(in crate::heap) fn has() -> &'static Hot {
+        // SAFETY: null, or a hot part, which is never freed.
+        unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
+    }
+
+    /// Whether the fast word leads to what the thread has, so that nothing sees its calls.
+    pub(in crate::heap) fn is_direct() -> bool {
+        ptr::eq(hot(), has())
+    }
+
+    /// What an thread word says.
+    pub(in crate::heap) enum Own {
+        /// The thread has made no call yet that needed a cache.
+        Nothing,
+        /// Its cache was given back when it ended, and it allocates still.
+        Exited,
+        /// A cache of its own.
+        Cache(OwnCache),
+        /// A cache that it shares with other threads.
+        Shared(&'static SharedCache),
+        /// Whatever serves its CPU.
+        ByCpu,
+        /// A cache of the hardened heap.
+        Hardened(&'static hardened::Cache),
+    }
+
+    /// Reads the calling thread's thread word.
+    #[inline]
+    pub(in crate::heap) fn get() -> Own {
+        let word = tls::own();
+        match word.addr() & MARKS {
+            // SAFETY: null, or a cache, which is never freed.
+            0 => match unsafe { word.cast::<Cache>().as_ref() } {
+                // SAFETY: the thread's word leads to its own cache until it gives it back.
+                Some(cache) => Own::Cache(unsafe { OwnCache::of(cache) }),
+                None => Own::Nothing,
+            },
+            EXITED => Own::Exited,
+            // SAFETY: it leads to a cache of the hardened heap, which is never freed.
+            HARDENED => Own::Hardened(unsafe { &*target().cast::<hardened::Cache>() }),
+            // SAFETY: it leads to the stub of a shared cache, which is never freed.
+            SHARED => Own::Shared(magazines::of(unsafe { &*target() })),
+            _ => Own::ByCpu,
+        }
+    }
+
+    /// The cache that is the calling thread's own, if it has one.
+    #[inline]
+    pub(in crate::heap) fn cache() -> Option<OwnCache> {
+        if let Own::Cache(cache) = get() { Some(cache) } else { None }
+    }
+
+    /// The calling thread's cache of the hardened heap, if it has one.
+    #[inline]
+    pub(in crate::heap) fn hardened() -> Option<&'static hardened::Cache> {
+        if let Own::Hardened(cache) = get() { Some(cache) } else { None }
+    }
+
+    /// Whether the calling thread shares caches.
+    #[inline]
+    pub(in crate::heap) fn shares() -> bool {
+        matches!(get(), Own::Shared(_) | Own::ByCpu)
+    }
+
+    /// Whether the calling thread goes by its CPU's arrays.
+    #[inline]
+    pub(in crate::heap) fn uses_cpu_entry() -> bool {
+        tls::own().addr() & BY_ENTRY != 0
+    }
+
+    /// Gives the calling thread a cache of its own.
+    pub(in crate::heap) fn set_cache(cache: OwnCache) {
+        set(ptr::from_ref(cache.get()).cast_mut().cast(), 0);
+    }
+
+    /// Lets the calling thread share a cache.
+    pub(in crate::heap) fn set_shared(shared: &'static SharedCache) {
+        set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED);
+    }
+
+    /// Lets the calling thread use the shared cache of its CPU, which is `shared` for now.
+    pub(in crate::heap) fn set_by_cpu(shared: &'static SharedCache) {
+        set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED | BY_CPU);
+    }
+
+    /// Lets the calling thread use its CPU's arrays, by the per-CPU entry.
+    pub(in crate::heap) fn set_cpu_entry(cpu_entry: *mut u8) {
+        set(cpu_entry, SHARED | BY_ENTRY);
+    }
+
+    /// Gives the calling thread a cache of the hardened heap.
+    pub(in crate::heap) fn set_hardened(cache: &'static hardened::Cache) {
+        set(ptr::from_ref(cache).cast_mut().cast(), HARDENED);
+    }
+
+    /// The calling thread has given its cache back, and allocates by `front` if it still does.
+    pub(in crate::heap) fn set_exited(front: &'static Hot) {
+        set(ptr::from_ref(front).cast_mut().cast(), EXITED);
+    }
+
+    /// The fast word goes along, unless it leads to a front.
+    #[inline(never)]
+    fn set(own: *mut u8, marks: usize) {
+        let goes_along = is_direct();
+        tls::set_own(own.map_addr(|address| address | marks));
+        if goes_along {
+            tls::set_fast(own);
+        }
+    }
+
+    /// Lets all calls of the calling thread come to `front`, whatever it has.
+    pub(in crate::heap) fn see_calls(front: &'static Hot) {
+        tls::set_fast(ptr::from_ref(front).cast_mut().cast());
+    }
+}
+
 #[cfg(test)]
+#[path = "../tests/heap.rs"]
 mod tests;

@@ -1,26 +1,41 @@
-//! The ways to serve that are whole modes: the hardened heap, the debug heap, another copy of the
-//! library; and the way of threads whose cache is gone.
+//! Ways to serve that are no cache's: observation, which goes around another way; whole modes; and
+//! threads whose cache is gone.
 //!
 //! ```text
-//!   hardened   the thread's hot part is a stub of its cache, which knows no unit: rings, else the cold way
-//!   debug      each call to the debug heap; "not mine" goes on to what the thread has
-//!   passed on  each call to the copy of heapwright that is preloaded
-//!   late       one locked heap for all threads whose cache is gone, or the hardened heap without a cache
+//!   drawn      tables of hot parts whose calls may have a block drawn (`Serve::drawn`)
+//!                own       the cache's lists say when a block is due, so only misses get here
+//!                shared    counts each call, then calls the plain table's function
+//!   observed   counts, traces and tallies each call; passes it to the cache or to the debug heap
+//!   hardened   the thread's hot part is a stub of its cache: rings, else the slow path
+//!   debug      passes each call to the debug heap; "not mine" goes to the thread's cache
+//!   passed on  passes each call to the copy of heapwright that is preloaded
+//!   late       one locked heap for threads without their cache, or the hardened heap, cacheless
 //! ```
 //!
-//! All but the first are *fronts*: hot parts that are never written to, without lists, of nobody.
+//! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written
+//! to.
 //!
-//! Called by `start`, which installs them, and by `observed`.
+//! A thread is observed where the options ask for statistics or a trace (`options::detailed`), or
+//! while the thread counts its calls (`tallies`). So no other way to serve asks for any of these.
+//!
+//! Called by the tables of `start`, and by the C layer (tokens).
 
-use super::words;
-use super::{drawn, foreign, large, resize};
-use crate::address_map::MAP;
-use crate::cache::{Hot, Residue, Serve};
+use super::words::{self, Own};
+use super::{foreign, resize, shared};
+use crate::address_map::{Kind, MAP};
+use crate::cache::{Counters, Hot, Mismatch, Serve, counters, large};
+use crate::drawn;
 use crate::hardened;
 use crate::hooks;
+use crate::options;
 use crate::os;
 use crate::request::{MALLOC, NEW, NEW_ARRAY, Origin, RUST, Request, Return, Said};
 use crate::size_class::{self, LINEAR_MAX, SLAB_MAX};
+use crate::slab::Slab;
+use crate::sync;
+#[cfg(feature = "debug")]
+use crate::tallies;
+use crate::trace;
 
 /// A hot part that leads every call to a table. Never written to.
 #[repr(transparent)]
@@ -42,7 +57,7 @@ impl Front {
 
 type Allocate = fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8;
 type GiveBack =
-    unsafe fn(block: *mut u8, hot: &Hot, residue: Residue, said: Said, size: usize, align: usize);
+    unsafe fn(block: *mut u8, hot: &Hot, mismatch: Mismatch, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
 /// The table of a front: all calls come to three functions.
@@ -58,7 +73,7 @@ pub(super) const fn front(
     fn large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
         (hot.serve().allocate)(size, 1, false, origin, hot)
     }
-    unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Residue) {
+    unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Mismatch) {
         // SAFETY: as the caller promises.
         unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
@@ -140,7 +155,11 @@ fn allocate_hardened(size: usize, align: usize, zero: bool, origin: Origin) -> *
     answer(hardened::allocate(words::hardened(), request))
 }
 
-unsafe extern "C" fn free_hardened<const FULL: bool>(block: *mut u8, hot: &Hot, _residue: Residue) {
+unsafe extern "C" fn free_hardened<const FULL: bool>(
+    block: *mut u8,
+    hot: &Hot,
+    _residue: Mismatch,
+) {
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_hardened_in::<FULL>(block, hot, 0, MAP.unit_of(block.addr())) }
 }
@@ -161,7 +180,7 @@ unsafe extern "C" fn free_hardened_in<const FULL: bool>(
 unsafe fn give_back_hardened_by<const FULL: bool>(
     block: *mut u8,
     hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -244,7 +263,7 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
 unsafe fn give_back_hardened(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -300,7 +319,7 @@ fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 unsafe fn give_back_debug(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -366,7 +385,7 @@ fn allocate_elsewhere(
 unsafe fn give_back_anything(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -403,4 +422,335 @@ fn allocate_late_hardened(
     _hot: &Hot,
 ) -> *mut u8 {
     allocate_hardened(size, align, zero, origin)
+}
+
+// Observed calls. ---------------------------------------------------------------------------------
+
+#[cfg(feature = "debug")]
+pub(super) use drawing::*;
+
+static OBSERVED: Serve = front(allocate_observed, give_back_observed, resize_observed, &OBSERVED);
+/// Where threads come to whose calls are observed.
+pub(super) static OBSERVED_FRONT: Front = Front::new(&OBSERVED);
+
+/// Whether the calls of the calling thread are to be observed.
+pub(super) fn is_asked_for() -> bool {
+    #[cfg(feature = "debug")]
+    if tallies::counts_here() {
+        return true;
+    }
+    options::detailed()
+}
+
+/// What serves the calls of the calling thread, which are observed.
+fn serves() -> &'static Hot {
+    if hooks::is_debugging() { DEBUG_FRONT.get() } else { words::has() }
+}
+
+fn allocate_observed(size: usize, align: usize, zero: bool, origin: Origin, _hot: &Hot) -> *mut u8 {
+    let hot = serves();
+    let block = (hot.serve().allocate)(size, align, zero, origin, hot);
+    note_made(Request { size, align, zero, origin }, block);
+    block
+}
+
+/// A block was got for a request of the calling thread, or none, if it is null.
+pub(super) fn note_made(request: Request, block: *mut u8) {
+    if !block.is_null()
+        && options::detailed()
+        && let Some(usable) = known_size(block)
+    {
+        count(|counters| counters::allocation(counters, request.size, usable));
+    }
+    trace::allocated(request, block);
+    #[cfg(feature = "debug")]
+    tallies::allocated(request, block);
+}
+
+unsafe fn give_back_observed(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Mismatch,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    let what = Return::of(said, size, align);
+    if block.is_null() {
+        return;
+    }
+    let usable = if options::detailed() { known_size(block) } else { None };
+    trace::freed(block);
+    #[cfg(feature = "debug")]
+    tallies::freed(block);
+    let hot = serves();
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { hot.serve().take_back(block, hot, what) };
+    if let Some(usable) = usable {
+        count(|counters| counters::free(counters, usable));
+    }
+}
+
+unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return) -> *mut u8 {
+    let is_traced = trace::realloc_begins(block);
+    #[cfg(feature = "debug")]
+    let is_tallied = tallies::realloc_begins(block);
+    let hot = serves();
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    let new = unsafe { (hot.serve().resize)(block, size, hot, what) };
+    #[cfg(feature = "debug")]
+    if is_tallied {
+        tallies::realloc_ends(block, new, size);
+    }
+    if is_traced {
+        trace::realloc_ends(new, size);
+    }
+    new
+}
+
+/// The bytes that may be used of a block of the fast heap, or were asked for of the hardened
+/// heap's. `None`: it is no such block.
+fn known_size(block: *mut u8) -> Option<usize> {
+    if hardened::is_on()
+        && let Some(extent) = hardened::extent(block.addr())
+    {
+        return extent.is_live.then_some(extent.size);
+    }
+    let (unit, entry) = MAP.lookup(block.addr());
+    match MAP.kind_of(unit, entry) {
+        Kind::Slab(class) => {
+            let place = Slab::at(&MAP, unit, class).locate(block.addr());
+            matches!(place, Some((_, 0))).then(|| size_class::size(class))
+        }
+        Kind::LargeHead => Some(large::usable(unit)),
+        _ => None,
+    }
+}
+
+/// Counts a call with those of what the thread has.
+fn count(count: impl FnOnce(&Counters)) {
+    match words::get() {
+        Own::Cache(cache) => count(&cache.counters),
+        Own::Shared(_) | Own::ByCpu => {
+            if let Some(held) = shared::acquire() {
+                count(&held.counters);
+            }
+        }
+        Own::Hardened(_) | Own::Exited | Own::Nothing => {
+            if !sync::is_interrupted()
+                && let Some(cache) = large::late()
+            {
+                let _order = cache.lock.lock();
+                count(&cache.counters);
+            }
+        }
+    }
+}
+
+/// Serves a call that comes with a token (`__alloc_token_*`) where blocks of different tokens lie
+/// apart ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do
+/// not; then the call is to be served as one without a token.
+///
+/// ```
+/// use heapwright::heap::{self, MALLOC};
+/// assert!(heap::allocate_of_token::<MALLOC>(100, 1, false, 3).is_null());
+/// ```
+#[must_use]
+pub fn allocate_of_token<const FROM: u8>(
+    size: usize,
+    align: usize,
+    zero: bool,
+    token: usize,
+) -> *mut u8 {
+    if !hardened::has_groups() {
+        return core::ptr::null_mut();
+    }
+    let request = Request::new(size, align, zero, Origin::of::<FROM>());
+    let block = hardened::allocate_grouped(request, token);
+    note_made(request, block);
+    block
+}
+
+/// How a call is served that may have a block drawn.
+#[cfg(feature = "debug")]
+mod drawing {
+    use core::ptr;
+
+    use super::super::{cpu, own, shared, words};
+    use super::answer;
+    use crate::address_map::CLASS_STEP;
+    use crate::cache::arrays::CpuEntry;
+    use crate::cache::draw::{self, Draw};
+    use crate::cache::{Hot, OwnCache, large, magazines};
+    use crate::drawn::{self, COUNTED, counted, make_guarded, make_pending, sample};
+    use crate::request::{Origin, Request};
+    use crate::size_class;
+
+    /// Serves a call of a thread with a cache of its own.
+    pub(in crate::heap) fn allocate_own(
+        size: usize,
+        align: usize,
+        zero: bool,
+        origin: Origin,
+        hot: &Hot,
+    ) -> *mut u8 {
+        // (Where a refill has just said that a block may be drawn, another refill would be served.)
+        let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
+        let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
+        block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn draw_own(request: Request, hot: &Hot) -> *mut u8 {
+        let (cache, before) = (own::cache_of(hot), hot.serve());
+        if cache.is_asked() {
+            let now = own::ask(cache);
+            if !ptr::eq(now, hot) || !ptr::eq(hot.serve(), before) {
+                let Request { size, align, zero, origin } = request;
+                return (now.serve().allocate)(size, align, zero, origin, now);
+            }
+        }
+        if !request.is_possible() {
+            return answer(ptr::null_mut());
+        }
+        answer(serve_own(request, cache))
+    }
+
+    /// Serves a request from the thread's own cache, or with a block that is due instead. Null:
+    /// there is no memory.
+    fn serve_own(request: Request, cache: OwnCache) -> *mut u8 {
+        if request.class().is_none()
+            && drawn::is_guarding()
+            && cache.guard_draw.count_one()
+            && let Some(block) = make_guarded(request, Draw::Drawn)
+        {
+            return block.as_ptr();
+        }
+        // What is due stays so for the next call, where a guarded block may be made.
+        let mut is_sample = !cache.guard_draw.is_pending() && {
+            let _order = cache.enter();
+            match request.class() {
+                _ if !cache.sampling.is_on() => false,
+                Some(class) => cache.take_due(class),
+                None => !cache.sampling.count(request.size),
+            }
+        };
+        loop {
+            if let Some(block) = make_pending(request, cache) {
+                return block.as_ptr();
+            }
+            if is_sample {
+                if drawn::is_sampling()
+                    && let Some(block) = sample(request)
+                {
+                    return block;
+                }
+                // There can be none just now, and none may be due.
+                return serve_undrawn(request, cache);
+            }
+            let block = own::serve(request, cache);
+            cache.guard_draw.skip(false);
+            if !block.is_null() {
+                return block;
+            }
+            // There is no memory, or one became due while the list was filled.
+            let Some(class) = request.class() else { return block };
+            let _order = cache.enter();
+            is_sample = cache.take_due(class);
+            if !is_sample && !cache.guard_draw.is_pending() {
+                return block;
+            }
+        }
+    }
+
+    /// Serves a request from the thread's own cache without drawing, whatever is due. Null: there
+    /// is no memory.
+    #[cold]
+    #[inline(never)]
+    fn serve_undrawn(request: Request, cache: OwnCache) -> *mut u8 {
+        let _order = cache.enter();
+        cache.pause_sampling();
+        cache.guard_draw.skip(true);
+        let block = large::allocate_from(cache.get(), request);
+        cache.guard_draw.skip(false);
+        block
+    }
+
+    /// Serves `malloc(size)` by its CPU's arrays, whose list is at `offset`, and counts it.
+    pub(in crate::heap) extern "C" fn malloc_by_cpu_entry(
+        size: usize,
+        hot: &Hot,
+        offset: usize,
+    ) -> *mut u8 {
+        let cpu_entry = CpuEntry::of(hot);
+        let is_sample = drawn::is_sampling()
+            && COUNTED.counts_out(
+                cpu_entry.cpu(),
+                size_class::size(offset / CLASS_STEP),
+                draw::period(),
+            );
+        match is_sample.then(|| sample(small(size))).flatten() {
+            Some(block) => block,
+            None => cpu::malloc(size, cpu_entry, offset),
+        }
+    }
+
+    /// Serves `malloc(size)` by the shared cache behind `hot`, whose list is at `offset`, and
+    /// counts it.
+    pub(in crate::heap) extern "C" fn malloc_shared(
+        size: usize,
+        hot: &Hot,
+        offset: usize,
+    ) -> *mut u8 {
+        let (number, bytes) = (magazines::of(hot).number(), size_class::size(offset / CLASS_STEP));
+        let is_sample = drawn::is_sampling() && COUNTED.counts_out(number, bytes, draw::period());
+        match is_sample.then(|| sample(small(size))).flatten() {
+            Some(block) => block,
+            None => shared::malloc(size, hot, offset),
+        }
+    }
+
+    fn small(size: usize) -> Request {
+        Request { size, align: 1, zero: false, origin: Origin::Malloc }
+    }
+
+    /// Serves `malloc(size)` of a thread that has no lists, and counts it.
+    pub(in crate::heap) extern "C" fn malloc_apart(
+        size: usize,
+        hot: &Hot,
+        _offset: usize,
+    ) -> *mut u8 {
+        allocate_apart(size, 1, false, Origin::Malloc, hot)
+    }
+
+    /// Serves any other call of a thread without a cache of its own, and counts it.
+    pub(in crate::heap) fn allocate_apart(
+        size: usize,
+        align: usize,
+        zero: bool,
+        origin: Origin,
+        _hot: &Hot,
+    ) -> *mut u8 {
+        let request = Request::new(size, align, zero, origin);
+        if !request.is_possible() {
+            return answer(ptr::null_mut());
+        }
+        let shares = words::shares();
+        if request.class().is_none()
+            && shares
+            && drawn::is_guarding()
+            && draw::draws_shared(1)
+            && let Some(block) = make_guarded(request, Draw::Drawn)
+        {
+            return block.as_ptr();
+        }
+        if drawn::is_sampling()
+            && drawn::counts_out(counted(request))
+            && let Some(block) = sample(request)
+        {
+            return block;
+        }
+        answer(if shares { shared::serve(request) } else { large::allocate_late(request) })
+    }
 }

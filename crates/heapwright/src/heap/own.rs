@@ -14,16 +14,16 @@
 //! `hot` is the beginning of the calling thread's cache, and nothing is asked of the process's
 //! mode.
 //!
-//! Called by the tables of `start` and by `observed` (both by hot parts of such caches), and by
+//! Called by the tables of `start` and by `modes` (both by hot parts of such caches), and by
 //! `fast`.
 
 use core::ptr;
 
-use super::large;
 use super::words;
 use super::{cpu, foreign, shared};
 use crate::address_map::{CLASS_STEP, COMMON, Entry, Kind};
-use crate::cache::{self, Allocated, CACHES, Hot, OwnCache, Residue, Stash, Use};
+use crate::cache::large;
+use crate::cache::{self, Allocated, CACHES, Hot, Mismatch, OwnCache, Stash, Use};
 use crate::os::{self, Exit, rseq};
 use crate::request::{Origin, Request, Return, Said};
 use crate::size_class::{self, UNIT};
@@ -37,7 +37,7 @@ pub(super) static LIVE: AtomicUsize = AtomicUsize::new(0);
 #[inline(always)]
 pub(super) fn cache_of(hot: &Hot) -> OwnCache {
     // SAFETY: only hot parts of threads' own caches lead to a table with these functions, and a
-    // thread calls them with the one that its own word leads to.
+    // thread calls them with the one that its thread word leads to.
     unsafe { OwnCache::of_hot(hot) }
 }
 
@@ -187,18 +187,18 @@ pub(super) extern "C" fn overflow(class: usize) {
 ///
 /// # Safety
 ///
-/// As `free`; `residue` is what `hot`, the calling thread's, left of the block's entry.
-pub(super) unsafe extern "C" fn free(block: *mut u8, hot: &Hot, residue: Residue) {
+/// As `free`; `mismatch` is what `hot`, the calling thread's, left of the block's entry.
+pub(super) unsafe extern "C" fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
-    unsafe { free_with(block, hot, residue, Return::PLAIN) }
+    unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
 /// # Safety
 ///
 /// As [`free`].
 #[inline(always)]
-unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
-    let entry = hot.entry(residue);
+unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return) {
+    let entry = hot.entry(mismatch);
     if entry == Entry::LARGE_HEAD {
         if free_large(block, hot) {
             return;
@@ -283,12 +283,12 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
 pub(super) unsafe fn give_back(
     block: *mut u8,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
 ) {
-    if !hot.is_large_head(residue) || !free_large(block, hot) {
+    if !hot.is_large_head(mismatch) || !free_large(block, hot) {
         // SAFETY: the caller gives the block away, if it is one.
         unsafe { free_any(block, hot, said, size, align) }
     }
@@ -299,28 +299,28 @@ pub(super) unsafe fn give_back(
 /// As `free`.
 #[inline(never)]
 unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
-    let (residue, what) = (hot.residue_by_map(block.addr()), Return::of(said, size, align));
-    if hot.is_large_head(residue) && free_large(block, hot) {
+    let (mismatch, what) = (hot.residue_by_map(block.addr()), Return::of(said, size, align));
+    if hot.is_large_head(mismatch) && free_large(block, hot) {
         return;
     }
-    if !residue.is_mine() {
+    if !mismatch.is_mine() {
         // SAFETY: the caller gives the block away, and this is what is left of its entry.
-        if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
+        if let Err(mismatch) = unsafe { cache::send_along(hot, mismatch, block) } {
             // SAFETY: the caller gives the block away, which nobody has taken.
-            unsafe { free_with(block, hot, residue, what) }
+            unsafe { free_with(block, hot, mismatch, what) }
         }
         return;
     }
     // SAFETY: just checked.
-    let list = unsafe { hot.list_of(residue) };
+    let list = unsafe { hot.list_of(mismatch) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         // SAFETY: the caller gives the block away; no slot begins there, which is reported.
         return unsafe { foreign::give_back(block, what) };
     }
     // (Where blocks are sampled, all of the thread's own come here.)
     // SAFETY: a slot of the class begins here, in a slab of the cache; the caller gives it away.
-    if unsafe { cache_of(hot).put_listed(residue.class(), block.cast()) } {
-        overflow(residue.class());
+    if unsafe { cache_of(hot).put_listed(mismatch.class(), block.cast()) } {
+        overflow(mismatch.class());
     }
 }
 
@@ -333,13 +333,13 @@ fn give_up(cache: OwnCache) {
         return;
     }
     let order = cache.enter();
-    let Some(gate) = shared::gate_beside() else {
+    let Some(cpu_entry) = shared::cpu_entry_beside() else {
         cache.stays_in_use();
         return;
     };
     cache.hand_slabs_over();
     drop(order);
-    words::set_gate(gate.stub());
+    words::set_cpu_entry(cpu_entry.stub());
     LIVE.fetch_sub(1, Ordering::Relaxed);
     let token = if rseq::is_ours() { cpu::NO_CACHE } else { ptr::null_mut() };
     os::watch_this_thread(Exit::Cache, token);

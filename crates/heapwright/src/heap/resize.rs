@@ -9,14 +9,16 @@
 //!                 '- else                            malloc, copy, free
 //! ```
 //!
-//! Called by the C layer and the adapters; [`resize`] by the tables of `start` and by `observed`.
+//! Called by the C layer and the adapters; [`resize`] by the tables of `start` and by `modes`.
 
 use core::ptr;
 
 use super::foreign::{self, Found};
 use super::words;
-use super::{drawn, fast, large, shared};
+use super::{fast, shared};
+use crate::cache::large;
 use crate::cache::{Cache, Hot, Use, counters};
+use crate::drawn;
 use crate::libc_block;
 use crate::misuse::{self, Call};
 use crate::os;
@@ -251,7 +253,7 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     }
     counters::resized(large::usable(after) as i64 - before as i64);
     if drawn::is_sampling() && size > before {
-        drawn::note_grown(after, moved, size, size - before);
+        drawn::note_grown(after, moved, size, size - before, words::cache());
     }
     Some(moved)
 }

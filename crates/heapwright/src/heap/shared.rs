@@ -10,8 +10,8 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's fast word leads to its cache's stub, or to the gate (`words`), so a miss brings the
-//! cache along in a register.
+//! A thread's fast word leads to its cache's stub, or to the per-CPU entry (`words`), so a miss
+//! brings the cache along in a register.
 //!
 //! Nothing is the thread's: it ends without a trace, and after its last destructor it allocates as
 //! before.
@@ -25,13 +25,15 @@
 use core::ptr;
 
 use super::words::{self, Own};
-use super::{cpu, drawn, foreign, large};
+use super::{cpu, foreign};
 use crate::address_map::CLASS_STEP;
-use crate::cache::arrays::{self, Gate};
+use crate::cache::arrays::{self, CpuEntry};
 use crate::cache::central;
+use crate::cache::large;
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
-use crate::cache::{self, Allocated, Hot, HotStub, Residue, Serve, Stash, deferred};
+use crate::cache::{self, Allocated, Hot, HotStub, Mismatch, Serve, Stash, deferred};
+use crate::drawn;
 use crate::options::{self, CacheModel};
 use crate::os::{self, rseq};
 use crate::registry::shared::Held;
@@ -46,7 +48,7 @@ use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 pub(crate) struct Tables {
     pub(crate) shared: &'static Serve,
     pub(crate) by_cpu: &'static Serve,
-    pub(crate) gate: &'static Serve,
+    pub(crate) cpu_entry: &'static Serve,
 }
 
 static TABLES: AtomicPtr<Tables> = AtomicPtr::new(ptr::null_mut());
@@ -78,7 +80,7 @@ pub(super) fn start(tables: &'static Tables) -> bool {
 }
 
 fn start_by_cpu(count: usize, tables: &'static Tables) -> bool {
-    magazines::start_by_cpu(count, tables.by_cpu, tables.gate, cpu::malloc_sequence())
+    magazines::start_by_cpu(count, tables.by_cpu, tables.cpu_entry, cpu::malloc_sequence())
 }
 
 /// Whether some threads have caches of their own beside those that are shared, if there are any.
@@ -92,34 +94,34 @@ fn is_beside() -> bool {
 
 /// The way by which the calling thread can go by its CPU's caches, beside threads that have their
 /// own. `None`: that is not to be had here, or not meant.
-pub(super) fn gate_beside() -> Option<&'static Gate> {
+pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     if !is_beside() {
         return None;
     }
     // While a fork holds all locks, the forking thread must make none.
-    if arrays::gate().is_none()
+    if arrays::cpu_entry().is_none()
         && !sync::holds_all()
         && let Some(tables) = tables()
     {
         // One thread makes them, and those that come meanwhile wait for it.
         start_by_cpu(rseq::possible_cpus().min(registry::MOST), tables);
     }
-    cpu::any_gate()
+    cpu::any_cpu_entry()
 }
 
 /// Lets the calling thread, which has no cache, go by its CPU's, if it can.
 pub(super) fn join_beside() -> bool {
-    let gate = gate_beside();
-    if let Some(gate) = gate {
-        words::set_gate(gate.stub());
+    let cpu_entry = cpu_entry_beside();
+    if let Some(cpu_entry) = cpu_entry {
+        words::set_cpu_entry(cpu_entry.stub());
     }
-    gate.is_some()
+    cpu_entry.is_some()
 }
 
 /// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still
 /// allocates comes from the shared caches behind them.
-pub(super) fn leave_gate() {
-    if words::goes_by_gate() {
+pub(super) fn leave_cpu_entry() {
+    if words::uses_cpu_entry() {
         words::set_by_cpu(per_cpu::mine(&ALL));
     }
 }
@@ -158,7 +160,7 @@ pub fn raise_shared_caches(count: usize) -> usize {
     }
 }
 
-/// The calling thread's cache, by its own word, or that of its CPU; `None`: it has none yet.
+/// The calling thread's cache, by its thread word, or that of its CPU; `None`: it has none yet.
 fn existing() -> Option<&'static SharedCache> {
     match words::get() {
         Own::Shared(shared) => Some(shared),
@@ -176,8 +178,8 @@ pub(super) fn first() -> &'static SharedCache {
         return first;
     }
     let first = per_cpu::mine(&ALL);
-    match cpu::any_gate() {
-        Some(gate) => words::set_gate(gate.stub()),
+    match cpu::any_cpu_entry() {
+        Some(cpu_entry) => words::set_cpu_entry(cpu_entry.stub()),
         None => words::set_by_cpu(first),
     }
     first
@@ -194,8 +196,8 @@ pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
 
 /// A block for a request of `class`. `None`: there is no memory, or no lock to be had.
 pub(super) fn alloc(class: usize) -> Option<Allocated> {
-    if let Some(gate) = cpu::my_gate() {
-        let block = cpu::take(gate, class);
+    if let Some(cpu_entry) = cpu::my_cpu_entry() {
+        let block = cpu::take(cpu_entry, class);
         if !block.is_null() {
             return Some(Allocated { block: block.cast(), zero: false });
         }
@@ -403,11 +405,11 @@ fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, and `residue` is common.
+/// As `free`; `hot` is what the thread's fast word leads to, and `mismatch` is common.
 #[inline(never)]
-pub(super) unsafe fn free(block: *mut u8, hot: &Hot, residue: Residue) {
+pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: as the caller promises.
-    unsafe { free_common(block, hot, residue) }
+    unsafe { free_common(block, hot, mismatch) }
 }
 
 /// [`free`], for a caller that is jumped to itself.
@@ -416,9 +418,9 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, residue: Residue) {
 ///
 /// As [`free`].
 #[inline(always)]
-pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, residue: Residue) {
+pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
-    if unsafe { !free_here(block, hot, residue) } {
+    if unsafe { !free_here(block, hot, mismatch) } {
         // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
         unsafe { foreign::give_back(block, Return::PLAIN) }
     }
@@ -431,9 +433,9 @@ pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, residue: Residue) {
 ///
 /// As [`free`].
 #[inline(never)]
-pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, residue: Residue) {
+pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
-    if unsafe { !free_here(block, hot, residue) } {
+    if unsafe { !free_here(block, hot, mismatch) } {
         // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
         unsafe { free_odd(block, size, hot) }
     }
@@ -457,23 +459,23 @@ unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
 ///
 /// As [`free`].
 #[inline(always)]
-unsafe fn free_here(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
+unsafe fn free_here(block: *mut u8, hot: &Hot, mismatch: Mismatch) -> bool {
     let slot = magazines::of(hot);
     // SAFETY: the reciprocals never change, so any thread may look.
     let magazines = unsafe { slot.value() };
     // SAFETY: the offset of a list.
-    let list = unsafe { magazines.list_at(residue.shared_list()) };
+    let list = unsafe { magazines.list_at(mismatch.shared_list()) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
     if !slot.try_lock() {
         // SAFETY: the caller gives the block away, and a slot of the class begins there.
-        unsafe { free_contended(block.cast(), hot, residue) };
+        unsafe { free_contended(block.cast(), hot, mismatch) };
         return true;
     }
     // SAFETY: the cache is locked, and the block of the list's class.
     if unsafe { list.push(block.cast()) } {
-        overflow(hot, residue);
+        overflow(hot, mismatch);
         return true;
     }
     // SAFETY: locked above.
@@ -494,11 +496,11 @@ fn wake(hot: &Hot) {
 
 /// # Safety
 ///
-/// As [`free_slot`], for the class of the list that `residue` names.
+/// As [`free_slot`], for the class of the list that `mismatch` names.
 #[cold]
 #[inline(never)]
-unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
-    let (current, class) = (magazines::of(hot), residue.class());
+unsafe fn free_contended(block: *mut Block, hot: &Hot, mismatch: Mismatch) {
+    let (current, class) = (magazines::of(hot), mismatch.class());
     let Some(held) = ALL.acquire_contended(current) else {
         // SAFETY: the caller gives the block of a common slab away.
         return unsafe { deferred::defer(class, block) };
@@ -512,11 +514,11 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, which left `residue` of the block's
+/// As `free`; `hot` is what the thread's fast word leads to, which left `mismatch` of the block's
 /// entry.
-pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
+pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
-    unsafe { free_with(block, hot, residue, Return::PLAIN) }
+    unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
 /// Frees a block whose unit the stub does not know, or where no slot begins; null does nothing.
@@ -542,22 +544,22 @@ pub(super) unsafe extern "C" fn free_unknown(
 pub(super) unsafe fn give_back(
     block: *mut u8,
     hot: &Hot,
-    residue: Residue,
+    mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
 ) {
     let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { free_with(block, hot, hot.known(residue, block.addr()), what) }
+    unsafe { free_with(block, hot, hot.known(mismatch, block.addr()), what) }
 }
 
 /// # Safety
 ///
 /// As theirs.
 #[inline(always)]
-unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
-    let is_large = hot.is_large_head(residue) && block.addr().is_multiple_of(UNIT);
+unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return) {
+    let is_large = hot.is_large_head(mismatch) && block.addr().is_multiple_of(UNIT);
     if !is_large || !keep_large(hot.unit_of(block.addr()), hot) {
         // SAFETY: the caller gives the block away, and its entry says what it is.
         unsafe { foreign::give_back(block, what) }
@@ -602,8 +604,8 @@ pub(super) unsafe fn send_home(owner: u32, class: usize, block: *mut Block) {
 /// Shortens a list of a cache that the caller has locked.
 #[cold]
 #[inline(never)]
-fn overflow(hot: &Hot, residue: Residue) {
-    Held::of(magazines::of(hot)).overflow(residue.class());
+fn overflow(hot: &Hot, mismatch: Mismatch) {
+    Held::of(magazines::of(hot)).overflow(mismatch.class());
 }
 
 /// Frees a slot of a slab of the common owner's, from any thread.
@@ -612,9 +614,9 @@ fn overflow(hot: &Hot, residue: Residue) {
 ///
 /// The block is of `class`, of a common slab, and in use.
 pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
-    if let Some(gate) = cpu::any_gate() {
+    if let Some(cpu_entry) = cpu::any_cpu_entry() {
         // SAFETY: the caller gives the block of this class and a common slab away.
-        return unsafe { cpu::give(gate, class, block) };
+        return unsafe { cpu::give(cpu_entry, class, block) };
     }
     let Some(held) = acquire() else {
         // SAFETY: the caller gives the block of a common slab away.

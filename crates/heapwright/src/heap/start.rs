@@ -1,12 +1,12 @@
-//! Beginnings and ends: of the heap, of what a thread has, of a thread; and the tables that they
-//! install.
+//! Beginnings and ends: of the heap, of what a thread has, of a thread; the tables that they
+//! install; and forks.
 //!
 //! ```text
 //! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
 //!                                                        \-> FAILED (no memory)
 //! thread:   sentinel --first call--> what the process uses decides, once:
 //!             a front     passed on, observed, debugged: the thread gets what it has when one of these needs it
-//!             own cache   `own`; with sampled or guarded blocks `observed` first
+//!             own cache   `own`; with sampled or guarded blocks `modes` first
 //!             shared      `shared`, `cpu`
 //!             hardened    `modes`
 //!           --thread ends--> late (`modes`)
@@ -26,19 +26,23 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use super::fork::HANDLERS;
 use super::modes::{self, Front, answer, front};
 use super::words::{self, Own};
-use super::{SENTINEL, cpu, drawn, foreign, observed, own, resize, shared};
-use crate::address_map::{Kind, MAP};
-use crate::cache::{self, CACHES, Cache, Hot, OwnCache, Residue, Serve, Use};
+use super::{SENTINEL, control, cpu, foreign, own, resize, shared};
+use crate::address_map::{Entry, Kind, MAP};
+use crate::cache::{
+    self, CACHES, Cache, Hot, Mismatch, OwnCache, Serve, Use, arrays, large, magazines,
+};
+use crate::chunk;
+use crate::drawn;
 use crate::fork::{self, Part};
 use crate::hardened;
 use crate::options::{self, Options};
 use crate::os::{self, Exit};
 use crate::request::{Origin, Return, Said};
+use crate::slab::Slab;
 use crate::substrate::{self, Registration};
-use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Lock};
 #[cfg(feature = "debug")]
 use crate::tallies::{self, Allocations, CannotCount};
@@ -97,30 +101,30 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// Of a thread that goes by its CPU's arrays. (The heads of the gate's lists lead there, but where
-/// calls are counted.)
-static GATE: Serve = table! {
-    malloc: malloc_by_gate,
+/// Of a thread that goes by its CPU's arrays. (The heads of the per-CPU entry's lists lead there,
+/// but where calls are counted.)
+static CPU_ENTRY: Serve = table! {
+    malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
     unknown: shared::free_unknown,
     large: cpu::allocate_large,
     allocate: shared::allocate_by_cpu,
     give_back: cpu::give_back;
-    GATE
+    CPU_ENTRY
 };
 
 pub(crate) static SHARING: shared::Tables =
-    shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, gate: &GATE };
+    shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, cpu_entry: &CPU_ENTRY };
 
 #[cfg(feature = "debug")]
-use super::observed::malloc_by_gate;
+use super::modes::malloc_by_cpu_entry;
 #[cfg(not(feature = "debug"))]
-use super::shared::malloc_by_cpu as malloc_by_gate;
+use super::shared::malloc_by_cpu as malloc_by_cpu_entry;
 
 /// The tables of ways from whose calls blocks are drawn, for samples and guards.
 #[cfg(feature = "debug")]
 mod drawn_from {
-    use super::super::{cpu, observed, own, resize, shared};
+    use super::super::{cpu, modes, own, resize, shared};
     use super::Serve;
 
     pub(super) static OWN: Serve = Serve {
@@ -128,7 +132,7 @@ mod drawn_from {
         free: own::free,
         unknown: own::free_unknown,
         large: own::allocate_large,
-        allocate: observed::allocate_own,
+        allocate: modes::allocate_own,
         give_back: own::give_back,
         resize: resize::resize,
         drawn: &OWN,
@@ -136,11 +140,11 @@ mod drawn_from {
     };
 
     pub(super) static SHARED: Serve = Serve {
-        malloc: observed::malloc_shared,
+        malloc: modes::malloc_shared,
         free: shared::free_other,
         unknown: shared::free_unknown,
         large: shared::allocate_large,
-        allocate: observed::allocate_apart,
+        allocate: modes::allocate_apart,
         give_back: shared::give_back,
         resize: resize::resize,
         drawn: &SHARED,
@@ -148,27 +152,27 @@ mod drawn_from {
     };
 
     pub(super) static BY_CPU: Serve = Serve {
-        malloc: observed::malloc_apart,
+        malloc: modes::malloc_apart,
         free: shared::free_other,
         unknown: shared::free_unknown,
         large: shared::allocate_large,
-        allocate: observed::allocate_apart,
+        allocate: modes::allocate_apart,
         give_back: shared::give_back,
         resize: resize::resize,
         drawn: &BY_CPU,
         plain: &super::BY_CPU,
     };
 
-    pub(super) static GATE: Serve = Serve {
-        malloc: observed::malloc_by_gate,
+    pub(super) static CPU_ENTRY: Serve = Serve {
+        malloc: modes::malloc_by_cpu_entry,
         free: cpu::free_other,
         unknown: shared::free_unknown,
         large: cpu::allocate_large,
-        allocate: observed::allocate_apart,
+        allocate: modes::allocate_apart,
         give_back: cpu::give_back,
         resize: resize::resize,
-        drawn: &GATE,
-        plain: &super::GATE,
+        drawn: &CPU_ENTRY,
+        plain: &super::CPU_ENTRY,
     };
 }
 
@@ -196,7 +200,7 @@ fn allocate_first(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 unsafe fn give_back_first(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Residue,
+    _residue: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -276,8 +280,8 @@ fn is_at_sentinel() -> bool {
 fn chosen_front() -> Option<&'static Front> {
     if foreign::peer().is_some() {
         Some(&modes::PASSED_ON_FRONT)
-    } else if observed::is_asked_for() {
-        Some(&observed::OBSERVED_FRONT)
+    } else if modes::is_asked_for() {
+        Some(&modes::OBSERVED_FRONT)
     } else if hooks::is_debugging() {
         Some(&modes::DEBUG_FRONT)
     } else {
@@ -390,7 +394,7 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
         return Err(CannotCount::NotServing);
     }
     tallies::begin(keeps_sites)?;
-    words::see_calls(observed::OBSERVED_FRONT.get());
+    words::see_calls(modes::OBSERVED_FRONT.get());
     Ok(())
 }
 
@@ -502,7 +506,7 @@ fn join() {
 /// Runs when a thread that has a cache ends, or one whose area of restartable sequences is ours.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     if token == cpu::NO_CACHE {
-        shared::leave_gate();
+        shared::leave_cpu_entry();
         return cpu::leave_sequences();
     }
     let is_hardened = token.addr() & 1 != 0;
@@ -519,21 +523,6 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     own::LIVE.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.abandon();
-}
-
-/// Holds the locks across a fork.
-pub(super) fn before_fork() {
-    STARTING.acquire();
-}
-
-/// Gives the locks back on either side of a fork.
-///
-/// # Safety
-///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
-pub(super) unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
-    unsafe { STARTING.release() };
 }
 
 /// Has the C layer tell C++'s forms apart from now on, before the first block is made.
@@ -590,3 +579,145 @@ fn tell_apart() {
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
 const fn tell_apart() {}
+
+// Forks. ------------------------------------------------------------------------------------------
+
+// The heap's part in a fork: a child with one thread and the memory of many.
+//
+// What locks protect is whole in the child (see `fork`, which calls this).
+//
+// Threads that own a cache take no lock, and the kernel copies page by page while they run. The
+// child may see one page from before a store and another from after it. A cache may list a block
+// that its thread handed out before the block's page was copied. So the child believes nothing
+// that such a cache says of *free* blocks:
+//
+// ```text
+//   what the child finds of another thread's cache       what it does
+//   lists, depot, outgoing, remote stack, bitmaps        forgets them
+//   which slabs it owned (the address map)               keeps it
+//   every slot of those slabs                            counts as in use
+//   runs that it kept, or was about to keep              count as in use
+// ```
+//
+// The caches are then abandoned: the child can free and reuse their blocks, and its next thread
+// adopts them. The child loses the free slots of other threads' slabs; the parent loses nothing.
+
+/// What the heap does around a fork.
+static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
+
+/// The forking thread's cache, whose lock was taken.
+static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
+
+fn before() {
+    // It gets its cache now if it has none, because handlers that allocate run
+    // while the locks are held.
+    begin_thread();
+    let mine = words::cache();
+    // See `fork`: while slots are waited for, no other lock of the heap is held.
+    magazines::hold_slots();
+    // The order in which the heap itself takes these locks.
+    STARTING.acquire();
+    hardened::before_fork();
+    control::before_fork();
+    if let Some(mine) = mine {
+        // So that nobody is on a visit in it.
+        mine.lock.acquire();
+    }
+    MINE.store(
+        mine.map_or(ptr::null_mut(), |mine| ptr::from_ref(mine.get()).cast_mut()),
+        Ordering::Relaxed,
+    );
+    CACHES.before_fork();
+    for cache in CACHES.all() {
+        if cache.is_heap() {
+            cache.lock.acquire();
+        }
+    }
+    magazines::before_fork();
+}
+
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { magazines::after_fork() };
+    for cache in CACHES.all() {
+        if cache.is_heap() {
+            // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+            unsafe { cache.lock.release() };
+        }
+    }
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { CACHES.after_fork() };
+    // SAFETY: null, or a cache, which is never freed.
+    if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { mine.lock.release() };
+    }
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { control::after_fork() };
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { hardened::after_fork() };
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { STARTING.release() };
+    // SAFETY: the slots were held before the fork by this thread, or by the one that it is a copy
+    // of.
+    unsafe { magazines::let_slots_go() };
+}
+
+fn in_child(alone: bool) {
+    forget_after_fork(words::cache().is_some());
+    hardened::choose_anew_after_fork();
+    #[cfg(feature = "debug")]
+    crate::tallies::forget_after_fork();
+    if alone {
+        // No other thread was changing anything; what threads that ended left
+        // behind is as it should be.
+        return;
+    }
+    magazines::forget_after_fork();
+    hardened::forget_after_fork(words::hardened());
+    let mine = words::cache();
+    let is_gone = |cache: &Cache| {
+        cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine.get(), cache))
+    };
+    if let Some(mine) = mine {
+        mine.remote().forget_after_fork();
+    }
+    // Where CPUs have arrays a thread may have been on its way there with a run that it freed, or
+    // from there.
+    if !CACHES.all().any(is_gone) && arrays::cpu_entry().is_none() {
+        return;
+    }
+    if let Some(mine) = mine {
+        mine.stash.release();
+    }
+    magazines::release_stashes_after_fork();
+    for cache in CACHES.all().filter(|cache| is_gone(cache)) {
+        cache.forget_after_fork();
+    }
+    cache::none_warm_after_fork();
+    let frontier = chunk::usage().map_or(0, |usage| usage.frontier);
+    for unit in 0..frontier {
+        // SAFETY: units below the frontier are below the map's limit.
+        let entry = unsafe { MAP.entry(unit) };
+        if MAP.kind_of(unit, entry) == Kind::Kept {
+            // Not this thread's own, nor those of caches that threads share: these were given back
+            // before.
+            MAP.set_entry(unit, Entry::LARGE_HEAD);
+            large::revive(unit);
+        }
+        if let Kind::Slab(class) = entry.kind()
+            && let Some(cache) = CACHES.get(entry.owner()).filter(|cache| is_gone(cache))
+        {
+            cache.regain_after_fork(Slab::at(&MAP, unit, class));
+        }
+    }
+    CACHES.abandon_after_fork(is_gone);
+}

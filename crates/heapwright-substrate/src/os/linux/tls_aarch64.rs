@@ -3,7 +3,7 @@
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
-//! own    what the thread allocates from: see `heap::words`
+//! own    what the thread allocates from: see `heap` (words)
 //! index  the thread's index (see `registry::thread_index`), or 0
 //! locks  how many locks the thread has, or is about to have
 //! ```
@@ -72,7 +72,7 @@ pub fn set_fast(word: *mut u8) {
     unsafe { *block() = word };
 }
 
-/// The thread's own word.
+/// The thread's thread word.
 #[inline]
 pub fn own() -> *mut u8 {
     // SAFETY: the block is four words.
@@ -81,7 +81,7 @@ pub fn own() -> *mut u8 {
     unsafe { *own }
 }
 
-/// Sets the thread's own word.
+/// Sets the thread's thread word.
 #[inline]
 pub fn set_own(word: *mut u8) {
     // SAFETY: the block is four words.

@@ -4,14 +4,14 @@
 
 use core::arch::naked_asm;
 
-use super::{Gate, ROW_MASK, RSEQ, SINKS, SOURCES};
+use super::{CpuEntry, ROW_MASK, RSEQ, SOURCES, TARGETS};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
 
 /// The block, 0: empty, 1: aborted.
 #[unsafe(naked)]
-pub(super) extern "C" fn take_at(gate: &Gate, offset: usize) -> *mut Block {
+pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Block {
     naked_asm!(
         ".pushsection __rseq_cs, \"aw\", @progbits",
         ".balign 32",
@@ -52,9 +52,13 @@ pub(super) extern "C" fn take_at(gate: &Gate, offset: usize) -> *mut Block {
 ///
 /// # Safety
 ///
-/// As [`Gate::put`].
+/// As [`CpuEntry::put`].
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut Block) -> usize {
+pub(super) unsafe extern "C" fn put_at(
+    cpu_entry: &CpuEntry,
+    offset: usize,
+    block: *mut Block,
+) -> usize {
     naked_asm!(
         ".pushsection __rseq_cs, \"aw\", @progbits",
         ".balign 32",
@@ -69,7 +73,7 @@ pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut B
         "str x3, [x7, #8]",
         "4:",
         "ldr w3, [x7, #4]",
-        "mov x4, #{SINKS}",
+        "mov x4, #{TARGETS}",
         "add x4, x0, x4",
         "ldr x4, [x4, x3, lsl #3]",
         "add x4, x4, x1",
@@ -89,7 +93,7 @@ pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut B
         "mov x0, #1",
         "ret",
         RSEQ = const RSEQ,
-        SINKS = const SINKS,
+        TARGETS = const TARGETS,
         ROW_MASK = const ROW_MASK,
     )
 }

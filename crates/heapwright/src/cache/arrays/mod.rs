@@ -1,9 +1,9 @@
 //! Arrays: free blocks that belong to a CPU, taken and put without a lock.
 //!
 //! ```text
-//!   gate       | stub | where a thread's rseq area is | sources | sinks |
-//!                                                                     |         |    a pointer
-//!                                                                     v         v    a CPU each
+//!   per-CPU entry | stub | where a thread's rseq area is | sources | targets |
+//!                                                             |         |    a pointer
+//!                                                             v         v    a CPU each
 //!   arrays     | top, floor of class 0 | top, floor of class 1 | ... | of runs of 1 to 4 units    16 bytes a row
 //!              | 128 pointers, class 0 | 128 pointers, class 1 | ... | of runs of 1 to 4 units    1 KiB a row
 //!
@@ -18,24 +18,24 @@
 //! (`magazines`) and does not retry. So neither a debugger's single steps nor a storm of signals
 //! can loop it for ever.
 //!
-//! **Closing.** What a CPU has can be had by others: the pointer that takes go by is made to lead
-//! to arrays that are always empty, the one that puts go by to arrays that are always full, and a
-//! fence restarts each thread in a sequence on that CPU. After that nobody touches the arrays. So
-//! idle CPUs are drained, and a fork finds all of them at rest.
+//! **Closing.** Another thread can take over a CPU's arrays. It leads takes (`sources`) to arrays
+//! that are always empty, and puts (`targets`) to arrays that are always full. Then a fence
+//! restarts each thread in a sequence on that CPU, and nobody touches the arrays. Idle CPUs are
+//! drained in this way, and a fork closes all CPUs.
 //!
-//! The fast words of all threads that use arrays lead to the one gate. The heads in its stub are
-//! negative: that is how `malloc` knows it from other closed ones.
+//! The fast words of all threads that use arrays lead to the one per-CPU entry. The heads in its
+//! stub are negative, so `malloc` tells this stub from others with closed lists.
 //!
-//! **Runs.** Large blocks of up to 4 units (256 KiB) come and go in the same way, by a row for each
-//! length. Such a run is [`Kind::Kept`](crate::address_map::Kind) while it is here, as in a stash:
-//! statistics, leak checks and late frees see that it is no block.
+//! **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
+//! [`Kind::Kept`](crate::address_map::Kind), as in a stash: statistics, leak checks and late frees
+//! see that it is no block.
 //!
-//! **Bound.** A CPU's arrays hold at most 127 blocks, and at most 16 KiB, of a class (but one block
-//! at least): about 1.2 MiB if every class is full. A class of blocks over 1 KiB that is busy gets
-//! 127 blocks, or 512 KiB, until the CPU rests: its floor is lowered. Of runs of each length there
-//! may be as much as a stash may keep, or a part of it: 8 MiB in all where there are few CPUs, 512
-//! KiB where there are many. Runs of a length of which two passes find as many go to the chunk, and
-//! all of a CPU's before one of its threads makes the process grow.
+//! **Bound.** A CPU's arrays hold at most 127 blocks and 16 KiB of a class, but at least one block:
+//! about 1.2 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor, for
+//! 127 blocks or 512 KiB, until the CPU rests. Runs of one length take at most as much as a stash
+//! keeps, or a part of it: 8 MiB in all with few CPUs, 512 KiB with many. Runs that two passes find
+//! unused go to the chunk. So do all of a CPU's runs before one of its threads makes the process
+//! grow.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the class,
 //! or are runs of the row's length that are kept; `top` is written by sequences alone, or by the
@@ -158,31 +158,31 @@ struct Stub {
 }
 
 const _: () = assert!(size_of::<Top>() == CLASS_STEP);
-const _: () = assert!(offset_of!(Gate, hot) == 0);
+const _: () = assert!(offset_of!(CpuEntry, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
 /// Where the fast word of each thread that uses arrays leads.
 #[repr(C, align(64))]
-pub(crate) struct Gate {
+pub(crate) struct CpuEntry {
     hot: HotStub,
     /// From the thread pointer to the thread's area.
     rseq: isize,
     /// Where takes go.
     sources: [AtomicPtr<Arrays>; CPUS],
     /// Where puts go.
-    sinks: [AtomicPtr<Arrays>; CPUS],
+    targets: [AtomicPtr<Arrays>; CPUS],
 }
 
 /// Where the sequences find what they need.
-pub(crate) const RSEQ: usize = offset_of!(Gate, rseq);
-pub(crate) const SOURCES: usize = offset_of!(Gate, sources);
-pub(crate) const SINKS: usize = offset_of!(Gate, sinks);
+pub(crate) const RSEQ: usize = offset_of!(CpuEntry, rseq);
+pub(crate) const SOURCES: usize = offset_of!(CpuEntry, sources);
+pub(crate) const TARGETS: usize = offset_of!(CpuEntry, targets);
 pub(crate) const ROW_MASK: usize = ROW - 1;
 
-static GATE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
+static CPU_ENTRY: AtomicPtr<CpuEntry> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
-/// The heads of the gate's lists, as they are where calls are not counted.
+/// The heads of the per-CPU entry's lists, as they are where calls are not counted.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 /// Whether there can be arrays, as [`prepare`] found.
 static IS_READY: AtomicBool = AtomicBool::new(false);
@@ -199,7 +199,7 @@ static COMMITS: AtomicU64 = AtomicU64::new(0);
 /// Readies the kernel for arrays, while there is one thread: with several it takes milliseconds.
 /// Returns whether there can be any.
 pub(crate) fn prepare() -> bool {
-    // The sequences take a CPU's number for a place in the gate as it is.
+    // The sequences take a CPU's number for a place in the per-CPU entry as it is.
     let can = sequences::EXIST && rseq::numbers_are_below(CPUS) && rseq::offset().is_some();
     if can {
         CAN_CLOSE.store(rseq::register_fence(), Ordering::Relaxed);
@@ -218,11 +218,12 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     if head.cast_signed() >= 0 {
         return false;
     }
-    let gate: *mut Gate = chunk::metadata::alloc(size_of::<Gate>(), align_of::<Gate>()).cast();
+    let cpu_entry: *mut CpuEntry =
+        chunk::metadata::alloc(size_of::<CpuEntry>(), align_of::<CpuEntry>()).cast();
     // A put has nowhere to go after the last place, a take before the first.
     let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
     // SAFETY: null, or zeroed memory for one that nobody else knows; zero is valid.
-    let Some(made) = (unsafe { gate.as_mut() }) else { return false };
+    let Some(made) = (unsafe { cpu_entry.as_mut() }) else { return false };
     if empty.is_null() || full.is_null() {
         return false;
     }
@@ -238,9 +239,9 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     ALWAYS_FULL.store(full, Ordering::Relaxed);
     for cpu in 0..CPUS {
         made.sources[cpu].store(empty, Ordering::Relaxed);
-        made.sinks[cpu].store(full, Ordering::Relaxed);
+        made.targets[cpu].store(full, Ordering::Relaxed);
     }
-    GATE.store(gate, Ordering::Release);
+    CPU_ENTRY.store(cpu_entry, Ordering::Release);
     draw::look_again(count_calls);
     true
 }
@@ -259,18 +260,18 @@ fn make_stub(at: usize) -> *mut Arrays {
     stub.cast()
 }
 
-/// The gate, if there are arrays.
+/// The per-CPU entry, if there are arrays.
 #[inline]
-pub(crate) fn gate() -> Option<&'static Gate> {
-    // SAFETY: null, or the gate, which is never freed.
-    unsafe { GATE.load(Ordering::Acquire).as_ref() }
+pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
+    // SAFETY: null, or the per-CPU entry, which is never freed.
+    unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
 /// Has each `malloc` by the arrays miss, to be counted (`sampling`), or no more.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
-    if let Some(gate) = gate() {
-        gate.hot.set_heads(if counted { 0 } else { HEAD.load(Ordering::Relaxed) });
+    if let Some(cpu_entry) = cpu_entry() {
+        cpu_entry.hot.set_heads(if counted { 0 } else { HEAD.load(Ordering::Relaxed) });
     }
 }
 
@@ -280,16 +281,16 @@ pub(super) fn count_calls(counted: bool) {
 ///
 /// No other thread uses the heap meanwhile.
 pub(super) unsafe fn forward_sized_frees() {
-    if let Some(gate) = gate() {
+    if let Some(cpu_entry) = cpu_entry() {
         // SAFETY: by the contract there is no other thread.
-        unsafe { gate.hot.forward_sized() };
+        unsafe { cpu_entry.hot.forward_sized() };
     }
 }
 
 /// See `magazines::lower_limits`.
 pub(super) fn lower_limit(readable: usize) {
-    if let Some(gate) = gate() {
-        gate.hot.lower_limit(readable);
+    if let Some(cpu_entry) = cpu_entry() {
+        cpu_entry.hot.lower_limit(readable);
     }
 }
 
@@ -356,11 +357,11 @@ impl Put {
     }
 }
 
-impl Gate {
-    /// The gate, by its stub.
+impl CpuEntry {
+    /// The per-CPU entry, by its stub.
     #[inline(always)]
     pub(crate) fn of(hot: &Hot) -> &Self {
-        // SAFETY: only the gate's lists are closed in favour of arrays.
+        // SAFETY: only the per-CPU entry's lists are closed in favour of arrays.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
@@ -478,7 +479,7 @@ impl Gate {
         // Those without arrays are closed as they are, and nobody makes any meanwhile.
         for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1).filter(|&cpu| made(cpu).is_some()) {
             self.sources[cpu].store(empty, Ordering::SeqCst);
-            self.sinks[cpu].store(full, Ordering::SeqCst);
+            self.targets[cpu].store(full, Ordering::SeqCst);
         }
         // A kernel that does not know single CPUs restarts all.
         rseq::fence(cpu) || rseq::fence(None)
@@ -504,7 +505,7 @@ impl Gate {
             let arrays = MADE[cpu].load(Ordering::Acquire);
             if !arrays.is_null() {
                 self.sources[cpu].store(arrays, Ordering::Release);
-                self.sinks[cpu].store(arrays, Ordering::Release);
+                self.targets[cpu].store(arrays, Ordering::Release);
             }
         }
     }
@@ -514,30 +515,30 @@ impl Gate {
 /// thread may still be in a sequence. False: try again later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
-    let Some(gate) = gate().filter(|_| cpu < CPUS) else { return true };
+    let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
     if on {
         // One without arrays leads there anyway.
         if made(cpu).is_none() {
             return true;
         }
-        gate.sources[cpu].store(ALWAYS_EMPTY.load(Ordering::Relaxed), Ordering::Relaxed);
-        gate.sinks[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
+        cpu_entry.sources[cpu].store(ALWAYS_EMPTY.load(Ordering::Relaxed), Ordering::Relaxed);
+        cpu_entry.targets[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
     // The thread that has the lock may have closed this CPU, or another one: then nobody else
     // would open this one.
     let Some(_order) = ORDER.try_lock() else { return false };
-    gate.open(Some(cpu));
+    cpu_entry.open(Some(cpu));
     true
 }
 
 /// Whether operations on a CPU that has arrays go by its shared cache.
 pub(super) fn is_diverted(cpu: usize) -> bool {
-    let is_diverted = |gate: &Gate| {
-        let source = gate.sources[cpu].load(Ordering::Relaxed);
+    let is_diverted = |cpu_entry: &CpuEntry| {
+        let source = cpu_entry.sources[cpu].load(Ordering::Relaxed);
         made(cpu).is_some_and(|arrays| !ptr::eq(source, arrays))
     };
-    gate().filter(|_| cpu < CPUS).is_some_and(is_diverted)
+    cpu_entry().filter(|_| cpu < CPUS).is_some_and(is_diverted)
 }
 
 /// The arrays of each CPU, whether they are closed or not.
@@ -656,8 +657,8 @@ impl Arrays {
 /// Gives what is in the arrays of a CPU to the central lists, from whatever thread; `rests` if the
 /// CPU does.
 pub(super) fn drain(cpu: usize, rests: bool) {
-    if let Some(gate) = gate() {
-        gate.with_closed(cpu, |arrays| arrays.drain(rests));
+    if let Some(cpu_entry) = cpu_entry() {
+        cpu_entry.with_closed(cpu, |arrays| arrays.drain(rests));
     }
 }
 
@@ -665,14 +666,14 @@ pub(super) fn drain(cpu: usize, rests: bool) {
 /// of all CPUs the runs of each length of which there are as many as then. (That many of them were
 /// not needed meanwhile is likely, not certain; those that were come back from the chunk.)
 pub(super) fn drain_rested() {
-    let Some(gate) = gate() else { return };
+    let Some(cpu_entry) = cpu_entry() else { return };
     for cpu in 0..central::sharing().min(CPUS) {
         let Some(arrays) = made(cpu) else { continue };
         let (sum, runs) = (arrays.sum(), arrays.runs_at_rest());
         if arrays.seen.swap(sum, Ordering::Relaxed) == sum && arrays.holds(0) {
             drain(cpu, true);
         } else if runs != 0 {
-            gate.with_closed(cpu, |arrays| arrays.drain_runs(runs));
+            cpu_entry.with_closed(cpu, |arrays| arrays.drain_runs(runs));
         }
     }
 }
@@ -680,13 +681,15 @@ pub(super) fn drain_rested() {
 /// Where a run of `units` units would be taken from memory that was not used yet: gives the runs of
 /// the calling thread's CPU to the chunk. (No CPU need be closed for that.)
 pub(super) fn make_way(units: usize) {
-    let Some(gate) = gate().filter(|gate| gate.serves_this_thread()) else { return };
-    let holds = made(gate.cpu()).is_some_and(|arrays| arrays.holds(CLASSES));
+    let Some(cpu_entry) = cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread()) else {
+        return;
+    };
+    let holds = made(cpu_entry.cpu()).is_some_and(|arrays| arrays.holds(CLASSES));
     if !holds || chunk::has_dirty(units) {
         return;
     }
     for units in 1..=LONGEST {
-        while let Taken::Block(run) = gate.take_run(units) {
+        while let Taken::Block(run) = cpu_entry.take_run(units) {
             chunk::give(MAP.unit_of(run.addr()), units);
         }
     }
@@ -719,9 +722,9 @@ pub(crate) fn holding() -> (usize, usize) {
 /// Brings the arrays to rest for a fork. All shared caches are held by then.
 pub(super) fn before_fork() {
     ORDER.acquire();
-    if let Some(gate) = gate() {
+    if let Some(cpu_entry) = cpu_entry() {
         // A sandbox that came later may refuse what the kernel could do at the start.
-        AT_REST.store(gate.close(None), Ordering::Relaxed);
+        AT_REST.store(cpu_entry.close(None), Ordering::Relaxed);
     }
 }
 
@@ -731,8 +734,8 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    if let Some(gate) = gate() {
-        gate.open(None);
+    if let Some(cpu_entry) = cpu_entry() {
+        cpu_entry.open(None);
     }
     // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
     unsafe { ORDER.release() };
@@ -752,7 +755,7 @@ pub(super) fn forget_after_fork() {
 }
 
 /// The hot part is where the descriptor is.
-const _: () = assert!(offset_of!(Gate, hot) == 0 && align_of::<Gate>() >= 32);
+const _: () = assert!(offset_of!(CpuEntry, hot) == 0 && align_of::<CpuEntry>() >= 32);
 const _: () = assert!(align_of::<Row>() == ROW);
 const _: () = assert!(MIDDLE >= LINEAR_MAX);
 
@@ -764,24 +767,25 @@ mod tests {
     use crate::unit_record::Record;
 
     /// Where `cpu`'s takes go, and its puts.
-    fn ways(gate: &Gate, cpu: usize) -> [*mut Arrays; 2] {
-        [&gate.sources[cpu], &gate.sinks[cpu]].map(|place| place.load(Ordering::Relaxed))
+    fn ways(cpu_entry: &CpuEntry, cpu: usize) -> [*mut Arrays; 2] {
+        [&cpu_entry.sources[cpu], &cpu_entry.targets[cpu]]
+            .map(|place| place.load(Ordering::Relaxed))
     }
 
-    /// The gate, which whichever test comes first sets up; `None` where there can be none.
-    fn started() -> Option<&'static Gate> {
+    /// The per-CPU entry, which whichever test comes first sets up; `None` where there can be none.
+    fn started() -> Option<&'static CpuEntry> {
         let _one = super::super::magazines::RAISING.lock();
-        if gate().is_none() && prepare() {
-            start(crate::heap::SHARING.gate, None);
+        if cpu_entry().is_none() && prepare() {
+            start(crate::heap::SHARING.cpu_entry, None);
         }
-        gate()
+        cpu_entry()
     }
 
     /// Makes the arrays of a CPU: not at the first try where another test drains one just
     /// then, and never for a thread that holds a lock.
-    fn provide(gate: &Gate, cpu: usize) -> &'static Arrays {
+    fn provide(cpu_entry: &CpuEntry, cpu: usize) -> &'static Arrays {
         loop {
-            gate.provide(cpu);
+            cpu_entry.provide(cpu);
             if let Some(arrays) = made(cpu) {
                 return arrays;
             }
@@ -792,34 +796,34 @@ mod tests {
     #[test]
     fn a_diverted_cpu_is_opened_in_the_end() {
         assert!(crate::substrate::open_and_begin());
-        let Some(gate) = started() else { return };
-        // No thread of these tests goes by the gate.
+        let Some(cpu_entry) = started() else { return };
+        // No thread of these tests uses the per-CPU entry.
         let cpu = CPUS - 1;
-        provide(gate, cpu);
+        provide(cpu_entry, cpu);
         // No fork opens it meanwhile.
         let _none = super::super::magazines::RAISING.lock();
-        let open = ways(gate, cpu);
+        let open = ways(cpu_entry, cpu);
         assert!(!open.contains(&ALWAYS_EMPTY.load(Ordering::Relaxed)));
         assert!(divert(cpu, true));
-        assert_ne!(ways(gate, cpu), open);
+        assert_ne!(ways(cpu_entry, cpu), open);
         {
             let _drains_another = ORDER.lock();
             assert!(!divert(cpu, false), "nobody would try again");
         }
         assert!(divert(cpu, false));
-        assert_eq!(ways(gate, cpu), open);
+        assert_eq!(ways(cpu_entry, cpu), open);
     }
 
     #[test]
     fn a_busy_class_gets_room_below_its_blocks() {
         assert!(crate::substrate::open_and_begin());
-        let Some(gate) = started() else { return };
+        let Some(cpu_entry) = started() else { return };
         let cpu = CPUS - 3;
-        let arrays = provide(gate, cpu);
+        let arrays = provide(cpu_entry, cpu);
         let _none = super::super::magazines::RAISING.lock();
         let class = size_class::of(8000);
         let (few, many) = (capacity(class, false), capacity(class, true));
-        assert!(few < many && gate.half(cpu, class) == few.div_ceil(2));
+        assert!(few < many && cpu_entry.half(cpu, class) == few.div_ceil(2));
         let blocks = [[0_u64; 2]; 2];
         let Top { top, floor } = &arrays.tops[class];
         for block in &blocks {
@@ -829,8 +833,8 @@ mod tests {
             top.store(place.wrapping_add(1), Ordering::Relaxed);
         }
         // Not while another test drains a CPU.
-        while gate.half(cpu, class) != many.div_ceil(2) {
-            gate.grow(cpu, class);
+        while cpu_entry.half(cpu, class) != many.div_ceil(2) {
+            cpu_entry.grow(cpu, class);
         }
         assert_eq!(arrays.count(class), 2);
         for (index, block) in blocks.iter().enumerate() {
@@ -858,8 +862,8 @@ mod tests {
     #[test]
     fn runs_that_nobody_takes_go_to_the_chunk_and_others_stay() {
         assert!(crate::substrate::open_and_begin());
-        let Some(gate) = started() else { return };
-        let arrays = provide(gate, CPUS - 4);
+        let Some(cpu_entry) = started() else { return };
+        let arrays = provide(cpu_entry, CPUS - 4);
         let _none = super::super::magazines::RAISING.lock();
         let (short, long) = (with_run(arrays, 1), with_run(arrays, LONGEST));
         assert_eq!(arrays.runs_at_rest(), 0, "a pass that sees them for the first time");
@@ -889,8 +893,8 @@ mod tests {
     #[test]
     fn a_child_forgets_arrays_that_were_not_at_rest() {
         assert!(crate::substrate::open_and_begin());
-        let Some(gate) = started() else { return };
-        let arrays = provide(gate, CPUS - 2);
+        let Some(cpu_entry) = started() else { return };
+        let arrays = provide(cpu_entry, CPUS - 2);
         let _none = super::super::magazines::RAISING.lock();
         for (at_rest, left) in [(true, 1), (false, 0)] {
             let Top { top, floor } = &arrays.tops[0];

@@ -1,20 +1,20 @@
 //! The sequences, where there are none.
 
-use super::Gate;
+use super::CpuEntry;
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = false;
 
-/// Never called: there is no gate.
-pub(super) fn take_at(_gate: &Gate, _offset: usize) -> *mut Block {
+/// Never called: there is no per-CPU entry.
+pub(super) fn take_at(_cpu_entry: &CpuEntry, _offset: usize) -> *mut Block {
     core::ptr::null_mut()
 }
 
-/// Never called: there is no gate.
+/// Never called: there is no per-CPU entry.
 ///
 /// # Safety
 ///
 /// None.
-pub(super) unsafe fn put_at(_gate: &Gate, _offset: usize, _block: *mut Block) -> usize {
+pub(super) unsafe fn put_at(_cpu_entry: &CpuEntry, _offset: usize, _block: *mut Block) -> usize {
     2
 }

@@ -10,7 +10,7 @@
 //!   an area of our own          nobody restarts:       something is     (the control)
 //! ```
 //!
-//! The control is the very same code: the gate's way to the area leads to eight words
+//! The control is the very same code: the per-CPU entry's way to the area leads to eight words
 //! that look like one, of which the kernel knows nothing. So what the first run shows
 //! is due to the kernel's restarts, and the run is long enough to need them.
 //!
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use std::vec::Vec;
 
 use super::super::{Arrays, MOST_BLOCKS};
-use super::{Gate, ROW_MASK, SINKS, SOURCES};
+use super::{CpuEntry, ROW_MASK, SOURCES, TARGETS};
 use crate::os::rseq;
 
 const THREADS: usize = 4;
@@ -44,13 +44,13 @@ const ENOUGH: usize = 40;
 
 /// `take_at`, with a delay before the commit: the token, 0: empty, 1: aborted.
 #[unsafe(naked)]
-extern "C" fn take_wide(gate: &Gate, offset: usize, delay: u32) -> usize {
+extern "C" fn take_wide(cpu_entry: &CpuEntry, offset: usize, delay: u32) -> usize {
     take!(["9: dec edx", "jnz 9b"])
 }
 
 /// `put_at`, with a delay before the commit: 0: done, 1: aborted, 2: full.
 #[unsafe(naked)]
-extern "C" fn put_wide(gate: &Gate, offset: usize, token: usize, delay: u32) -> usize {
+extern "C" fn put_wide(cpu_entry: &CpuEntry, offset: usize, token: usize, delay: u32) -> usize {
     put!(["mov r9d, ecx"] ["9: dec r9d", "jnz 9b"])
 }
 
@@ -76,9 +76,9 @@ fn unkept(cpu: usize) -> isize {
     })
 }
 
-/// One CPU's arrays behind a gate of their own.
+/// One CPU's arrays behind a per-CPU entry of their own.
 struct Row {
-    gate: *mut Gate,
+    cpu_entry: *mut CpuEntry,
     arrays: *mut Arrays,
     /// The thread that has the token just now.
     is_out: [AtomicBool; TOKENS],
@@ -88,7 +88,7 @@ struct Row {
     done: AtomicUsize,
 }
 
-// SAFETY: the gate and the arrays are atomics.
+// SAFETY: the per-CPU entry and the arrays are atomics.
 unsafe impl Sync for Row {}
 
 /// A token as the arrays have it.
@@ -98,14 +98,14 @@ const fn token(number: usize) -> usize {
 
 impl Row {
     fn new(cpu: usize, area: isize) -> Self {
-        let gate: *mut Gate = zeroed();
+        let cpu_entry: *mut CpuEntry = zeroed();
         let arrays: *mut Arrays = zeroed();
         // SAFETY: zeroed memory that nobody else knows; zero is valid.
-        unsafe { (*gate).rseq = area };
-        // SAFETY: a gate of zeros that nobody else knows.
-        let made = unsafe { &*gate };
+        unsafe { (*cpu_entry).rseq = area };
+        // SAFETY: a per-CPU entry of zeros that nobody else knows.
+        let made = unsafe { &*cpu_entry };
         made.sources[cpu].store(arrays, SeqCst);
-        made.sinks[cpu].store(arrays, SeqCst);
+        made.targets[cpu].store(arrays, SeqCst);
         // SAFETY: arrays of zeros that nobody else knows.
         let row = unsafe { &*arrays };
         let places = &row.rows[0].0;
@@ -116,7 +116,7 @@ impl Row {
         row.tops[0].floor.store(ptr::from_ref(&places[0]).cast_mut(), SeqCst);
         row.tops[0].top.store(ptr::from_ref(&places[TOKENS]).cast_mut(), SeqCst);
         Self {
-            gate,
+            cpu_entry,
             arrays,
             is_out: Default::default(),
             doubled: AtomicUsize::new(0),
@@ -128,9 +128,9 @@ impl Row {
     /// Takes tokens and puts them back until it is time.
     fn work(&self, over: impl Fn() -> bool) {
         // SAFETY: it lives as long as the row.
-        let gate = unsafe { &*self.gate };
+        let cpu_entry = unsafe { &*self.cpu_entry };
         while !over() {
-            let taken = take_wide(gate, 0, DELAY);
+            let taken = take_wide(cpu_entry, 0, DELAY);
             if taken < 2 {
                 // Unarmed, all tokens may be lost.
                 self.aborted.fetch_add(taken, SeqCst);
@@ -149,7 +149,7 @@ impl Row {
                 is_out.store(false, SeqCst);
             }
             loop {
-                match put_wide(gate, 0, taken, DELAY) {
+                match put_wide(cpu_entry, 0, taken, DELAY) {
                     0 => break,
                     1 => self.aborted.fetch_add(1, SeqCst),
                     _ => {
@@ -182,7 +182,7 @@ impl Row {
 impl Drop for Row {
     fn drop(&mut self) {
         // SAFETY: made by `zeroed`, and nobody's any more.
-        unsafe { dealloc(self.gate.cast(), Layout::new::<Gate>()) };
+        unsafe { dealloc(self.cpu_entry.cast(), Layout::new::<CpuEntry>()) };
         // SAFETY: made by `zeroed` with this layout, and nobody's any more.
         unsafe { dealloc(self.arrays.cast(), Layout::new::<Arrays>()) };
     }
@@ -215,7 +215,7 @@ fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option
         for _ in 0..THREADS {
             scope.spawn(|| {
                 // SAFETY: it lives as long as the row.
-                let expected = unsafe { &*row.gate }.rseq;
+                let expected = unsafe { &*row.cpu_entry }.rseq;
                 // All threads have their areas at the same distance.
                 serves.fetch_and(pin(cpu) && area(cpu) == expected, SeqCst);
                 all_are_here.wait();

@@ -8,7 +8,7 @@
 //! `take` and `put` are for slow paths. What the fast paths jump to is `heap::cpu`'s, made
 //! with the same macro. None of them uses the stack.
 
-use super::{Gate, ROW_MASK, SINKS, SOURCES};
+use super::{CpuEntry, ROW_MASK, SOURCES, TARGETS};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
@@ -16,7 +16,7 @@ pub(super) const EXIST: bool = true;
 /// A sequence. `$area` and `$cpu` become the thread's area and its CPU; labels: 4 begins
 /// what is restarted, 5 is behind the commit, 7 the abort address.
 macro_rules! sequence {
-    ([$($before:literal),*] gate $gate:literal [$($inside:literal),*] [$($after:literal),*]
+    ([$($before:literal),*] entry $entry:literal [$($inside:literal),*] [$($after:literal),*]
      abort [$($abort:literal),*] $($operands:tt)*) => {
         core::arch::naked_asm!(
             ".pushsection __rseq_cs, \"aw\", @progbits",
@@ -25,7 +25,7 @@ macro_rules! sequence {
             ".quad 4f, (5f - 4f), 7f",
             ".popsection",
             $($before,)*
-            concat!("mov rcx, [", $gate, " + {RSEQ}]"),
+            concat!("mov rcx, [", $entry, " + {RSEQ}]"),
             "lea rax, [rip + 3b]",
             "mov fs:[rcx + 8], rax",
             "4:",
@@ -49,7 +49,7 @@ pub(crate) use sequence;
 macro_rules! take {
     ([$($wait:literal),*]) => {
         sequence!(
-            [] gate "rdi" [
+            [] entry "rdi" [
                 "mov rcx, [rdi + rax*8 + {SOURCES}]",
                 "mov r8, [rcx + rsi]",
                 "cmp r8, [rcx + rsi + 8]",
@@ -69,8 +69,8 @@ macro_rules! take {
 macro_rules! put {
     ([$($before:literal),*] [$($wait:literal),*]) => {
         sequence!(
-            [$($before),*] gate "rdi" [
-                "mov rcx, [rdi + rax*8 + {SINKS}]",
+            [$($before),*] entry "rdi" [
+                "mov rcx, [rdi + rax*8 + {TARGETS}]",
                 "mov r8, [rcx + rsi]",
                 "mov [r8], rdx",
                 "add r8, 8",
@@ -80,7 +80,7 @@ macro_rules! put {
                 "mov [rcx + rsi], r8"
             ] ["xor eax, eax", "ret", "6:", "mov eax, 2", "ret"]
             abort ["mov eax, 1", "ret"]
-            SINKS = const SINKS,
+            TARGETS = const TARGETS,
             ROW_MASK = const ROW_MASK,
         )
     };
@@ -88,7 +88,7 @@ macro_rules! put {
 
 /// The block, 0: empty, 1: aborted.
 #[unsafe(naked)]
-pub(super) extern "C" fn take_at(gate: &Gate, offset: usize) -> *mut Block {
+pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Block {
     take!([])
 }
 
@@ -96,9 +96,13 @@ pub(super) extern "C" fn take_at(gate: &Gate, offset: usize) -> *mut Block {
 ///
 /// # Safety
 ///
-/// As [`Gate::put`].
+/// As [`CpuEntry::put`].
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut Block) -> usize {
+pub(super) unsafe extern "C" fn put_at(
+    cpu_entry: &CpuEntry,
+    offset: usize,
+    block: *mut Block,
+) -> usize {
     put!([] [])
 }
 

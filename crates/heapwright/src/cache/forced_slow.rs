@@ -1,30 +1,27 @@
-//! Withheld lists: how a quiet program is made to look after its memory.
+//! Forced-slow lists: they bring a quiet program to the slow paths, which look after its memory.
 //!
-//! There is no background thread, so a thread of the program must come by for free pages to go
-//! back; and a program that only allocates a little is served by its lists,
-//! which look after nothing. So once a tick of the coarse clock (a few
-//! milliseconds), while pages wait to go back or as soon as they do, a cache withholds its
-//! lists: the fast paths find them empty and full at once, and poll at the slow ones.
+//! There is no background thread, and a program that allocates little is served by its lists. So
+//! once a tick of the coarse clock (a few milliseconds), while pages wait to go back or as soon as
+//! they do, a cache forces its lists slow. The fast paths find them empty and full at once, so each
+//! call *polls*: it reaches a slow path.
 //!
 //! ```text
-//!   list       head null, room 0      malloc finds no block, free finds no room
-//!   withheld   head, count            the list's blocks
+//!   list          head null, room 0      malloc finds no block, free finds no room
+//!   forced slow   head, count            the list's blocks, which are kept back
 //! ```
 //!
-//! The first few polls at a list are answered from what is withheld ([`Withheld`]), which stays
-//! withheld; later ones, of a program that is busy, get their list back. A poll that comes a pause
-//! after the last one ([`Polls`]) is a quiet program's, and the count starts anew. A tick thus
-//! costs a busy thread a few slow operations among millions; all operations of a quiet thread poll.
-//! Lists that a busy thread leaves withheld poll at their next use.
+//! The blocks that are kept back ([`ForcedSlow`]) answer the first few polls at a list. Later polls
+//! show that the program is busy, and the list gets its blocks back. A poll that comes a pause
+//! after the last one ([`Polls`]) is a quiet program's, and the count starts anew. So a tick costs
+//! a busy thread a few slow operations among millions, and a quiet thread polls with each
+//! operation. Lists that a busy thread leaves forced slow poll at their next use.
 //!
-//! A thread's own cache does this for its lists, below. Its first few polls in a tick are not
-//! counted at a list. Caches that threads share can poll as a whole before (`maintenance`), and
-//! withhold their lists when that is over.
+//! A thread's own cache forces its lists slow in this file; its first few polls in a tick count for
+//! no list. A shared cache can poll as a whole (`maintenance`) before that.
 //!
-//! Invariants: while a list is withheld, it is empty, or a slow path is just dealing with the one
-//! block in it (of a shared cache: with that and what signal handlers have left). Only the thread
-//! itself touches its lists, withheld or not; visitors never do. Those of a shared cache are its
-//! lock's holder's.
+//! Invariants: a forced-slow list is empty, or a slow path is handling the one block in it (in a
+//! shared cache also blocks that signal handlers left). Only the thread itself touches its lists,
+//! and visitors never do. The lists of a shared cache belong to the holder of its lock.
 //!
 //! Called by the slow paths of `cache`, and by `maintenance`.
 
@@ -43,19 +40,19 @@ const POLLS_A_LIST: u8 = 2;
 /// A program that polls so late after the last time is quiet, in nanoseconds.
 pub(super) const PAUSE_NS: u64 = 20_000;
 
-/// What is put aside of a class's list while it is withheld. Zero: it is not.
-pub(super) struct Withheld {
+/// The blocks of a forced-slow list. Zero: the list is not forced slow.
+pub(super) struct ForcedSlow {
     head: Cell<*mut Block>,
     count: Cell<u32>,
-    is_withheld: Cell<bool>,
-    /// Polls at this list that it stays withheld for.
+    is_on: Cell<bool>,
+    /// The list stays forced slow for so many more polls.
     pub(super) polls_left: Cell<u8>,
 }
 
-impl Withheld {
-    /// Whether the list is withheld.
-    pub(super) fn is_withheld(&self) -> bool {
-        self.is_withheld.get()
+impl ForcedSlow {
+    /// Whether the list is forced slow.
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on.get()
     }
 
     /// How many blocks are.
@@ -63,22 +60,22 @@ impl Withheld {
         self.count.get() as usize
     }
 
-    /// Polls that the list stays withheld for; 0: it is not.
+    /// The list stays forced slow for so many more polls; 0: it is not forced slow.
     pub(super) fn polls(&self) -> u8 {
-        if self.is_withheld() { self.polls_left.get() } else { 0 }
+        if self.is_on() { self.polls_left.get() } else { 0 }
     }
 
-    /// From now on the list is withheld, whose blocks these are.
+    /// Keeps the list's blocks back: from now on it is forced slow.
     pub(super) fn put(&self, chain: &DepotChain) {
         debug_assert!(self.head.get().is_null());
         self.head.set(chain.head());
         self.count.set(chain.count() as u32);
-        self.is_withheld.set(true);
+        self.is_on.set(true);
     }
 
-    /// The list is withheld no more: what was in it.
+    /// Ends the list's forced-slow state, and returns its blocks.
     pub(super) fn take(&self) -> DepotChain {
-        self.is_withheld.set(false);
+        self.is_on.set(false);
         // SAFETY: what `put` was given, less what `pop` and with what `push` had; forgotten here.
         unsafe {
             DepotChain::of(self.head.replace(ptr::null_mut()), self.count.replace(0) as usize)
@@ -138,52 +135,52 @@ impl Polls {
 }
 
 impl Cache {
-    /// Withholds all lists.
-    pub(super) fn withhold_all(&self) {
+    /// Forces all lists slow.
+    pub(super) fn force_all_slow(&self) {
         if self.is_heap() {
             return;
         }
         for (class, bin) in self.bins.iter().enumerate() {
-            if !bin.withheld.is_withheld() {
-                self.withhold(class);
+            if !bin.forced_slow.is_on() {
+                self.force_slow(class);
             }
-            bin.withheld.polls_left.set(POLLS_A_LIST);
+            bin.forced_slow.polls_left.set(POLLS_A_LIST);
         }
         self.scavenger.polls.left.set(POLLS);
-        self.scavenger.are_withheld.set(true);
-        self.scavenger.has_withheld.set(true);
+        self.scavenger.are_forced_slow.set(true);
+        self.scavenger.has_forced_slow.set(true);
     }
 
     #[cold]
     #[inline(never)]
-    fn withhold(&self, class: usize) {
+    fn force_slow(&self, class: usize) {
         let count = self.listed(class);
         // SAFETY: the list's blocks; it forgets them here.
         let chain = unsafe { DepotChain::of(self.take_all_listed(class), count) };
         self.hot.list(class).room.set(0);
-        self.bins[class].withheld.put(&chain);
+        self.bins[class].forced_slow.put(&chain);
     }
 
-    /// Withholds what the list of `class` was filled with while it is withheld.
-    pub(super) fn stay_withheld(&self, class: usize) {
-        if self.bins[class].withheld.is_withheld() {
-            self.withhold(class);
+    /// Moves new blocks of `class` from the list to the chain that is kept back.
+    pub(super) fn stay_forced_slow(&self, class: usize) {
+        if self.bins[class].forced_slow.is_on() {
+            self.force_slow(class);
         }
     }
 
-    /// Withholds the list of `class` again, which was too long, unless its polls are used up.
-    pub(super) fn withhold_again(&self, class: usize) {
-        if self.count_poll(class) && !self.bins[class].withheld.is_withheld() {
-            self.scavenger.are_withheld.set(true);
-            self.withhold(class);
+    /// Forces the list of `class` slow again, which was too long, unless its polls are used up.
+    pub(super) fn force_slow_again(&self, class: usize) {
+        if self.count_poll(class) && !self.bins[class].forced_slow.is_on() {
+            self.scavenger.are_forced_slow.set(true);
+            self.force_slow(class);
         }
     }
 
     /// Brings the list of `class`, which is empty, back.
     pub(super) fn restore(&self, class: usize) {
         let bin = &self.bins[class];
-        if bin.withheld.is_withheld() {
-            let chain = bin.withheld.take();
+        if bin.forced_slow.is_on() {
+            let chain = bin.forced_slow.take();
             self.set_listed(class, chain.head(), chain.count());
             self.hot.list(class).room.set(bin.base.get() - chain.count() as i32);
         }
@@ -191,42 +188,42 @@ impl Cache {
 
     /// Brings all lists back.
     pub(super) fn restore_lists(&self) {
-        if self.scavenger.are_withheld.replace(false) {
+        if self.scavenger.are_forced_slow.replace(false) {
             for class in 0..self.bins.len() {
                 self.restore(class);
             }
         }
     }
 
-    /// Answers a `malloc` that polls because the list of `class` is withheld. Null:
+    /// Answers a `malloc` that polls because the list of `class` is forced slow. Null:
     /// there was no block in it.
     #[cold]
     #[inline(never)]
-    pub(super) fn pop_withheld(&self, class: usize) -> *mut Block {
+    pub(super) fn pop_forced_slow(&self, class: usize) -> *mut Block {
         self.scavenge();
         self.answer(class);
-        let withheld = &self.bins[class].withheld;
-        if !withheld.is_withheld() {
+        let forced_slow = &self.bins[class].forced_slow;
+        if !forced_slow.is_on() {
             return self.hot.list(class).pop();
         }
-        if !withheld.head.get().is_null() && !self.sampling.count_given(class) {
+        if !forced_slow.head.get().is_null() && !self.sampling.count_given(class) {
             return ptr::null_mut();
         }
-        withheld.pop()
+        forced_slow.pop()
     }
 
-    /// Answers a `free` that polled because the list of `class` is withheld. False:
+    /// Answers a `free` that polled because the list of `class` is forced slow. False:
     /// the list, which is back, is too long.
     #[cold]
     #[inline(never)]
-    pub(super) fn push_withheld(&self, class: usize) -> bool {
+    pub(super) fn push_forced_slow(&self, class: usize) -> bool {
         // The one block; aside, if it is to be a sample.
         let block = self.take_all_listed(class);
         let room = &self.hot.list(class).room;
         room.set(room.get() + 1);
         let bin = &self.bins[class];
-        bin.withheld.push(block);
-        let fits = bin.withheld.count() as i32 <= bin.base.get();
+        bin.forced_slow.push(block);
+        let fits = bin.forced_slow.count() as i32 <= bin.base.get();
         if fits {
             self.scavenge();
             self.answer(class);
@@ -245,7 +242,7 @@ impl Cache {
 
     /// Counts a poll at the list of `class`. False: it was one too many.
     fn count_poll(&self, class: usize) -> bool {
-        let (polls, own) = (&self.scavenger.polls, &self.bins[class].withheld.polls_left);
+        let (polls, own) = (&self.scavenger.polls, &self.bins[class].forced_slow.polls_left);
         if polls.count() {
             return true;
         }

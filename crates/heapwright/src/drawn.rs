@@ -10,43 +10,40 @@
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! Both are known by their unit's entry, so each `free` of one, by any thread, takes the slow path
-//! of blocks of others, and other frees look nothing up.
+//! Their units' entries tell both from other blocks. Each `free` of a drawn block takes the slow
+//! path of remote frees, and other frees look nothing up.
 //!
-//! Neither is made by a signal handler that interrupted its thread in a slow operation, or while a
-//! fork holds all locks. One that such a handler frees is *put off*, and freed with the next one
-//! that is made or freed.
+//! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
+//! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
+//! next drawn block is made or freed.
 //!
-//! The hardened heap asks for guarded blocks where a thread's ring has to be refilled; its large
-//! blocks have guards in any case.
+//! The hardened heap asks for guarded blocks when it refills a thread's ring. Its large blocks have
+//! guards in any case.
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
 //!
-//! Called by the rest of `heap`. Which call has a block drawn is decided in `observed`.
+//! Called by `heap`, where `modes` decides which call has a block drawn.
 
 #[cfg(feature = "debug")]
-pub(super) use with_stacks::*;
+pub(crate) use with_stacks::*;
 #[cfg(not(feature = "debug"))]
-pub(super) use without_stacks::*;
-
-#[cfg(feature = "debug")]
-pub(crate) use with_stacks::{By, end_sampling, end_sampling_by, samples_by};
+pub(crate) use without_stacks::*;
 
 /// Whether some calls are looked at, to be sampled or served with a guarded block.
 #[inline(always)]
-pub(super) fn is_watched() -> bool {
+pub(crate) fn is_watched() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::is_watched()
 }
 
 /// Whether blocks are sampled.
 #[inline(always)]
-pub(super) fn is_sampling() -> bool {
+pub(crate) fn is_sampling() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::period() != 0
 }
 
 /// Whether some blocks stand between guards.
 #[inline(always)]
-pub(super) fn is_guarding() -> bool {
+pub(crate) fn is_guarding() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::rate() != 0
 }
 
@@ -54,11 +51,10 @@ pub(super) fn is_guarding() -> bool {
 mod with_stacks {
     use core::ptr::{self, NonNull};
 
-    use super::super::{large, words};
     use super::is_sampling;
     use crate::address_map::{Kind, MAP};
     use crate::cache::draw::{self, Draw, Shared};
-    use crate::cache::{CACHES, Cache, OwnCache, Use, magazines};
+    use crate::cache::{CACHES, Cache, OwnCache, Use, large, magazines};
     use crate::debug::guards::{self, Made};
     use crate::hardened;
     use crate::memory_limit;
@@ -72,7 +68,7 @@ mod with_stacks {
     use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
     use crate::ticks;
 
-    pub(in crate::heap) use guards::has;
+    pub(crate) use guards::has;
 
     /// The heap that samples are in, and its id: no cache has 0.
     static HEAP: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
@@ -84,11 +80,11 @@ mod with_stacks {
     static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
 
     /// Counts the bytes of calls that are counted one by one.
-    pub(in crate::heap) static COUNTED: Shared = Shared::new();
+    pub(crate) static COUNTED: Shared = Shared::new();
 
     /// Does what the options say of guards. The heap starts, and no thread has a cache yet.
     #[cold]
-    pub(in crate::heap) fn start(options: &Options) {
+    pub(crate) fn start(options: &Options) {
         if options.guards != 0 {
             guards::start(options);
             crate::stacks::prepare();
@@ -105,7 +101,7 @@ mod with_stacks {
 
     /// Does what the options say. The heap has started, and the caller holds no lock.
     #[cold]
-    pub(in crate::heap) fn begun(options: &Options) {
+    pub(crate) fn begun(options: &Options) {
         if options.sample == 0 {
             return;
         }
@@ -198,17 +194,17 @@ mod with_stacks {
     }
 
     /// Counts `bytes` for a call of the calling thread. True: its block is to be a sample.
-    pub(in crate::heap) fn counts_out(bytes: usize) -> bool {
+    pub(crate) fn counts_out(bytes: usize) -> bool {
         COUNTED.counts_out_here(bytes, draw::period())
     }
 
     /// Bytes that a request counts for.
-    pub(in crate::heap) fn counted(request: Request) -> usize {
+    pub(crate) fn counted(request: Request) -> usize {
         request.class().map_or(request.size, size_class::size)
     }
 
     /// A sample for a request. `None`: there can be none just now.
-    pub(in crate::heap) fn sample(request: Request) -> Option<*mut u8> {
+    pub(crate) fn sample(request: Request) -> Option<*mut u8> {
         if sync::is_interrupted() || sync::holds_all() {
             return None;
         }
@@ -254,7 +250,7 @@ mod with_stacks {
     ///
     /// The block is of `class` and that heap, and in use.
     #[cold]
-    pub(in crate::heap) unsafe fn free_slot(class: usize, block: *mut Block) {
+    pub(crate) unsafe fn free_slot(class: usize, block: *mut Block) {
         if sync::is_interrupted() {
             return put_off(block.cast());
         }
@@ -277,7 +273,7 @@ mod with_stacks {
 
     /// Frees the large block at `unit`, a sample. False: somebody else freed it first.
     #[cold]
-    pub(in crate::heap) fn free_large(unit: usize, heap: &Cache) -> bool {
+    pub(crate) fn free_large(unit: usize, heap: &Cache) -> bool {
         if sync::is_interrupted() {
             put_off(MAP.address_of(unit));
             return true;
@@ -323,7 +319,7 @@ mod with_stacks {
 
     /// A block of a first-class heap was handed out, or none, if it is null.
     #[inline]
-    pub(in crate::heap) fn note_made(block: *mut u8, request: Request) {
+    pub(crate) fn note_made(block: *mut u8, request: Request) {
         if is_sampling()
             && !block.is_null()
             && counts_out(counted(request))
@@ -336,7 +332,7 @@ mod with_stacks {
 
     /// A block of `owner`, a first-class heap, is about to be freed, or a large sample.
     #[inline]
-    pub(in crate::heap) fn note_freed(owner: u32, block: *mut u8) {
+    pub(crate) fn note_freed(owner: u32, block: *mut u8) {
         if (OWNER.load(Ordering::Relaxed) == owner || HEAPS_HAVE.load(Ordering::Relaxed))
             && !sync::is_interrupted()
         {
@@ -346,7 +342,7 @@ mod with_stacks {
 
     /// A block of `owner`, a first-class heap or the samples', has another size now, where it is.
     #[inline]
-    pub(in crate::heap) fn note_resized(owner: u32, block: *mut u8, size: usize) {
+    pub(crate) fn note_resized(owner: u32, block: *mut u8, size: usize) {
         let is_heap = || CACHES.get(owner).is_some_and(Cache::is_heap);
         let is_sample = owner == OWNER.load(Ordering::Relaxed);
         let may_be_one = is_sample || HEAPS_HAVE.load(Ordering::Relaxed) && is_heap();
@@ -356,10 +352,16 @@ mod with_stacks {
     }
 
     /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a
-    /// sample from now on.
+    /// sample from now on. `cache` is the calling thread's.
     #[cold]
-    pub(in crate::heap) fn note_grown(unit: usize, block: *mut u8, size: usize, by: usize) {
-        let is_sample = match words::cache() {
+    pub(crate) fn note_grown(
+        unit: usize,
+        block: *mut u8,
+        size: usize,
+        by: usize,
+        cache: Option<OwnCache>,
+    ) {
+        let is_sample = match cache {
             Some(cache) => {
                 let _order = cache.enter();
                 cache.sampling.is_on() && !cache.sampling.count(by)
@@ -377,24 +379,20 @@ mod with_stacks {
     }
 
     /// Takes a sample out whose block, of a first-class heap or the samples', may change its place.
-    pub(in crate::heap) fn take(block: *mut u8) -> Option<samples::Moving> {
+    pub(crate) fn take(block: *mut u8) -> Option<samples::Moving> {
         let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
         if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
     }
 
     /// Puts it back, where its block is now, with another size or without.
-    pub(in crate::heap) fn put_back(
-        sample: Option<samples::Moving>,
-        block: *mut u8,
-        size: Option<usize>,
-    ) {
+    pub(crate) fn put_back(sample: Option<samples::Moving>, block: *mut u8, size: Option<usize>) {
         if let Some(sample) = sample {
             samples::put_back(sample, block, size);
         }
     }
 
     /// A first-class heap is about to be destroyed.
-    pub(in crate::heap) fn note_destroyed(owner: u32) {
+    pub(crate) fn note_destroyed(owner: u32) {
         if HEAPS_HAVE.load(Ordering::Relaxed) {
             samples::forget(|address| owner_at(address) == owner);
         }
@@ -413,10 +411,7 @@ mod with_stacks {
     /// A guarded block for a request of the hardened heap's, whose refill is about to bring
     /// `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
-    pub(in crate::heap) fn draw_for_hardened(
-        request: Request,
-        blocks: usize,
-    ) -> Option<NonNull<u8>> {
+    pub(crate) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
         let draw = draw::draws_apart(blocks)?;
         let block = make_guarded(request, draw);
         if draw == Draw::IfNew {
@@ -428,7 +423,7 @@ mod with_stacks {
     /// A block between guards. `None`: there can be none just now, because too many are live, this
     /// one is too large, there is no memory, or the caller must not wait; or its stack is not new
     /// and had to be.
-    pub(in crate::heap) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
+    pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
         }
@@ -442,7 +437,7 @@ mod with_stacks {
     /// The guarded block for a request of which the thread's own cache says that one may be made.
     /// `None`: there is none, and the next refill does not ask for one.
     #[cold]
-    pub(in crate::heap) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
+    pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
         let why = draw.take_pending()?;
         let block = make_guarded(request, why);
@@ -456,7 +451,7 @@ mod with_stacks {
     /// A guarded block for a request that a refill of caches that threads share is about to serve,
     /// and that brings about `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
-    pub(in crate::heap) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
+    pub(crate) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
             return None;
         }
@@ -465,7 +460,7 @@ mod with_stacks {
 
     /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is
     /// done with other blocks.
-    pub(in crate::heap) fn compare(address: usize, what: Return) {
+    pub(crate) fn compare(address: usize, what: Return) {
         if let Some(Made { origin, align, size }) = guards::made(address) {
             hardened::compare_guarded(origin, align, size, address, what);
         }
@@ -477,7 +472,7 @@ mod with_stacks {
     ///
     /// [`has`]; if the block is in use, nobody uses it afterwards.
     #[cold]
-    pub(in crate::heap) unsafe fn free_guarded(call: Call, block: *mut u8) {
+    pub(crate) unsafe fn free_guarded(call: Call, block: *mut u8) {
         if sync::is_interrupted() {
             return put_off(block);
         }
@@ -490,7 +485,7 @@ mod with_stacks {
     /// ends the process.
     #[cold]
     #[inline(never)]
-    pub(in crate::heap) fn size_of_guarded(call: Call, block: *const u8) -> usize {
+    pub(crate) fn size_of_guarded(call: Call, block: *const u8) -> usize {
         guards::size(block, plain(call))
     }
 
@@ -505,69 +500,73 @@ mod with_stacks {
 mod without_stacks {
     use core::ptr::NonNull;
 
-    use crate::cache::Cache;
+    use crate::cache::{Cache, OwnCache};
     use crate::misuse::Call;
     use crate::remote::Block;
     use crate::request::{Request, Return};
 
-    pub(in crate::heap) fn draw_for_hardened(
-        _request: Request,
-        _blocks: usize,
-    ) -> Option<NonNull<u8>> {
+    pub(crate) fn draw_for_hardened(_request: Request, _blocks: usize) -> Option<NonNull<u8>> {
         None
     }
 
     #[inline(always)]
-    pub(in crate::heap) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
+    pub(crate) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
         None
     }
 
     #[inline(always)]
-    pub(in crate::heap) fn compare(_address: usize, _what: Return) {}
+    pub(crate) fn compare(_address: usize, _what: Return) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn has(_address: usize) -> bool {
+    pub(crate) fn has(_address: usize) -> bool {
         false
     }
 
     /// # Safety
     ///
     /// Never called: no block is guarded.
-    pub(in crate::heap) unsafe fn free_guarded(_call: Call, _block: *mut u8) {}
+    pub(crate) unsafe fn free_guarded(_call: Call, _block: *mut u8) {}
 
-    pub(in crate::heap) fn size_of_guarded(_call: Call, _block: *const u8) -> usize {
+    pub(crate) fn size_of_guarded(_call: Call, _block: *const u8) -> usize {
         0
     }
 
     /// # Safety
     ///
     /// Never called: no owner is the samples'.
-    pub(in crate::heap) unsafe fn free_slot(_class: usize, _block: *mut Block) {}
+    pub(crate) unsafe fn free_slot(_class: usize, _block: *mut Block) {}
 
-    pub(in crate::heap) fn free_large(_unit: usize, _heap: &Cache) -> bool {
+    pub(crate) fn free_large(_unit: usize, _heap: &Cache) -> bool {
         false
     }
 
     #[inline(always)]
-    pub(in crate::heap) fn note_made(_block: *mut u8, _request: Request) {}
+    pub(crate) fn note_made(_block: *mut u8, _request: Request) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn note_freed(_owner: u32, _block: *mut u8) {}
+    pub(crate) fn note_freed(_owner: u32, _block: *mut u8) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn note_resized(_owner: u32, _block: *mut u8, _size: usize) {}
+    pub(crate) fn note_resized(_owner: u32, _block: *mut u8, _size: usize) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn note_grown(_unit: usize, _block: *mut u8, _size: usize, _by: usize) {}
+    pub(crate) fn note_grown(
+        _unit: usize,
+        _block: *mut u8,
+        _size: usize,
+        _by: usize,
+        _cache: Option<OwnCache>,
+    ) {
+    }
 
     #[inline(always)]
-    pub(in crate::heap) fn take(_block: *mut u8) -> Option<()> {
+    pub(crate) fn take(_block: *mut u8) -> Option<()> {
         None
     }
 
     #[inline(always)]
-    pub(in crate::heap) fn put_back(_sample: Option<()>, _block: *mut u8, _size: Option<usize>) {}
+    pub(crate) fn put_back(_sample: Option<()>, _block: *mut u8, _size: Option<usize>) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn note_destroyed(_owner: u32) {}
+    pub(crate) fn note_destroyed(_owner: u32) {}
 }

@@ -1,4 +1,4 @@
-//! What requests are served from slowly: a source, and large blocks, which are runs of whole units.
+//! Slow allocation from any source, and large blocks, which are runs of whole units.
 //!
 //! ```text
 //!   source   a thread's cache, a first-class heap's, or one that threads share. The caller holds it:
@@ -11,21 +11,20 @@
 //! A run's tail behind the last page in use is address space, not memory, so a block of 33 KiB
 //! costs 36 KiB of memory though it takes a unit of 64 KiB.
 //!
-//! Growing: within the run's own units for nothing; then into a free run behind it; then to a new
-//! run, to which the kernel moves the pages (`mremap`) instead of copying the bytes where there are
-//! many. Blocks that were grown once tend to grow again, so a new run for a growing block gets a
-//! quarter more address space than it needs.
+//! A block grows within its run's own units at no cost, then into a free run behind it, then into a
+//! new run. The kernel moves many pages to the new run (`mremap`); few are copied. Blocks that grew
+//! once tend to grow again, so the new run gets a quarter more address space than it needs.
 //!
 //! Invariants: the record of the first unit holds the run's length, the bytes that may be used (a
 //! whole number of pages) and the bytes asked for; a block starts at its first unit.
 //!
-//! Called by the rest of `heap`.
+//! Called by `heap` and `drawn`.
 
 use core::ptr;
 
+use super::magazines::{self, Magazines};
+use super::{Allocated, CACHES, Cache, Stash, Use, deferred};
 use crate::address_map::{Entry, Kind, MAP};
-use crate::cache::magazines::{self, Magazines};
-use crate::cache::{Allocated, CACHES, Cache, Stash, Use, deferred};
 use crate::chunk::{self, Run, Want, large_block};
 use crate::memory_limit;
 use crate::os::{self, Memory, SYSTEM};
@@ -47,7 +46,7 @@ const STAYS: usize = 8;
 const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 
 /// What a request is served from.
-pub(super) trait Source {
+pub(crate) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
     /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample, or
@@ -136,7 +135,7 @@ impl Source for Magazines {
 
 /// Serves a request from a source that the caller holds. Null: no memory, or a sample is due.
 #[inline(always)]
-pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
+pub(crate) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     let served = serve(source, request).or_else(|| {
         if request.class().is_some_and(|class| source.is_sample_due(class)) {
             return None;
@@ -150,7 +149,7 @@ pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
 }
 
 /// Makes a block as the caller wants it.
-pub(super) fn hand_over(request: Request, given: Allocated, usable: usize) -> *mut u8 {
+pub(crate) fn hand_over(request: Request, given: Allocated, usable: usize) -> *mut u8 {
     if request.zero {
         if given.zero && usable <= SLAB_MAX {
             // Fresh memory, but a slot's first word may have been a link.
@@ -179,7 +178,7 @@ fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
 /// The heap of threads that have no cache: those whose cache is gone, those for which
 /// there is no memory for one, those that cannot wait for a shared one.
 #[cold]
-pub(super) fn late() -> Option<&'static Cache> {
+pub(crate) fn late() -> Option<&'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
     if let Some(cache) = unsafe { LATE.load(Ordering::Acquire).as_ref() } {
         return Some(cache);
@@ -197,17 +196,17 @@ pub(super) fn late() -> Option<&'static Cache> {
 
 /// Serves a request of a thread that has no cache, and cannot have one. Null: there is no memory.
 #[cold]
-pub(super) fn allocate_late(request: Request) -> *mut u8 {
+pub(crate) fn allocate_late(request: Request) -> *mut u8 {
     let Some(cache) = late() else { return ptr::null_mut() };
     let _order = cache.lock.lock();
     allocate_from(cache, request)
 }
 
 /// A large block that was handed out.
-pub(super) struct Large {
-    pub(super) unit: usize,
-    pub(super) block: *mut u8,
-    pub(super) usable: usize,
+pub(crate) struct Large {
+    pub(crate) unit: usize,
+    pub(crate) block: *mut u8,
+    pub(crate) usable: usize,
 }
 
 fn whole_pages(size: usize) -> usize {
@@ -218,7 +217,7 @@ fn whole_pages(size: usize) -> usize {
 
 /// Allocates a block of `size` bytes (at most `isize::MAX`), from what `keeper`
 /// kept if it can.
-pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
+pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     if align <= UNIT
         && let Some(given) = from_kept(size, zero, keeper)
     {
@@ -275,7 +274,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
 /// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to
 /// be changed but who has it.
 #[inline(always)]
-pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
+pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
         record.requested.store(size, Ordering::Relaxed);
         MAP.address_of(unit)
@@ -285,7 +284,7 @@ pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
 /// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes.
 /// Null: a part of it is gone, and does not come back; it has been given back.
 #[inline(always)]
-pub(super) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
+pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
     let record = MAP.record(unit);
     if !large_block::is_usable_as_long(record, size) {
@@ -316,7 +315,7 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
 /// How many units the run of the large block at `unit` has, if there are `longest` at most, it is
 /// no first-class heap's and was not freed before: it is kept from now on.
 #[inline(always)]
-pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
+pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
     // Read once: it may be another one's by now, if the program frees the block twice at the same
     // time.
@@ -335,7 +334,7 @@ pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
 /// stash. False: it stays a block, for it is a first-class heap's, it was freed before (by this
 /// thread, or some time ago), or there is no room.
 #[inline(always)]
-pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
+pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
     if record.heap.load(Ordering::Relaxed) != 0
         || record.requested.load(Ordering::Relaxed) == Record::KEPT
@@ -372,18 +371,18 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
 }
 
 /// Bytes the program may use of the large block at `unit`.
-pub(super) fn usable(unit: usize) -> usize {
+pub(crate) fn usable(unit: usize) -> usize {
     large_block::usable(MAP.record(unit))
 }
 
 /// Makes the large block a first-class heap's. Its lock is held.
-pub(super) fn join_heap(unit: usize, heap: &Cache) {
+pub(crate) fn join_heap(unit: usize, heap: &Cache) {
     MAP.record(unit).heap.store(heap.id(), Ordering::Relaxed);
     heap.large.push(&MAP, unit);
 }
 
 /// The first-class heap that owns the large block, if one does.
-pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
+pub(crate) fn heap_of(unit: usize) -> Option<&'static Cache> {
     CACHES.get(MAP.record(unit).heap.load(Ordering::Relaxed))
 }
 
@@ -392,7 +391,7 @@ pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
 /// # Safety
 ///
 /// The block is of `class`, of a slab of `heap`, and in use.
-pub(super) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
+pub(crate) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
     let _order = heap.lock.lock();
     // SAFETY: the block is of this class and heap, which the lock makes us the owner of.
     unsafe { heap.free(class, block) };
@@ -400,7 +399,7 @@ pub(super) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
 
 /// Frees the large block at `unit`, which was one of `heap`'s. False: somebody else freed it first.
 #[must_use]
-pub(super) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
+pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     let _order = heap.lock.lock();
     // Looked at again under the lock: two threads may free it at once.
     let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()
@@ -414,7 +413,7 @@ pub(super) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
 /// Frees the large block at `unit`; `keep` may keep the run, of so many units, for the
 /// next one. A heap's block has left its list before. False: somebody else freed it first.
 #[must_use]
-pub(super) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
+pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
     let record = MAP.record(unit);
     if record.requested.swap(Record::KEPT, Ordering::Acquire) == Record::KEPT {
         return false;
@@ -427,13 +426,13 @@ pub(super) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool
 }
 
 /// In a forked child: a run that a thread kept which is not here counts as in use.
-pub(super) fn revive(unit: usize) {
+pub(crate) fn revive(unit: usize) {
     MAP.record(unit).requested.store(usable(unit), Ordering::Relaxed);
 }
 
 /// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives
 /// back the runs that the calling thread's cache keeps.
-pub(super) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> bool {
+pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> bool {
     let record = MAP.record(unit);
     let have = record.units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size.max(1));
@@ -471,7 +470,7 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
 
 /// Moves the large block at `unit`, which is in no heap's list, to a longer
 /// run. The old block is gone, unless there is no memory.
-pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
+pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);
     let old_units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
@@ -495,7 +494,7 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
 }
 
 /// [`move_to_grow`] for a block of a first-class heap, whose lock is held.
-pub(super) fn move_in_heap(unit: usize, size: usize, heap: &Cache) -> Option<Large> {
+pub(crate) fn move_in_heap(unit: usize, size: usize, heap: &Cache) -> Option<Large> {
     heap.large.remove(&MAP, unit);
     let new = move_to_grow(unit, size);
     join_heap(new.as_ref().map_or(unit, |new| new.unit), heap);
