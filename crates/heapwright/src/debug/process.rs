@@ -347,28 +347,28 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
-/// Puts the guard of an address's page back, after the one access that it was lifted for.
+/// Puts the guard of an address's page back, after the one access that it was removed for.
 pub(crate) fn put_guard_back(address: usize) {
     if let Some(heap) = heap() {
-        super::lift::put_back(heap, address);
+        super::unprotect::put_back(heap, address);
     }
 }
 
 /// Removes the guards in a range for one call of the kernel. False: there are none, or they stay.
 pub(crate) fn lift_guards(address: usize, bytes: usize) -> bool {
-    heap().is_some_and(|heap| super::lift::lift_range(heap, address, bytes))
+    heap().is_some_and(|heap| super::unprotect::unprotect_range(heap, address, bytes))
 }
 
 /// Puts the guards in a range back after the call for which they were removed.
 pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     if let Some(heap) = heap() {
-        super::lift::put_range_back(heap, address, bytes);
+        super::unprotect::put_range_back(heap, address, bytes);
     }
 }
 
 /// Whether the page of an address is a guard.
 pub(crate) fn is_guarded(address: usize) -> bool {
-    heap().is_some_and(|heap| super::lift::is_guarded(heap, address))
+    heap().is_some_and(|heap| super::unprotect::is_guarded(heap, address))
 }
 
 /// Code may be unmapped: the record, if one is wanted, learns of all modules.

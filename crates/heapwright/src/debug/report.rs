@@ -255,9 +255,9 @@ impl Reporter {
     }
 
     /// Holds everything that a report is made with, for a leak check.
-    pub(in crate::debug) fn hold(&self) -> Option<Voice<'_>> {
+    pub(in crate::debug) fn hold(&self) -> Option<Output<'_>> {
         let state = self.state.lock_soon()?;
-        Some(Voice { state, recorder: self.recorder(), process: os::process_id() })
+        Some(Output { state, recorder: self.recorder(), process: os::process_id() })
     }
 
     /// Whether findings are printed.
@@ -468,10 +468,10 @@ impl State {
 }
 
 /// What a leak check speaks with.
-pub(in crate::debug) struct Voice<'a> {
+pub(in crate::debug) struct Output<'a> {
     state: Guard<'a, State>,
     recorder: Option<Guard<'static, Recorder>>,
-    /// Whose voice it is: a copy of the process speaks with it, too.
+    /// Whose output it is: a copy of the process speaks with it, too.
     process: u32,
 }
 
@@ -484,7 +484,7 @@ pub(in crate::debug) struct Lost {
     pub(in crate::debug) stack: u32,
 }
 
-impl Voice<'_> {
+impl Output<'_> {
     /// The record, if there is one.
     pub(in crate::debug) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()

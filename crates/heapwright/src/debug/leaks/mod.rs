@@ -54,7 +54,7 @@ use crate::text::Line;
 
 use super::heap::Heap;
 use super::leak_check::{Amount, LeakCheck};
-use super::report::Voice;
+use super::report::Output;
 use index::Index;
 use mark::Marks;
 use report::LeakReport;
@@ -211,8 +211,8 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
-    let mut voice = heap.reporter.hold().ok_or(LOCKED)?;
-    if let Some(recorder) = voice.recorder() {
+    let mut output = heap.reporter.hold().ok_or(LOCKED)?;
+    if let Some(recorder) = output.recorder() {
         recorder.begins();
         recorder.flush();
     }
@@ -237,7 +237,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         if !heap.reporter.is_loud() {
             os::close_all();
         }
-        let result = examine(heap, &work, &mut voice, &timeline);
+        let result = examine(heap, &work, &mut output, &timeline);
         if let (Some(result), Some(place)) = (result, found) {
             // SAFETY: memory for one, and the original reads when the copy has ended.
             unsafe { place.write(result) };
@@ -246,12 +246,12 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     }
     let mut result = None;
     if copy.is_none() {
-        result = examine(heap, &work, &mut voice, &timeline);
+        result = examine(heap, &work, &mut output, &timeline);
     }
     if held && !os::release() {
         core::mem::forget(room);
     }
-    drop((timeline, voice, store));
+    drop((timeline, output, store));
     if let Some(copy) = copy {
         COPY.store(copy, Ordering::Relaxed);
         drop(one);
@@ -358,7 +358,7 @@ pub(in crate::debug) fn in_child() {
 fn examine(
     heap: &'static Heap,
     work: &Assignment,
-    voice: &mut Voice<'_>,
+    output: &mut Output<'_>,
     timeline: &Timeline,
 ) -> Option<LeakCheck> {
     let stopped = os::now_ns() - work.began;
@@ -376,7 +376,7 @@ fn examine(
     };
     let mut marks = Marks::new(&index, live, &proc_mem)?;
     marks.mark(&roots);
-    let report = LeakReport::new(heap, work, voice, timeline, stopped)?;
+    let report = LeakReport::new(heap, work, output, timeline, stopped)?;
     report.write(&index, live.amount, &roots, &mut marks)
 }
 

@@ -26,7 +26,7 @@ use crate::sync::atomic::Ordering;
 
 use super::super::heap::Heap;
 use super::super::leak_check::{Amount, LeakCheck};
-use super::super::report::{Lost, Voice};
+use super::super::report::{Lost, Output};
 use super::super::slot::State;
 use super::super::span::{Form, Span, Stage};
 use super::groups::{Group, Groups, Sorted};
@@ -75,7 +75,7 @@ struct Omitted {
 pub(super) struct LeakReport<'a, 'v> {
     heap: &'static Heap,
     work: &'a Assignment,
-    voice: &'a mut Voice<'v>,
+    output: &'a mut Output<'v>,
     timeline: &'a Timeline,
     /// When it is, and which operation was the last one.
     now: (u64, u32),
@@ -88,13 +88,13 @@ impl<'a, 'v> LeakReport<'a, 'v> {
     pub(super) fn new(
         heap: &'static Heap,
         work: &'a Assignment,
-        voice: &'a mut Voice<'v>,
+        output: &'a mut Output<'v>,
         timeline: &'a Timeline,
         stopped: u64,
     ) -> Option<Self> {
         let now = (heap.reporter.now(), heap.sequence_now());
         let usage = Groups::new()?;
-        Some(Self { heap, work, voice, timeline, now, stopped, usage })
+        Some(Self { heap, work, output, timeline, now, stopped, usage })
     }
 
     /// Puts an entry into the record, if there is one.
@@ -104,7 +104,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
     }
 
     fn record(&mut self, write: impl FnOnce(&mut Recorder)) {
-        if let Some(recorder) = self.voice.recorder().filter(|recorder| recorder.is_wanted()) {
+        if let Some(recorder) = self.output.recorder().filter(|recorder| recorder.is_wanted()) {
             write(recorder);
         }
     }
@@ -448,7 +448,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         }
         let definite = || groups.iter().filter(|group| group.reach() == Reach::Definite as u8);
         for group in definite().take(PRINTED) {
-            self.voice.lost(&Lost {
+            self.output.lost(&Lost {
                 blocks: group.blocks,
                 bytes: group.bytes,
                 indirect_blocks: group.indirect_blocks,
@@ -458,6 +458,6 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         }
         let more = definite().count().saturating_sub(PRINTED) as u64;
         let amounts = [found.definite, found.indirect, found.possible, found.reachable];
-        self.voice.summary(&amounts.map(|amount| (amount.blocks, amount.bytes)), more);
+        self.output.summary(&amounts.map(|amount| (amount.blocks, amount.bytes)), more);
     }
 }

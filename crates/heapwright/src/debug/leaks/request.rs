@@ -135,8 +135,8 @@ fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
     }
     let thread = heap.threads.number_of_system(os::thread_id());
     let _store = heap.hold_store()?;
-    let mut voice = heap.reporter.hold()?;
-    let recorder = voice.recorder()?;
+    let mut output = heap.reporter.hold()?;
+    let recorder = output.recorder()?;
     recorder.begins();
     recorder.flush();
     let timeline = TIMELINE.try_lock()?;
@@ -161,7 +161,7 @@ fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
         return Some(());
     }
     let stopped = os::now_ns() - began;
-    let report = LeakReport::new(heap, &work, &mut voice, &timeline, stopped);
+    let report = LeakReport::new(heap, &work, &mut output, &timeline, stopped);
     let done = report.and_then(LeakReport::count);
     if copy == Some(0) {
         os::end_copy(i32::from(done.is_none()));

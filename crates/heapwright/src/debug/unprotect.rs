@@ -1,8 +1,8 @@
-//! Lifts guards for one access, so that the program goes on after the report.
+//! Removes guards for one access, so that the program goes on after the report.
 //!
 //! ```text
-//!   fault --> lift(page) --> the C layer has the instruction made once --> put_back(page)
-//!   finding --> lift_range --> the C layer calls the kernel --> put_range_back
+//!   fault --> unprotect(page) --> the C layer has the instruction made once --> put_back(page)
+//!   finding --> unprotect_range --> the C layer calls the kernel --> put_range_back
 //! ```
 //!
 //! A guarded page has no contents: the access reads zeros, and its writes are gone when the guard
@@ -10,9 +10,9 @@
 //! and be used again. The guard is not put back then, because a block has the page. Both times the
 //! page's span and bucket, under the store's lock, decide whether the page must be guarded.
 //!
-//! No guard is lifted if the heap itself was interrupted, which made the access. Nor is one lifted
+//! No guard is removed if the heap itself was interrupted, which made the access. Nor is one removed
 //! for an instruction of a traced process: a debugger stops at each step, and sees the access. (For
-//! calls of the kernel guards are lifted there, too.) Called by `fault` and by the C layer, in
+//! calls of the kernel guards are removed there, too.) Called by `fault` and by the C layer, in
 //! signal handlers.
 
 use crate::os;
@@ -31,7 +31,7 @@ use super::store::Store;
 const MOST: u32 = 100_032;
 
 /// Takes the guard of an address's page away. False: that cannot be done, or it has none.
-pub(super) fn lift(heap: &'static Heap, span: &'static Span, address: usize) -> bool {
+pub(super) fn unprotect(heap: &'static Heap, span: &'static Span, address: usize) -> bool {
     /// One in so many looks whether somebody traces the process.
     const LOOK: u32 = 64;
     static LEFT: AtomicU32 = AtomicU32::new(MOST);
@@ -54,22 +54,22 @@ pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// Guards beyond the first span of a range are lifted for calls of at most this many bytes. In a
+/// Guards beyond the first span of a range are removed for calls of at most this many bytes. In a
 /// longer call the length is the program's mistake.
 const NEIGHBOURS: usize = 1 << 20;
 
 /// Removes the guards of a range's pages. False: the range has none, or they stay.
-pub(super) fn lift_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
+pub(super) fn unprotect_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
     if sync::is_interrupted() || heap.is_entered_here() || os::kernel_page_size() != PAGE {
         return false;
     }
     let Some(store) = heap.hold_store() else { return false };
-    let mut lifted = false;
+    let mut removed = false;
     each_guard(heap, &store, address, bytes, |from, length| {
         // SAFETY: pages of a span, which stays while the store is held.
-        lifted |= unsafe { os::unguard(from, length) };
+        removed |= unsafe { os::unguard(from, length) };
     });
-    lifted
+    removed
 }
 
 /// Puts the guards of a range's pages back, except on pages that a block has by now.
