@@ -180,7 +180,7 @@ const _: () = assert!(offset_of!(Cache, stub) == 0);
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
-    /// Address space is scarce.
+    /// Whether address space is scarce.
     is_scarce: bool,
 }
 
