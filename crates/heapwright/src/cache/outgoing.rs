@@ -83,8 +83,7 @@ fn without_tag(hot: &Hot, residue: Residue) -> Residue {
     {
         let mut bits = residue.bits();
         // Of a load the compiler would know that with the tag again it is what `send_along` was
-        // given, and keep a copy of that.
-        // SAFETY: a load of the tag, which this thread alone
+        // given, and keep a copy of that. SAFETY: a load of the tag, which this thread alone
         // writes.
         unsafe {
             core::arch::asm!(
