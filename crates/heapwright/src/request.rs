@@ -1,8 +1,8 @@
-//! What a call asks of a heap, and which call it was: how a block is made, or given back.
+//! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap does not care which call it was. A debug heap does: a block of `new[]` that
-//! goes to `free`, a sized delete with another size, a Rust `Layout` of another alignment are
-//! errors, and only the call's own entry point knows what it was.
+//! The fast heap ignores the kind. A debug heap does not. Errors are: `free` of a block of `new[]`,
+//! a sized delete with another size, and a Rust `Layout` with another alignment. Only the entry
+//! point knows the call.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> table: malloc(n)                         \
@@ -11,25 +11,25 @@
 //!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry it. What a call is, is a constant of its own slow path, and what it
-//! says of the block stays in the registers it came in; so it costs nothing before.
+//! The fast paths do not carry the kind: it is a constant of each slow path, and the block's facts
+//! stay in the registers of the call. So it costs nothing there.
 //!
-//! Called by `heap` and its debug heap, `debug`, which speak of requests in these words.
+//! Called by `heap` and `debug`, which share these types.
 
 use heapwright_record::debug as record;
 
 use crate::misuse::Call;
 use crate::size_class;
 
-/// How a block is made, or given back.
+/// The kind of call that makes or frees a block.
 ///
-/// Two of them may be given back by the same call: see [`Origin::is_freed_by`].
+/// One call may free blocks of two kinds; see [`Origin::is_freed_by`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Origin {
     /// `malloc`, `calloc`, `realloc`; `free`.
     Malloc = 0,
-    /// `posix_memalign`, `aligned_alloc` and their kin; also goes back by `free`.
+    /// `posix_memalign`, `aligned_alloc` and similar; also freed by `free`.
     Aligned = 1,
     /// C++'s `operator new`; `operator delete`.
     New = 2,
@@ -51,9 +51,8 @@ pub const NEW_ARRAY: u8 = Origin::NewArray as u8;
 pub const RUST: u8 = Origin::Rust as u8;
 
 impl Origin {
-    /// The origin that is the parameter `FROM` of a function: one of [`MALLOC`],
-    /// [`ALIGNED`], [`NEW`], [`NEW_ARRAY`], [`RUST`]. Anything else does not
-    /// compile.
+    /// The origin for the parameter `FROM` of a function: one of [`MALLOC`], [`ALIGNED`], [`NEW`],
+    /// [`NEW_ARRAY`], [`RUST`]. Other numbers do not compile.
     ///
     /// ```
     /// use heapwright::heap::{NEW, Origin};
@@ -72,7 +71,7 @@ impl Origin {
         }
     }
 
-    /// Whether a block of this origin is rightly given back by a call of `other`.
+    /// Whether a call of `other` may free a block of this origin.
     ///
     /// ```
     /// use heapwright::heap::Origin;
