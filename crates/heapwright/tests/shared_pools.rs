@@ -1,7 +1,7 @@
 //! Pools that threads share, where threads end and processes fork, under each cache
 //! model.
 //!
-//! What only this finds: a lock that nobody in the child holds; a slot that a forked
+//! Only this test finds: a lock that nobody in the child holds; a slot that a forked
 //! child lost, or has twice; a destructor of thread-local data that runs after the thread
 //! given up its index; more threads than there are indices.
 #![cfg(target_os = "linux")]
