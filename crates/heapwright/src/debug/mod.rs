@@ -1,7 +1,7 @@
 //! The debug heap: reports misuse of blocks, and does not slow down with age.
 //!
 //! ```text
-//!   doors      this file: a process's heap (mode=debug), DebugHeap for Rust
+//!   entry      this file: a process's heap (mode=debug), DebugHeap for Rust
 //!     guards     a few blocks of fast mode (guard=sample)
 //!     checked    Checked<A>: the same for another allocator's blocks
 //!       table      records by address, the quarantine               (one lock)

@@ -11,7 +11,7 @@
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
 //! ```
 //! Called by `debug`'s entry points and by `resize`.
-//! Called by `debug`'s doors, and by `resize`.
+//! Called by `debug`'s entry points and by `resize`.
 
 use core::ptr::{self, NonNull};
 

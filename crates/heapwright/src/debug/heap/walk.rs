@@ -8,7 +8,7 @@
 //! allocate and free meanwhile, so a walk may mix different moments.
 //! or take what happened in it.
 //! Called by `debug`'s entry points.
-//! Called by `debug`'s doors.
+//! Called by `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
 
