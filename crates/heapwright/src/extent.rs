@@ -1,4 +1,4 @@
-//! How far a block goes on from an address in it: what a bounds check asks before each copy.
+//! The distance from an address to the end of its block, for bounds checks before copies.
 //!
 //! ```text
 //!   address - base >> 16 -> unit -> limit?  no: not the heap's
@@ -7,16 +7,16 @@
 //!                                -> any other: by its record (`describe`)
 //! ```
 //!
-//! An address outside of the window costs a subtraction and a compare; one in a slab two loads more
-//! and two multiplications, one in a large block two loads of its record, none of which the copy
-//! itself waits for.
+//! An address outside of the window costs a subtraction and a compare. One in a slab costs two more
+//! loads and two multiplications, and one in a large block two loads of its record. The copy waits
+//! for none of them.
 //!
-//! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither
-//! what was asked for nor whether the slot was freed; the hardened heap, for a load more, and the
-//! debug heap know all of it.
+//! The precision is that of the block's heap. The fast heap knows a slot's size, but neither the
+//! requested size nor whether the slot is free. The hardened heap, for one more load, and the debug
+//! heap know all of it.
 //!
-//! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken,
-//! nothing is allocated, and the memory at the address is not touched.
+//! Any caller may pass any address at any time, also in a signal handler: no lock is taken, nothing
+//! is allocated, and the memory is not touched.
 
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::large_block;
@@ -30,13 +30,12 @@ use crate::size_class::{self, UNIT};
 use crate::sync::atomic::Ordering;
 use crate::unit_record::Record;
 
-/// What [`room`] says of memory that is not the heap's.
+/// The result of [`room`] for memory that is not the heap's.
 pub const UNBOUNDED: usize = usize::MAX;
 
-/// Bytes from `address` to the end of the block that it lies in, or to its first byte from there on
-/// that is [poisoned](crate::heap::poison): 0 where the block was freed, or there is none;
-/// [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one
-/// (arenas).
+/// Bytes from `address` to the end of its block, or to the next [poisoned](crate::heap::poison)
+/// byte. 0: the block was freed, or there is none. [`UNBOUNDED`]: the memory is not the heap's, or
+/// its blocks are not known one by one (arenas). Takes constant time.
 ///
 /// ```
 /// use heapwright::heap;
@@ -61,8 +60,8 @@ pub fn room(address: usize) -> usize {
     }
 }
 
-/// Whether `bytes` bytes at `address` certainly are in bounds: [`room`] without what is rare or
-/// slow. False says nothing.
+/// Whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or slow cases.
+/// False is no answer.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -78,7 +77,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// [`has_room`] for the functions of a process that debugs: nearly all of its blocks are the debug
+/// [`has_room`] for the functions of a process in debug mode, where nearly all blocks are the debug
 /// heap's.
 #[inline(always)]
 #[must_use]
@@ -94,7 +93,7 @@ pub fn is_outside(address: usize) -> bool {
     MAP.unit_of(address) >= MAP.limit()
 }
 
-/// To the end of the block in a slab, as far as its heap knows.
+/// The room in a slab, as exactly as its heap knows.
 #[inline(always)]
 fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     if entry.is_hardened() {
@@ -104,17 +103,17 @@ fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usiz
     }
 }
 
-/// To the end of the slot of a slab; 0 behind its last one.
+/// The room in a slot of a slab; 0 behind the last one.
 #[inline(always)]
 fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let size = size_class::size(class);
     let end = (size_class::slot_of(class, offset) + 1) * size;
-    // Behind the last slot there is a rest in which no slot fits.
+    // The rest behind the last slot is too small for one.
     if end > UNIT { 0 } else { end - offset }
 }
 
-/// What is neither foreign nor a slab.
+/// The room in memory that is neither foreign nor a slab.
 #[cold]
 #[inline(never)]
 fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
@@ -127,8 +126,7 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     let is_block = found.block != 0 && found.offset <= found.size;
     match MAP.kind_of(unit, entry) {
         Kind::Foreign | Kind::Arena => UNBOUNDED,
-        // Which slots of a pool are in use, and what a mutator has just allocated, is not known
-        // here.
+        // A pool's used slots and a mutator's new objects are not known here.
         Kind::PoolHead | Kind::PoolRest(_) if is_block => found.size - found.offset,
         Kind::Collected(_) | Kind::CollectedRest(_) if is_block => found.size - found.offset,
         _ if is_block && found.state == BlockState::InUse => found.size - found.offset,
@@ -136,7 +134,7 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// To the end of the large block that begins at a unit; 0 where it was freed.
+/// The room in the large block that begins at a unit; 0 if it was freed.
 #[inline(always)]
 fn room_in_large(head: usize, address: usize) -> usize {
     let record = MAP.record(head);
@@ -144,21 +142,20 @@ fn room_in_large(head: usize, address: usize) -> usize {
     if asked == Record::KEPT {
         return 0;
     }
-    // The fast heap does not know where a block ends, but where its memory does.
+    // The fast heap knows only the end of a block's memory.
     let is_exact = record.heap.load(Ordering::Relaxed) == HARDENED;
     let size = if is_exact { asked } else { large_block::usable(record) };
     (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 
-/// Whether functions of the C library are to be checked: not with `detect=-bounds`.
+/// Whether functions of the C library are checked: not with `detect=-bounds`.
 #[must_use]
 pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Reports that a function of the C library was to access more bytes than [`room`] has: as a
-/// finding, where the process debugs. Returns where the program is to go on (`on_misuse=report`,
-/// `mode=debug`).
+/// Reports that a function of the C library would access more bytes than [`room`]; in debug mode as
+/// a finding. Returns if the program continues (`on_misuse=report`, `mode=debug`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {

@@ -1,4 +1,4 @@
-//! The collected heap: memory that is found to be free.
+//! The public names of the collected heap: garbage collection for Rust programs and runtimes.
 //!
 //! ```text
 //!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
@@ -10,14 +10,14 @@
 //! ```
 //!
 //! - [`Realm`]: the safe interface for Rust, with [`Gc`], [`Weak`], [`Slice`] and
-//!   `#[derive(Trace)]` (feature `derive`); collections of its own ([`Vector`], [`Deque`], [`Map`],
-//!   [`Set`], [`StrBuilder`]); finalizers ([`Finalize`]); [`SendRealm`], which goes from thread to
-//!   thread
-//! - [`raw`]: the interface for runtimes; the C interface (`heapwright_gc.h`) is made of it
+//!   `#[derive(Trace)]` (feature `derive`); its own collections ([`Vector`], [`Deque`], [`Map`],
+//!   [`Set`], [`StrBuilder`]); finalizers ([`Finalize`]); [`SendRealm`], which can move between
+//!   threads
+//! - [`raw`]: the interface for runtimes, and the base of the C interface (`heapwright_gc.h`)
 //!
-//! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
-//! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
-//! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
+//! The idea is Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
+//! Aaron Patterson) and Ruby's later work: empty pages, growth by pool, and stable heaps.
+//! Incremental marking follows Dijkstra. Sparse pages are evacuated a few at a time.
 
 #[doc(inline)]
 pub use heapwright_gc::*;

@@ -1,4 +1,4 @@
-//! What the debug heap is asked: the hooks in `heap` and in the C layer.
+//! The hooks of the debug heap, for `heap` and the C layer.
 //!
 //! ```text
 //!   heap       allocate(Request)                 -> a block, or "not mine"
@@ -10,13 +10,12 @@
 //!              debug_at_exit(signal)             the last look at everything
 //! ```
 //!
-//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
-//! comes to its table, and that asks here first. "Not mine" goes on as in the fast mode: blocks
-//! that were born before the options were read, blocks of other allocators. While it does not
-//! debug, nothing is asked.
+//! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call
+//! reaches its table, which calls these hooks first. After "not mine" the call continues as in fast
+//! mode: the block is older than the options, or another allocator's. Otherwise no hook is called.
 //!
-//! In a build without the feature `debug` nobody sets the flag, and every answer is
-//! "not mine". The tests look on through `observe`, which is compiled for them alone.
+//! Without the feature `debug` the flag is never set, and every answer is "not mine". Tests observe
+//! the calls through `observe`, which is compiled only for them.
 
 use core::ffi::c_void;
 
@@ -33,14 +32,14 @@ use crate::verdict::Verdict;
 
 static DEBUGGING: AtomicBool = AtomicBool::new(false);
 
-/// Whether the debug heap is asked about every call.
+/// Whether every call goes to the debug heap first.
 #[inline(always)]
 pub(crate) fn is_debugging() -> bool {
     DEBUGGING.load(Ordering::Relaxed)
 }
 
-/// Whether the process runs with the debug heap. Reads the options, if nobody
-/// has before: the C layer asks when it is loaded, to know calls apart.
+/// Whether the process runs with the debug heap. Reads the options if that was not done before,
+/// because the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::debugging());
@@ -55,8 +54,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Whether some blocks of fast mode stand between guards, as the options say. Reads them, if nobody
-/// has before: the C layer asks when it is loaded, for then faults are to be caught.
+/// Whether some blocks of fast mode get guard pages. Reads the options if that was not done before,
+/// because the C layer calls this when it is loaded, to catch faults.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());
@@ -70,7 +69,7 @@ pub fn guarding() -> bool {
     false
 }
 
-/// Begins to debug, where the options say so. Called once, while the heap starts.
+/// Starts debugging if the options select it. Called once, while the heap starts.
 #[cfg(feature = "debug")]
 pub(crate) fn start() {
     if crate::debug::start() {
@@ -78,8 +77,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Serves a request. `None`: this is not the debug heap's to serve. A null block:
-/// there is no memory.
+/// Serves a request. `None`: the debug heap does not serve this process. Null: there is no memory.
 #[inline(always)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
@@ -93,17 +91,17 @@ pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     }
 }
 
-/// Frees a block, which is not null. False: it is not the debug heap's.
+/// Frees a block, which is not null. False: the block is not the debug heap's.
 ///
 /// # Safety
 ///
-/// As `heap::free`.
+/// As for `heap::free`.
 #[inline(always)]
 pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     #[cfg(any(test, feature = "observe"))]
     observe::given(what);
     #[cfg(feature = "debug")]
-    // SAFETY: the caller gives the block away, if it is one of the debug heap's.
+    // SAFETY: the caller gives up the block, if it is one of the debug heap's.
     return unsafe { crate::debug::free(block, what) };
     #[cfg(not(feature = "debug"))]
     {
@@ -112,19 +110,18 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     }
 }
 
-/// Changes the size of a block, which is not null. `None`: it is not the debug
-/// heap's. A null block: there is no memory, and the old one is as it was.
+/// Resizes a block, which is not null. `None`: the block is not the debug heap's. Null: there is no
+/// memory, and the old block is unchanged.
 ///
 /// # Safety
 ///
-/// As `heap::realloc`.
+/// As for `heap::realloc`.
 #[inline(always)]
 pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
     observe::resize(size, what);
     #[cfg(feature = "debug")]
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
+    // SAFETY: the caller promises that afterwards only the returned block is used.
     return unsafe { crate::debug::realloc(block, what, resized(what, size)) };
     #[cfg(not(feature = "debug"))]
     {
@@ -133,14 +130,14 @@ pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     }
 }
 
-/// The new block that `realloc` is to make.
+/// The request for the new block of `realloc`.
 #[cfg(feature = "debug")]
 #[inline(always)]
 fn resized(what: Return, size: usize) -> Request {
     Request { size, align: what.align.unwrap_or(1), zero: false, origin: what.origin }
 }
 
-/// The bytes that may be used of a block. `None`: it is not the debug heap's.
+/// The usable bytes of a block. `None`: the block is not the debug heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -155,8 +152,8 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Whether `bytes` bytes at `address`, in this unit, certainly are a live block's of a debug heap,
-/// and none is poisoned.
+/// Whether `bytes` bytes at `address`, in this unit, are certainly in a live block of a debug heap,
+/// without poison.
 #[inline(always)]
 pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -167,7 +164,7 @@ pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
     false
 }
 
-/// Bytes from an address in a debug heap's unit to its block's end; 0 where it is in no live block.
+/// Bytes from an address in a debug heap's unit to its block's end; 0 in no live block.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);
@@ -178,9 +175,9 @@ pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// Poisons bytes of the live block that `address` lies in, as far as it goes, or no longer:
-/// functions of the C library that access them are findings ([`room`](crate::heap::room)). Nothing
-/// where the process does not debug.
+/// Poisons `bytes` bytes from `address` on, up to the end of their live block, or unpoisons them.
+/// Accesses to them by functions of the C library are findings ([`room`](crate::heap::room)). Does
+/// nothing outside of `mode=debug`.
 ///
 /// ```
 /// heapwright::heap::poison(0, 16, true);
@@ -194,8 +191,8 @@ pub fn poison(address: usize, bytes: usize, poisons: bool) {
     let _ = (address, bytes, poisons);
 }
 
-/// How many bytes from `address` on are [poisoned](poison) without a gap, at most `most`. `None`
-/// where nothing can be: in memory that is not the debug heap's.
+/// The number of successive [poisoned](poison) bytes from `address` on, at most `most`. `None`: the
+/// memory is not the debug heap's.
 #[must_use]
 pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -206,9 +203,9 @@ pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     None
 }
 
-/// Where the block that `address` lies in was made, or freed: the thread's number, from 1, and the
-/// return addresses of the stack, innermost first. `None` where that is not known: the process does
-/// not debug, or there is no such block.
+/// The call that made, or freed, the block at `address`: the thread's number, from 1, and the
+/// stack's return addresses, innermost first. `None`: the process does not debug, or there is no
+/// such block.
 #[must_use]
 pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     #[cfg(feature = "debug")]
@@ -219,8 +216,8 @@ pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [
     None
 }
 
-/// A function of the C library was asked to access what no live block holds. False: the debug heap
-/// does not serve this process.
+/// Reports that a function of the C library got memory that no live block holds. False: the debug
+/// heap does not serve this process.
 #[cold]
 pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -239,11 +236,11 @@ pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, byte
     false
 }
 
-/// A fault at an address: whose is it? Called in a signal handler, with all
-/// signals blocked. `is_write` is `None` where the machine does not say;
-/// `context` is the `ucontext_t` of the instruction.
+/// Judges a fault at an address. The caller is a signal handler with all signals blocked.
+/// `is_write` is `None` if the machine does not tell; `context` is the `ucontext_t` of the
+/// instruction.
 ///
-/// Only a C layer that caught the signal calls this.
+/// Only a C layer that catches the signal calls this.
 #[doc(hidden)]
 #[must_use]
 pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
@@ -258,8 +255,8 @@ pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Ve
     }
 }
 
-/// Puts back the guard of an address's page, which [`fault`] lifted ([`Verdict::Step`]). In a
-/// signal handler, too.
+/// Restores the guard of an address's page, which [`fault`] removed ([`Verdict::Step`]). Allowed in
+/// a signal handler.
 pub fn put_guard_back(address: usize) {
     #[cfg(feature = "debug")]
     crate::debug::put_guard_back(address);
@@ -267,8 +264,8 @@ pub fn put_guard_back(address: usize) {
     let _ = address;
 }
 
-/// Removes the debug heap's guards in a range, so that the kernel can access the range in one call.
-/// False: there are none, or they stay.
+/// Removes the debug heap's guards in a range for one call of the kernel. Returns false if there
+/// are none, or they stay.
 #[must_use]
 pub fn lift_guards(address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -280,7 +277,7 @@ pub fn lift_guards(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// Puts the guards of a range back that [`lift_guards`] removed.
+/// Restores the guards in a range that [`lift_guards`] removed.
 pub fn put_guards_back(address: usize, bytes: usize) {
     #[cfg(feature = "debug")]
     crate::debug::put_guards_back(address, bytes);
@@ -288,7 +285,7 @@ pub fn put_guards_back(address: usize, bytes: usize) {
     let _ = (address, bytes);
 }
 
-/// Whether the page of an address is a guard of the debug heap's.
+/// Whether the page of an address is a guard of the debug heap.
 #[must_use]
 pub fn is_guarded(address: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -300,8 +297,8 @@ pub fn is_guarded(address: usize) -> bool {
     }
 }
 
-/// The block that an address lies in is no leak, as the program says, or may be one again. Nothing
-/// where the process does not debug.
+/// Declares the block at an address as no leak, or withdraws that. Does nothing outside of
+/// `mode=debug`.
 pub fn keep(address: usize, kept: bool) {
     #[cfg(feature = "debug")]
     if is_debugging() {
@@ -310,8 +307,8 @@ pub fn keep(address: usize, kept: bool) {
     let _ = (address, kept);
 }
 
-/// What the calling thread allocates from now on is no leak, as the program says, or may be one
-/// again. Nothing where the process does not debug.
+/// Declares the calling thread's further blocks as no leaks, or stops that. Does nothing outside of
+/// `mode=debug`.
 pub fn keep_new(kept: bool) {
     #[cfg(feature = "debug")]
     if is_debugging() {
@@ -320,8 +317,8 @@ pub fn keep_new(kept: bool) {
     let _ = kept;
 }
 
-/// A library may be unloaded next: the record learns what it is, because stacks lead
-/// through it. The caller holds no lock.
+/// Records the loaded libraries before one may be unloaded, because stacks refer to them. The
+/// caller holds no lock.
 ///
 /// Only a C layer that interposes `dlclose` calls this, and only while
 /// [`debugging`].
@@ -330,8 +327,8 @@ pub fn remember_code() {
     crate::debug::remember_code();
 }
 
-/// A library was unloaded: addresses of code mean something else from now on. The
-/// caller is the thread that unloaded it, and holds no lock.
+/// Forgets the code of a library that was unloaded. The caller is the thread that unloaded it, and
+/// holds no lock.
 ///
 /// Only a C layer that interposes `dlclose` calls this, and only while
 /// [`debugging`].
@@ -342,18 +339,16 @@ pub fn forget_code() {
     crate::debug::forget_code();
 }
 
-/// What the debug heap needs that can be had before `main` only: signals that the
-/// options name, and what a leak check must know of threads. Called once, by the C
-/// layer's constructor, while [`debugging`].
+/// Prepares the debug heap before `main`: signals that the options name, and the leak check's data
+/// about threads. The C layer's constructor calls this once, while [`debugging`].
 pub fn debug_prepare() {
     #[cfg(feature = "debug")]
     crate::debug::prepare();
 }
 
-/// The process is about to end: the debug heap looks at everything for the last
-/// time. Called once a process, by the thread that ends it, after the program's
-/// own handlers and destructors as far as a library can know; other threads may
-/// still run, and may still allocate. `signal`: the one that ends it, 0 if none does.
+/// Runs the debug heap's checks at the end of the process. The thread that ends the process calls
+/// this once, after the program's own handlers and destructors as far as a library can know. Other
+/// threads may still run and allocate. `signal` is the signal that ends the process, or 0.
 ///
 /// Only a C layer that sees the end calls this, and only while [`debugging`] or [`guarding`].
 #[cfg_attr(not(feature = "debug"), allow(unused_variables, reason = "there is no debug heap"))]
@@ -367,8 +362,8 @@ pub fn debug_at_exit(signal: u32) {
     }
 }
 
-/// Whether somebody waits for what [`debug_at_exit`] finds, so that a process that a signal ends is
-/// to be looked at, too (options `leaks`, `record`).
+/// Whether [`debug_at_exit`] must also run when a signal ends the process (options `leaks`,
+/// `record`).
 #[must_use]
 pub fn debug_looks_at_end() -> bool {
     #[cfg(feature = "debug")]
@@ -377,20 +372,20 @@ pub fn debug_looks_at_end() -> bool {
     false
 }
 
-/// Whether the stack at an address, which the caller runs on, has room for a last look, as far as
-/// mappings tell.
+/// Whether the caller's stack, at an address, has room for the checks at exit, as far as mappings
+/// tell.
 #[must_use]
 pub fn debug_has_stack(at: usize) -> bool {
     const LEAST: usize = 64 << 10;
     match os::mapping_of(at) {
-        // The main thread's grows.
+        // The main thread's stack grows.
         Ok(Some(stack)) if stack.contents() != Contents::MainStack => at - stack.start >= LEAST,
         _ => true,
     }
 }
 
-/// Whether the caller, a signal handler, has interrupted the debug heap in its own thread: it
-/// cannot look at it now.
+/// Whether the caller is a signal handler that interrupted the debug heap in its own thread, so
+/// that no check is possible now.
 #[must_use]
 pub fn debug_is_interrupted() -> bool {
     #[cfg(feature = "debug")]
@@ -401,8 +396,8 @@ pub fn debug_is_interrupted() -> bool {
 
 #[cfg(any(test, feature = "observe"))]
 pub mod observe {
-    //! For tests: a function that hears what the hooks are asked. Not part of
-    //! the interface; the feature `observe` is in no shipped library.
+    //! For tests: a function that observes the hooks. Not part of the interface; no shipped library
+    //! has the feature `observe`.
 
     use core::ffi::c_void;
     use core::sync::atomic::{AtomicPtr, Ordering};
@@ -410,14 +405,14 @@ pub mod observe {
     use super::{DEBUGGING, Verdict};
     use crate::request::{Origin, Request, Return};
 
-    /// What a hook was asked.
+    /// A call of a hook.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Event {
-        /// A block of a size and alignment, to be zeroed or not.
+        /// A request: origin, size, alignment, and whether it is zeroed.
         Request(Origin, usize, usize, bool),
-        /// A block back, with the size and alignment that the caller knows.
+        /// A free, with the size and alignment that the caller knows.
         Return(Origin, Option<usize>, Option<usize>),
-        /// Another size for a block, and what the caller knows of the block.
+        /// A resize: the new size, and the size and alignment that the caller knows.
         Resize(Origin, usize, Option<usize>, Option<usize>),
         /// A fault at an address, and whether it was a write.
         Fault(usize, Option<bool>, *mut c_void),
@@ -427,25 +422,25 @@ pub mod observe {
         AtExit,
     }
 
-    /// The function that hears. The answer matters for faults alone.
+    /// The observer. Its result is used only for faults.
     pub type Watcher = fn(Event) -> Verdict;
 
     static WATCHER: AtomicPtr<Watcher> = AtomicPtr::new(core::ptr::null_mut());
 
-    /// Begins to debug, in threads that start to allocate from now on.
+    /// Starts debugging in threads that start to allocate from now on.
     pub fn begin(watcher: &'static Watcher) {
         WATCHER.store(core::ptr::from_ref(watcher).cast_mut(), Ordering::Release);
         DEBUGGING.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it, for threads that start to allocate from now on.
+    /// Ends debugging for threads that start to allocate from now on.
     pub fn end() {
         DEBUGGING.store(false, Ordering::Relaxed);
         WATCHER.store(core::ptr::null_mut(), Ordering::Release);
     }
 
     fn notify(event: Event) -> Verdict {
-        // SAFETY: null, or a reference that lives for ever.
+        // SAFETY: the pointer is null or a reference that lives for ever.
         match unsafe { WATCHER.load(Ordering::Acquire).as_ref() } {
             Some(watcher) => watcher(event),
             None => Verdict::NotOurs,

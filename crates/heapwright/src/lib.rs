@@ -3,7 +3,7 @@
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(docsrs, doc(auto_cfg(hide(loom))))]
-// No lock-free part of this crate is for loom: those are in the crates below.
+// This crate has no lock-free part for loom; those are in the crates below.
 #![cfg(not(loom))]
 #![cfg_attr(
     not(all(
@@ -25,12 +25,12 @@
     )
 )]
 
-/// For the derive, whatever a program calls its `core`.
+/// For the derive, in programs that rename `core`.
 #[doc(hidden)]
 pub use core::{mem::needs_drop as __needs_drop, ops::Drop as __Drop};
 
-/// For the derive: whether a type is [`Send`], as a constant. What the type has itself goes before
-/// what it has of a trait, and it has it only if it is `Send`.
+/// For the derive: whether a type is [`Send`], as a constant. An inherent constant wins over a
+/// trait's, and it exists only if the type is `Send`.
 #[doc(hidden)]
 pub struct __IsSend<T: ?Sized>(core::marker::PhantomData<T>);
 
@@ -46,7 +46,7 @@ pub trait __MayNotBeSend {
 
 impl<T: ?Sized> __MayNotBeSend for __IsSend<T> {}
 
-// The floors below, which are crates of their own, by the names that they have there.
+// The crates below this one, under their own names.
 #[cfg(feature = "debug")]
 use heapwright_stacks as stacks;
 use heapwright_substrate::{
@@ -95,7 +95,7 @@ mod walk;
 pub use adapters::testing;
 
 pub mod options {
-    //! Options: one string, read once, at the latest by the first allocation.
+    //! Options: one string, read once, at the first allocation or earlier.
     //!
     //! ```text
     //! HEAPWRIGHT="stats=exit,purge=100"
@@ -118,7 +118,7 @@ pub mod options {
     //! | `limit` | `auto`, `off`, bytes | the memory limit to stay below: that of the control groups, none, or one for the process alone (the preloaded library) |
     //! | `publish` | `yes`, `no` | show the process to `heapwright top` (the preloaded library alone does so by itself) |
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
-    //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
+    //! | `sites` | a path | debug: guard the sites with findings in an earlier run's record |
     //! | `traces` | 0 to 64 | debug: frames of each stack |
     //! | `guard` | `sample`, `sample:N` | a few blocks stand between guard pages: at a pace, or one of `N` (the preloaded library); with it also `record`, `sites`, `traces` and `memory` |
     //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
@@ -129,16 +129,16 @@ pub mod options {
     //! | `slots` | 1 to 4096 | debug: slots a bucket, at most |
     //! | `log` | `all`, `off` | debug: a line for each operation |
     //! | `quiet` | `yes`, `no` | debug: findings are in the record, and not printed |
-    //! | `fill` | `off`, a number | debug: what nobody has written of a block holds zeros (0) or a pattern (`heapwright check --twice`) |
+    //! | `fill` | `off`, a number | debug: uninitialised bytes hold zeros (0) or a pattern (`heapwright check --twice`) |
     //! | `leaks` | `exit`, `off` | debug: look for leaks when the program ends |
     //! | `leak_signal` | a signal | debug: look for leaks when it comes |
     //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
     //! | `rules` | a path | debug: a sealed file in which processes leave each other what unwind tables say (`heapwright check` makes it) |
     //!
-    //! A bad option is one line on standard error, and the default is used; so is one that
-    //! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid
-    //! programs ignore the string.
+    //! A bad option is ignored, with one line on standard error. An option without effect in the
+    //! chosen mode, or in a copy that a program links, is treated the same. Set-uid programs ignore
+    //! the string.
 
     #[doc(inline)]
     pub use heapwright_substrate::options::{stats_at_exit, stats_file};
@@ -149,11 +149,10 @@ pub mod options {
 }
 
 pub mod process {
-    //! What the C layer may ask of the process.
+    //! Functions of the process for the C layer.
 
-    /// Writes bytes to standard error with plain `write`: nothing is allocated,
-    /// buffered or formatted. Once the heap has begun, bytes go only to the file that standard
-    /// error was then.
+    /// Writes bytes to standard error with plain `write`; it does not allocate, buffer or format.
+    /// After the heap's start, bytes only go to the file that standard error was at that time.
     ///
     /// ```
     /// heapwright::process::write_stderr(b"heapwright: hello\n");
@@ -162,7 +161,7 @@ pub mod process {
         crate::os::write_stderr(bytes);
     }
 
-    /// Tells the heap that the program has another standard error: text goes there from now on.
+    /// Makes the heap write to the program's new standard error from now on.
     ///
     /// ```
     /// heapwright::process::stderr_is_new();
@@ -171,14 +170,14 @@ pub mod process {
         crate::os::renew_stderr();
     }
 
-    /// Whether the word at an address (a multiple of 8) can be read. The kernel tries to read it.
+    /// Whether the word at an address (a multiple of 8) is readable. The kernel tries to read it.
     #[cfg(feature = "debug")]
     #[must_use]
     pub fn is_readable(address: usize) -> bool {
         crate::os::is_readable(address)
     }
 
-    /// Sleeps for a millisecond, or less, and keeps `errno`.
+    /// Sleeps for at most a millisecond, and keeps `errno`.
     ///
     /// ```
     /// heapwright::process::nap();
@@ -188,7 +187,7 @@ pub mod process {
         crate::os::nap();
     }
 
-    /// Writes bytes to an open file, as they are. False: not all of them.
+    /// Writes bytes to an open file. Returns false if not all were written.
     ///
     /// ```
     /// assert!(heapwright::process::write_all(2, b"heapwright: hello\n"));
@@ -198,21 +197,21 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// The process's number. In a sandbox, the number before; a forked child has its own.
+    /// The process's id. In a sandbox the id read before; a forked child has its own.
     #[must_use]
     pub fn id() -> u32 {
         crate::os::process_id()
     }
 
-    /// The calling thread's number.
+    /// The calling thread's id.
     #[must_use]
     pub fn thread_id() -> u32 {
         crate::os::thread_id()
     }
 
-    /// Gives the process's record (option `record`) from one user to another. For a process of
-    /// root's that is about to become another user's, or is root's again: it can go on writing its
-    /// record. A file of any other user stays unchanged.
+    /// Gives the process's record (option `record`) from user `from` to user `to`. A process of
+    /// root that changes its user, or returns to root, can then continue its record. Files of other
+    /// users stay unchanged.
     ///
     /// ```
     /// heapwright::process::give_record(0, 1000);
@@ -222,8 +221,9 @@ pub mod process {
         crate::debug::give_record(from, to);
     }
 
-    /// Makes or replaces a file for this user alone. The path ends with a zero. Readers never find
-    /// half of the file, and no link is followed. False: the file is unchanged.
+    /// Makes or replaces a file that only this user can access. The path ends with a zero byte.
+    /// Readers never see a partial file, and no link is followed. Returns false if the file is
+    /// unchanged.
     ///
     /// ```
     /// assert!(!heapwright::process::save_file(b"/no/such/folder/file\0", b"text"));
@@ -233,8 +233,8 @@ pub mod process {
         crate::os::save_file(path, |file| crate::os::write_all(file, bytes))
     }
 
-    /// Whether the caller runs in the process the heap knows of: false in a
-    /// child of `vfork`, which borrows its parent's memory.
+    /// Whether the caller runs in the process that the heap was started in: false in a child of
+    /// `vfork`, which borrows its parent's memory.
     #[must_use]
     pub fn is_original_process() -> bool {
         crate::substrate::is_original_process()
@@ -246,14 +246,14 @@ pub use adapters::Heapwright;
 pub use describe::{BlockState, Description, Kind};
 pub use heapwright_record::Stats;
 
-/// Says what an address belongs to.
+/// Describes the block that contains an address.
 ///
-/// Takes constant time and never touches memory at the address, so any value
-/// may be asked about: null, freed, unmapped, or nonsense. The answer is about
-/// the moment of the call; other threads may change it meanwhile.
+/// Takes constant time and never touches memory at the address, so any value is allowed: null,
+/// freed, unmapped or invalid. The answer holds at the time of the call; other threads may change
+/// it.
 ///
-/// The idea is snmalloc's pagemap and Zig's address masking, with the metadata
-/// out of band so that pointers into a block are answered too.
+/// The idea is that of snmalloc's pagemap and Zig's address masking. The metadata is out of band,
+/// so pointers into a block have an answer too.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);

@@ -1,19 +1,18 @@
-//! Memory limits: near one, what is free goes back sooner, and the user hears of it before the
-//! kernel acts.
+//! Memory limits: near a limit free memory goes back sooner, and the user is told before the kernel
+//! acts.
 //!
 //! ```text
 //!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes go by that)
 //!                at it: what is free goes back with each look; once, one line, and the heap profile if there is one
 //! ```
 //!
-//! The kernel ends a process whose control group has used up its memory, without a word and without
-//! asking whether some of it was free. So a preloaded library looks now and then how much of the
-//! group's limit is in use: not while the heap is below 16 MiB or a sixteenth of the limit, then
-//! each 100 ms or when the heap has grown by a quarter of what is left, and near the limit each 8
-//! ms.
+//! The kernel ends a process whose control group has used up its memory, even if some of it is
+//! free. So a preloaded library reads the group's use now and then. Below 16 MiB, or a sixteenth of
+//! the limit, it does not. Then it reads each 100 ms, or when the heap has grown by a quarter of
+//! the rest, and near the limit each 8 ms.
 //!
-//! A limit for the process alone is set by the option `limit=BYTES`, or by [`set`]. It is a soft
-//! one: nothing is refused because of it.
+//! The option `limit=BYTES`, or [`set`], sets a limit for the process alone. It is soft: no request
+//! fails because of it.
 
 use crate::chunk;
 use crate::files::{self, PATH};
@@ -27,23 +26,22 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
-/// One of so many parts of the time may go into giving back at the limit.
+/// At the limit, releases may take one part in this many of the time.
 const SHARE: u64 = 10;
 
 #[derive(Clone, Copy)]
 struct State {
     watcher: Watcher,
-    /// The process that has said that its limit is near.
+    /// The process that reported that its limit is near.
     said: u32,
-    /// The process that has saved a profile because of a block larger than the limit.
+    /// The process that saved a profile because of a block larger than the limit.
     saved: u32,
-    /// When all is given back again, at the earliest, in nanoseconds, and the least time to then.
+    /// The earliest time of the next release in nanoseconds, and the least distance between two.
     give_back_ns: u64,
     distance_ns: u64,
 }
 
-/// The least time from one giving back to the next, and the most: it doubles where little was there
-/// to be given back.
+/// The least and the greatest time between two releases; it doubles when little was released.
 const SOONEST_NS: u64 = 8_000_000;
 const LATEST_NS: u64 = 1_000_000_000;
 
@@ -55,11 +53,12 @@ static STATE: Kept<State> = Kept::new(State {
     distance_ns: SOONEST_NS,
 });
 
-/// The limit that was set for the process alone, in bytes; 0: none.
+/// The limit set for the process alone, in bytes; 0: none.
 static SET: AtomicUsize = AtomicUsize::new(0);
 
-/// Respects the process's memory limit from now on, as the option `limit` says (`auto`: that of its
-/// control groups). A preloaded library does so by itself; a program that links heapwright may.
+/// Makes the heap respect the process's memory limit, as the option `limit` says (`auto`: the limit
+/// of its control groups). A preloaded library calls this by itself; a program that links
+/// heapwright may.
 ///
 /// ```
 /// heapwright::limit::respect();
@@ -69,9 +68,9 @@ pub fn respect() {
     ticks::begin(Whose::Limit, begin);
 }
 
-/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the limit of
-/// its control groups counts again. Near it what is free goes back to the kernel sooner. A soft
-/// limit: no allocation fails because of it. Takes effect at the heap's next slow operation; not
+/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0 restores the
+/// limit of its control groups. Near it free memory goes back to the kernel sooner. The limit is
+/// soft: no allocation fails because of it. It takes effect at the heap's next slow path, and not
 /// after [`enter_sandbox`].
 ///
 /// ```
@@ -84,7 +83,7 @@ pub fn set(bytes: usize) {
     ticks::begin(Whose::Limit, tick);
 }
 
-/// The limit, in bytes, if one was found or set when it was last looked for.
+/// The limit in bytes, if the last reading found or used one.
 ///
 /// ```
 /// let _ = heapwright::limit::get();
@@ -94,13 +93,12 @@ pub fn get() -> Option<usize> {
     memory_limit::limit()
 }
 
-/// Prepares for a sandbox: the process is about to forbid system calls to itself (`seccomp`), which
-/// may kill for other calls. From now on and for good, heapwright calls only `mmap`, `munmap`,
-/// `mremap`, `mprotect`, `madvise`, `futex`, `write` and `clock_gettime`. It opens no file, forgets
-/// the limit, and ends samples that a tracer has begun; [`set`] has no effect. A preloaded library
-/// calls this by itself.
+/// Prepares for a sandbox: the process will forbid itself system calls (`seccomp`), and other calls
+/// may kill it. From now on heapwright calls only `mmap`, `munmap`, `mremap`, `mprotect`,
+/// `madvise`, `futex`, `write` and `clock_gettime`. It opens no file, forgets the limit, and ends
+/// samples that a tracer began; [`set`] has no effect. A preloaded library calls this by itself.
 ///
-/// Waits, some milliseconds at most, for a thread that reads the limit just now.
+/// Waits at most some milliseconds for a thread that reads the limit.
 ///
 /// ```
 /// heapwright::limit::enter_sandbox();

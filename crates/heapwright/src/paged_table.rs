@@ -1,15 +1,15 @@
-//! Tables by key in pages of their own.
+//! Hash tables by key, in pages of their own.
 //!
 //! ```text
 //!   pages   | slot | slot | ... |      a power of two, at most three quarters of them in use
 //!             key 0: vacant            a key is looked for from its hash on, slot by slot
 //! ```
 //!
-//! Memory is the kernel's, because a table grows while the heap allocates; a table that is full is
-//! copied into one of twice the size. What follows a removed slot moves up, so there are no
+//! The kernel provides the memory, because a table grows while the heap allocates. A full table is
+//! copied into one of twice the size. A removal moves the following slots up, so there are no
 //! tombstones.
 //!
-//! Called by `samples`, under its lock, and by `heap` for what a thread counts.
+//! Called by `samples`, under its lock, and by `tallies` for a thread's counts.
 
 use core::{ptr, slice};
 
@@ -18,13 +18,13 @@ use crate::os::{Memory, SYSTEM};
 /// The least slots of a table that is in use.
 const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 
-/// What may be in a table.
+/// The elements of a table.
 ///
 /// # Safety
 ///
-/// Bytes that are all zero are one, whose key is 0, and it needs no drop.
+/// All-zero bytes are a valid value with key 0, and the type needs no drop.
 pub(crate) unsafe trait Keyed: Copy {
-    /// By which it is found; 0: the slot is vacant.
+    /// The key; 0: the slot is vacant.
     fn key(&self) -> u64;
 }
 
@@ -48,7 +48,7 @@ impl<T: Keyed> Table<T> {
         if self.capacity == 0 {
             return &[];
         }
-        // SAFETY: so many slots, zeroed at first, which are the table's.
+        // SAFETY: this many slots, zeroed at first, belong to the table.
         unsafe { slice::from_raw_parts(self.at, self.capacity) }
     }
 
@@ -56,26 +56,26 @@ impl<T: Keyed> Table<T> {
         if self.capacity == 0 {
             return &mut [];
         }
-        // SAFETY: so many slots, zeroed at first, which are the table's alone.
+        // SAFETY: this many slots, zeroed at first, belong to the table alone.
         unsafe { slice::from_raw_parts_mut(self.at, self.capacity) }
     }
 
-    /// Everything in it.
+    /// All elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots().iter().filter(|slot| slot.key() != 0)
     }
 
-    /// Everything in it, to be changed, but for the keys.
+    /// All elements, mutable except for their keys.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots_mut().iter_mut().filter(|slot| slot.key() != 0)
     }
 
-    /// Where a key would be first.
+    /// The first place for a key.
     fn home(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & (self.capacity - 1)
     }
 
-    /// Where a key is, or the vacant slot where it would be. There are slots.
+    /// The slot of a key, or the vacant slot for it. The table has slots.
     fn find(&self, key: u64) -> usize {
         let slots = self.slots();
         let mut at = self.home(key);
@@ -85,7 +85,7 @@ impl<T: Keyed> Table<T> {
         at
     }
 
-    /// What has a key, which is not 0.
+    /// The element with a key, which is not 0.
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.capacity == 0 {
             return None;
@@ -94,7 +94,7 @@ impl<T: Keyed> Table<T> {
         self.slots_mut().get_mut(at).filter(|slot| slot.key() == key)
     }
 
-    /// What has the key of `new`, or else `new`, put in. `None`: there is no memory.
+    /// The element with the key of `new`, or `new` itself, added. `None`: there is no memory.
     pub(crate) fn get_or_put(&mut self, new: T) -> Option<&mut T> {
         if (self.count + 1) * 4 > self.capacity * 3 && !self.grow() {
             return None;
@@ -107,7 +107,7 @@ impl<T: Keyed> Table<T> {
         self.slots_mut().get_mut(at)
     }
 
-    /// Takes what has a key out.
+    /// Removes the element with a key.
     pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
         if self.capacity == 0 {
             return None;
@@ -138,8 +138,8 @@ impl<T: Keyed> Table<T> {
         Some(removed)
     }
 
-    /// The first key of those from slot `from` on that `is_wanted`, and its slot. Where that is
-    /// then removed, the search goes on from that slot.
+    /// The first key that `is_wanted` from slot `from` on, and its slot. After its removal the
+    /// search continues at that slot.
     pub(crate) fn key_from(
         &self,
         from: usize,
@@ -149,7 +149,7 @@ impl<T: Keyed> Table<T> {
         keys.filter(|&(_, key)| key != 0).find(|&(_, key)| is_wanted(key))
     }
 
-    /// Twice as many slots. False: there is no memory, and it is as it was.
+    /// Doubles the table. False: there is no memory, and it is unchanged.
     fn grow(&mut self) -> bool {
         let mut larger =
             Self { at: ptr::null_mut(), capacity: (2 * self.capacity).max(FIRST), count: 0 };
@@ -158,9 +158,9 @@ impl<T: Keyed> Table<T> {
         if at.is_null() {
             return false;
         }
-        // SAFETY: reserved just now, in whole pages.
+        // SAFETY: just reserved, in whole pages.
         if !unsafe { SYSTEM.commit(at, bytes) } {
-            // SAFETY: reserved just now, and nobody uses it.
+            // SAFETY: just reserved, and no code uses it.
             unsafe { SYSTEM.release(at, bytes) };
             return false;
         }
@@ -175,11 +175,11 @@ impl<T: Keyed> Table<T> {
         true
     }
 
-    /// Gives everything in it back, and the pages.
+    /// Removes all elements and releases the pages.
     pub(crate) fn clear(&mut self) {
         if self.capacity != 0 {
             let bytes = pages(self.capacity * size_of::<T>());
-            // SAFETY: reserved by `grow` with so many bytes; nobody has a reference.
+            // SAFETY: `grow` reserved this many bytes; no reference exists.
             unsafe { SYSTEM.release(self.at.cast(), bytes) };
         }
         *self = Self::new();
@@ -200,7 +200,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Pair(u64, u64);
 
-    // SAFETY: numbers; the key of zeros is 0.
+    // SAFETY: all fields are numbers; the key of zeros is 0.
     unsafe impl Keyed for Pair {
         fn key(&self) -> u64 {
             self.0

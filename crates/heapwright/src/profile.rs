@@ -1,4 +1,4 @@
-//! A heap profile: what the program allocates, site by site, estimated from a sample of its blocks.
+//! The heap profile: the program's allocations by site, estimated from a sample of its blocks.
 //!
 //! ```text
 //! begin(512 KiB) ... the program runs ... write(file) ... write(file) ... end()
@@ -7,20 +7,19 @@
 //!              live, allocated, temporary and peak bytes of each stack, with their errors; bytes by thread
 //! ```
 //!
-//! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with the
-//! probability `1 - exp(-n / period)`, whatever was allocated before it. Its stack is kept, and its
-//! free is seen, whichever thread makes it, so the estimates are of what is live now and not only
-//! of what was allocated. Other blocks cost `free` some instructions (in threads that share caches,
-//! `malloc`), and nothing before [`begin`] and after [`end`].
+//! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with
+//! probability `1 - exp(-n / period)`, independent of earlier blocks. Its stack is kept, and its
+//! free is noticed in any thread, so the estimates cover live and allocated bytes. For other blocks
+//! `free` takes some more instructions (`malloc` in threads that share caches), but not before
+//! [`begin`] or after [`end`].
 //!
-//! The same without a change to the program: `heapwright profile -- PROGRAM`, or the options
-//! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write()`]
-//! writes.
+//! `heapwright profile -- PROGRAM`, or the options `sample` and `profile` of the preloaded library,
+//! need no change to the program. `heapwright report` reads the output of [`write()`].
 //!
-//! What is profiled are blocks of `malloc` and of first-class heaps, and the segments, chunks and
-//! pages that pools, arenas and collected heaps take, each as a block of its length (`runs.rs`).
-//! The idea is TCMalloc's (Google, "Sampling"); jemalloc does the same. Theirs count bytes in each
-//! `malloc`; here they are counted when blocks come into a thread's lists, see `cache/sampling.rs`.
+//! The profile covers blocks of `malloc` and first-class heaps. It also covers segments of pools,
+//! chunks of arenas and pages of collected heaps, each as a block of its length (`runs.rs`). The
+//! idea is TCMalloc's (Google, "Sampling"), and jemalloc does the same. They count bytes in each
+//! `malloc`; heapwright counts blocks when a thread's lists are filled, see `cache/sampling.rs`.
 
 use core::ffi::c_int;
 
@@ -31,15 +30,13 @@ use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 use crate::samples;
 use crate::text::Line;
 
-/// Takes a sample per `bytes` bytes allocated, on average, from now on, and counts allocations
-/// anew.
+/// Starts to take a sample for each `bytes` bytes allocated, on average, and resets the counts.
 ///
-/// `bytes` is clamped to 1 KiB to 1 GiB. What was sampled before and is live stays in the profile.
-/// Each thread follows at its next slow operation, when its cache has no block of a size: in a
-/// program that allocates, within moments.
+/// `bytes` is clamped to 1 KiB to 1 GiB. Earlier samples that are live stay in the profile. Each
+/// thread follows at its next slow path: in a program that allocates, within moments.
 ///
-/// False: this heap does not serve `malloc`'s calls in this process, because another copy of
-/// heapwright does or because it runs in mode `debug`; or there is no memory.
+/// Returns false if there is no memory, or if this heap does not serve `malloc` in this process:
+/// another copy of heapwright does, or the mode is `debug`.
 ///
 /// ```
 /// use heapwright::{heap, profile};
@@ -55,7 +52,7 @@ pub fn begin(bytes: usize) -> bool {
     heap::begin_sampling(bytes.clamp(LEAST_SAMPLE, MOST_SAMPLE), By::Program)
 }
 
-/// Makes no samples from now on. Those that are live stay in the profile until they are freed.
+/// Stops sampling. Live samples stay in the profile until they are freed.
 ///
 /// ```
 /// heapwright::profile::end();
@@ -65,7 +62,7 @@ pub fn end() {
     drawn::end_sampling();
 }
 
-/// Whether blocks are sampled just now.
+/// Whether blocks are sampled now.
 ///
 /// ```
 /// assert!(!heapwright::profile::is_on());
@@ -75,11 +72,10 @@ pub fn is_on() -> bool {
     period() != 0
 }
 
-/// Writes the profile, as it is now, to an open file, pipe or socket: a record for
-/// `heapwright report`, complete in itself. Takes time in proportion to the number of samples;
-/// other threads wait if they make or free one meanwhile.
+/// Writes the present profile to an open file, pipe or socket, as a complete record for `heapwright
+/// report`. Takes time in proportion to the samples; other threads that make or free a sample wait.
 ///
-/// False: it could not be written whole.
+/// Returns false if the record was not written whole.
 ///
 /// ```
 /// use std::os::fd::AsRawFd;
@@ -91,9 +87,8 @@ pub fn write(file: c_int) -> bool {
     samples::write_in(file)
 }
 
-/// The process is about to end: saves the profile in the file that the options name
-/// (`profile=PREFIX`), if they do. (It is saved now and then before, for processes that are
-/// killed.)
+/// Saves the profile before the process ends, if the options name a file (`profile=PREFIX`). (It is
+/// also saved now and then, for processes that are killed.)
 ///
 /// Only a C layer that sees the end calls this.
 ///
@@ -108,7 +103,7 @@ pub fn write_at_exit() {
     }
 }
 
-/// Whether the options say that the profile is to be written when the program ends.
+/// Whether the options ask for a profile at the program's end.
 ///
 /// ```
 /// assert!(!heapwright::profile::is_wanted());
@@ -118,7 +113,7 @@ pub fn is_wanted() -> bool {
     crate::options::profile_file().is_some()
 }
 
-/// A library was unloaded: addresses of code mean something else from now on.
+/// Forgets the code of a library that was unloaded.
 ///
 /// Only a C layer that interposes `dlclose` calls this.
 ///

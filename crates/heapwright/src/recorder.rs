@@ -1,4 +1,4 @@
-//! The record file: what the command reads when the process is no more.
+//! The record file, which the command reads after the process has ended.
 //!
 //! ```text
 //!   put(entry)  put_stack  put_thread          flush()
@@ -7,18 +7,16 @@
 //!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
 //! ```
 //!
-//! The file is made when the process starts (of a forked child, with the first thing
-//! there is to say), opened and closed for each
-//! write: a program may close what it does not know. What belongs together is one
-//! write, so that of a process that dies all is there or nothing, and so that a copy of
-//! the process (`leaks`) may write to the same file meanwhile. A program that another
-//! one becomes by `exec` goes on in the same file, behind a beginning of its own.
+//! The file is made at the process's start (in a forked child, with the first entry). It is opened
+//! and closed for each write, because a program may close unknown files. Entries that belong
+//! together are one write, so a process that dies leaves all or none of them, and a copy of the
+//! process (`leaks`) may write too. After `exec` the new program continues the file with a
+//! beginning of its own.
 //!
-//! A module's number is made of where it is, so that two threads that write at once give it the
-//! same one.
+//! A module's number derives from its address, so two concurrent writers give it the same one.
 //!
-//! Whoever has one holds its lock. Called by `debug` (`report`, `leaks`), for findings, and by
-//! `samples`, for profiles.
+//! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) for findings, and
+//! by `samples` for profiles.
 
 use core::ops::Range;
 
@@ -27,24 +25,24 @@ use heapwright_record::debug::{self as record, Encoder, Entry, Frames, HEADER};
 use crate::files::{self, PATH, Prefix};
 use crate::os;
 use crate::stacks::{self, Stack};
-/// Modules whose entry is in the record already.
+/// The most modules that are known to be in the record.
 const MODULES: usize = 256;
-/// Stacks whose entry is, by the end of their number: some are written twice.
+/// The stacks known to be in the record, by their numbers' low bits; some are written twice.
 const STACKS: usize = 2048;
 /// Bytes that are written at once, at most.
 const PENDING: usize = 32 << 10;
 
-/// See the module.
+/// The writer of a record; see the module.
 pub(crate) struct Recorder {
-    /// The file's name without the number of the process; nothing: none is wanted.
+    /// The file's name without the process's id; empty: no record is wanted.
     path: Prefix,
-    /// Whether the file lies in the folder of a user that a process of root's became.
+    /// Whether the file is in the folder of a user to which a process of root changed.
     is_of_user: bool,
-    /// An open file to write to, instead of one by name.
+    /// An open file that replaces the named one.
     file: Option<i32>,
-    /// When the process began, in nanoseconds since 1970; 0: when its record does.
+    /// The start of the process in nanoseconds since 1970; 0: that of its record.
     began: u64,
-    /// The process whose record has its beginning; 0: none yet.
+    /// The process whose record has begun; 0: none yet.
     process: u32,
     broken: bool,
     has_map: bool,
@@ -56,7 +54,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// One that writes nowhere.
+    /// A recorder without a file.
     pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
@@ -79,25 +77,25 @@ impl Recorder {
         self.path.set(prefix);
     }
 
-    /// Writes to the open file `file` from now on, and from the beginning: a record of its own.
+    /// Writes a new record to the open file `file` from now on.
     pub(crate) fn begin_in(&mut self, file: i32) {
         self.file = Some(file);
         self.process = 0;
         self.broken = false;
     }
 
-    /// Says that the process began at that time, in nanoseconds since 1970.
+    /// Sets the start of the process in nanoseconds since 1970.
     pub(crate) fn set_beginning(&mut self, began: u64) {
         self.began = began;
     }
 
-    /// A forked child has a record of its own.
+    /// Starts a new record in a forked child.
     pub(crate) fn in_child(&mut self) {
         self.process = 0;
         self.length = 0;
     }
 
-    /// Whether a record is wanted, and can be had.
+    /// Whether a record is wanted and possible.
     pub(crate) fn is_wanted(&self) -> bool {
         (self.path.is_given() || self.file.is_some()) && !self.broken
     }
@@ -107,8 +105,7 @@ impl Recorder {
         self.process == os::process_id()
     }
 
-    /// Makes the record, if one is wanted and this process has none yet. False: there
-    /// is none.
+    /// Begins the record, if one is wanted and this process has none. False: there is none.
     pub(crate) fn begins(&mut self) -> bool {
         if self.is_wanted() && !self.has_begun() {
             self.process = os::process_id();
@@ -121,7 +118,7 @@ impl Recorder {
         self.is_wanted()
     }
 
-    /// Makes the file, and says in it whose it is.
+    /// Makes the file and writes its header.
     fn write_beginning(&mut self) {
         let path = self.path.of(self.process);
         self.is_of_user = false;
@@ -158,8 +155,7 @@ impl Recorder {
         self.flush();
     }
 
-    /// Adds an entry. (Nothing is written before [`Recorder::flush`], or before there
-    /// is more than fits.)
+    /// Adds an entry. (It is written at [`Recorder::flush`], or when the buffer is full.)
     pub(crate) fn put(&mut self, entry: &Entry<'_>) {
         let mut buffer = [0; 4096];
         let mut encoder = Encoder::new(&mut buffer);
@@ -173,7 +169,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what was put. A write that came out short is not followed by another.
+    /// Writes the pending entries. After a short write, nothing more is written.
     pub(crate) fn flush(&mut self) {
         let bytes = &self.pending[..self.length];
         if !bytes.is_empty() && !self.broken && !self.append(bytes, false) {
@@ -192,7 +188,7 @@ impl Recorder {
         os::append_file(&path, bytes, make)
     }
 
-    /// Adds a stack, and the modules that it leads through.
+    /// Adds a stack and its modules.
     pub(crate) fn put_stack(&mut self, stack: u32) {
         let slot = stack as usize % STACKS;
         if stack == 0 || self.stacks[slot] == stack {
@@ -211,10 +207,9 @@ impl Recorder {
         }
     }
 
-    /// Adds the module that an address is in.
+    /// Adds the module of an address.
     pub(crate) fn put_module(&mut self, address: usize) {
-        // (A stack has a dozen frames, mostly in modules that were put: their names are not asked
-        // for again.)
+        // (Most frames of a stack are in modules that were added; their names are not read again.)
         let Some(Range { start, .. }) = stacks::module_range(address) else { return };
         let count = self.module_count;
         if self.modules[..count].contains(&start) {
@@ -236,15 +231,14 @@ impl Recorder {
         }));
     }
 
-    /// Adds a thread, with its number in the record, the kernel's, and its name, which ends before
-    /// a zero.
+    /// Adds a thread: its number in the record, the kernel's, and its name up to a zero byte.
     pub(crate) fn put_thread(&mut self, number: u32, tid: u32, name: &[u8]) {
         let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         let name = record::Text::from(&name[..end]);
         self.put(&Entry::Thread(record::Thread { number, tid, name }));
     }
 
-    /// Adds the map of memory, as it is at the first finding.
+    /// Adds the memory map at the first finding.
     pub(crate) fn put_map(&mut self) {
         if self.has_map {
             return;

@@ -1,8 +1,8 @@
-//! What a call asks of a heap, and which call it was: how a block is made, or given back.
+//! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap does not care which call it was. A debug heap does: a block of `new[]` that
-//! goes to `free`, a sized delete with another size, a Rust `Layout` of another alignment are
-//! errors, and only the call's own entry point knows what it was.
+//! The fast heap ignores the kind. A debug heap does not. Errors are: `free` of a block of `new[]`,
+//! a sized delete with another size, and a Rust `Layout` with another alignment. Only the entry
+//! point knows the call.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> table: malloc(n)                         \
@@ -11,25 +11,25 @@
 //!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry it. What a call is, is a constant of its own slow path, and what it
-//! says of the block stays in the registers it came in; so it costs nothing before.
+//! The fast paths do not carry the kind: it is a constant of each slow path, and the block's facts
+//! stay in the registers of the call. So it costs nothing there.
 //!
-//! Called by `heap` and its debug heap, `debug`, which speak of requests in these words.
+//! Called by `heap` and `debug`, which share these types.
 
 use heapwright_record::debug as record;
 
 use crate::misuse::Call;
 use crate::size_class;
 
-/// How a block is made, or given back.
+/// The kind of call that makes or frees a block.
 ///
-/// Two of them may be given back by the same call: see [`Origin::is_freed_by`].
+/// One call may free blocks of two kinds; see [`Origin::is_freed_by`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Origin {
     /// `malloc`, `calloc`, `realloc`; `free`.
     Malloc = 0,
-    /// `posix_memalign`, `aligned_alloc` and their kin; also goes back by `free`.
+    /// `posix_memalign`, `aligned_alloc` and similar; also freed by `free`.
     Aligned = 1,
     /// C++'s `operator new`; `operator delete`.
     New = 2,
@@ -51,9 +51,8 @@ pub const NEW_ARRAY: u8 = Origin::NewArray as u8;
 pub const RUST: u8 = Origin::Rust as u8;
 
 impl Origin {
-    /// The origin that is the parameter `FROM` of a function: one of [`MALLOC`],
-    /// [`ALIGNED`], [`NEW`], [`NEW_ARRAY`], [`RUST`]. Anything else does not
-    /// compile.
+    /// The origin for the parameter `FROM` of a function: one of [`MALLOC`], [`ALIGNED`], [`NEW`],
+    /// [`NEW_ARRAY`], [`RUST`]. Other numbers do not compile.
     ///
     /// ```
     /// use heapwright::heap::{NEW, Origin};
@@ -72,7 +71,7 @@ impl Origin {
         }
     }
 
-    /// Whether a block of this origin is rightly given back by a call of `other`.
+    /// Whether a call of `other` may free a block of this origin.
     ///
     /// ```
     /// use heapwright::heap::Origin;
@@ -113,16 +112,16 @@ impl Origin {
     }
 }
 
-/// A block is asked for.
+/// A request for a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
-    /// The bytes asked for; may be 0, and more than there can be.
+    /// The bytes requested; may be 0, or impossibly many.
     pub(crate) size: usize,
-    /// The alignment asked for, a power of two; 1 where the call has none.
+    /// The alignment requested, a power of two; 1 if the call has none.
     pub(crate) align: usize,
     /// Whether the bytes must be zero.
     pub(crate) zero: bool,
-    /// How the block is made.
+    /// The kind of call.
     pub(crate) origin: Origin,
 }
 
@@ -138,13 +137,13 @@ impl Request {
         Self { size, align, zero, origin }
     }
 
-    /// Whether there can be memory for it.
+    /// Whether such a block can exist.
     #[inline(always)]
     pub(crate) const fn is_possible(self) -> bool {
         self.size <= isize::MAX as usize && self.align <= isize::MAX as usize
     }
 
-    /// The size class that serves it; `None` for a large block.
+    /// The size class for the request; `None`: a large block.
     #[inline]
     pub(crate) fn class(self) -> Option<usize> {
         if self.align <= size_class::MIN_ALIGN {
@@ -157,7 +156,7 @@ impl Request {
 
 #[cfg(feature = "debug")]
 impl Request {
-    /// The call that makes a new block, in the words of records.
+    /// The call that makes a new block, as in records.
     #[inline(always)]
     pub(crate) const fn call(self) -> record::Call {
         match self.origin {
@@ -169,41 +168,41 @@ impl Request {
     }
 }
 
-/// A block is given back, or handed over to be resized: what the caller says it
-/// knows of it. `None`: this call does not say.
+/// A free, or the old block of a resize, with the facts that the caller passes. `None`: the call
+/// does not pass this one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Return {
-    /// The call, in the words of records.
+    /// The call, as in records.
     pub(crate) call: record::Call,
-    /// How the call says that the block was made.
+    /// The kind of call that must have made the block.
     pub(crate) origin: Origin,
-    /// The size that was asked for when the block was made.
+    /// The size requested when the block was made.
     pub(crate) size: Option<usize>,
-    /// The alignment that was asked for.
+    /// The alignment requested.
     pub(crate) align: Option<usize>,
 }
 
-/// Which call gives a block back, and how much it says of the block. A word, so that the rest of
-/// what it says stays in registers.
+/// The call that frees a block, and the facts that it passes. This is one word, so the facts stay
+/// in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
-    /// The call, in the words of records.
+    /// The call, as in records.
     pub(crate) call: record::Call,
-    /// How the call says that the block was made.
+    /// The kind of call that must have made the block.
     pub(crate) origin: Origin,
-    /// Whether it says the size that was asked for.
+    /// Whether the call passes the requested size.
     pub(crate) size: bool,
-    /// Whether it says the alignment that was asked for.
+    /// Whether the call passes the requested alignment.
     pub(crate) align: bool,
 }
 
 const _: () = assert!(size_of::<Said>() == size_of::<u32>());
 
 impl Said {
-    /// A call of `free`, which says nothing but the block.
+    /// A call of `free`, which passes only the block.
     pub(crate) const PLAIN: Self = Self::free(Origin::Malloc, false, false);
 
-    /// What a call of `origin` says that frees a block.
+    /// The facts of a call of `origin` that frees a block.
     #[inline(always)]
     pub(crate) const fn free(origin: Origin, size: bool, align: bool) -> Self {
         let call = if size { Call::FreeSized } else { Call::Free };
@@ -212,7 +211,8 @@ impl Said {
 }
 
 impl Return {
-    /// What a call says; `call` is that of a line about misuse, which does not tell origins apart.
+    /// The facts of a call; `call` is that of a report of misuse, which does not distinguish
+    /// origins.
     #[inline(always)]
     pub(crate) const fn new(
         call: Call,
@@ -234,7 +234,7 @@ impl Return {
         Self { call, origin, size, align }
     }
 
-    /// What a call says, if it says that much of the size and the alignment.
+    /// The facts of a call that passes as much as `said` tells.
     #[inline(always)]
     pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
         Self {
@@ -245,10 +245,10 @@ impl Return {
         }
     }
 
-    /// A call of `free`, which says nothing but the block.
+    /// A call of `free`, which passes only the block.
     pub(crate) const PLAIN: Self = Self::new(Call::Free, Origin::Malloc, None, None);
 
-    /// The call in a line about misuse.
+    /// The call in a report of misuse.
     pub(crate) const fn misused(&self) -> Call {
         match self.call {
             record::Call::Realloc | record::Call::RustRealloc => Call::Realloc,

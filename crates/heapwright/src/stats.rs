@@ -1,4 +1,4 @@
-//! Statistics: where the process's memory is, from the heap's own records.
+//! Statistics: the use of the process's memory, from the heap's own records.
 //!
 //! ```text
 //!   every committed page is in one unit; its entry says which part it is of
@@ -11,14 +11,13 @@
 //!   what is left of the process's resident size  = not ours
 //! ```
 //!
-//! Residency is asked of the kernel (`mincore`), so the parts add up to the resident size by
-//! construction; or, for the status memory, *reckoned* from what was touched and what was given
-//! back, without a system call. What a cache or another thread holds back is known as a sum, not by
-//! slab; it is taken from the slabs' resident bytes. Rounding is known where every call is counted
-//! (`stats=exit`): for each class, from the average size asked for in it.
+//! The kernel tells which pages are resident (`mincore`), so the parts add up to the resident size.
+//! For the status memory residency is *reckoned* from touched and released memory, without a system
+//! call. Bytes held by caches and remote frees are known as sums, not by slab; they are subtracted
+//! from the slabs' resident bytes. Rounding is known if every call is counted (`stats=exit`), from
+//! each class's average request.
 //!
-//! Other threads run meanwhile, so the figures are of a moment, give or take
-//! what happened in it. Nothing is allocated.
+//! Other threads run meanwhile, so the figures may mix different moments. Nothing is allocated.
 
 use heapwright_record::Stats;
 use heapwright_record::status::{CLASSES as TOLD, Class};
@@ -59,25 +58,25 @@ fn resident(at: usize, size: usize) -> u64 {
     bytes
 }
 
-/// How it is found out which bytes are in memory.
+/// The source of residency.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Residency {
-    /// The kernel is asked.
+    /// The kernel.
     Asked,
-    /// What was handed out is taken for touched. (Of large blocks that may not be so, and where
-    /// there are huge pages more may be in memory.)
+    /// Memory that was handed out counts as touched. (Large blocks may be untouched, and huge pages
+    /// may hold more.)
     Reckoned,
 }
 
 impl Residency {
-    /// Bytes of a range of the window, of units of `kind` that begin at `unit`, that are in memory.
+    /// Resident bytes of a range of the window, in units of `kind` that begin at `unit`.
     fn of(self, kind: Kind, unit: usize, length: usize) -> u64 {
         match (self, kind) {
             (Self::Asked, _) => resident(MAP.address_of(unit).addr(), length),
             (Self::Reckoned, Kind::Slab(class)) => {
                 Slab::at(&MAP, unit, class).reckoned_resident() as u64
             }
-            // Which of them may have pages the chunk knows.
+            // The chunk knows which free units may have pages.
             (Self::Reckoned, Kind::Free) => 0,
             (Self::Reckoned, _) => length as u64,
         }
@@ -91,21 +90,21 @@ fn take(pot: &mut u64, want: u64) -> u64 {
     taken
 }
 
-/// Live blocks of the process's debug heap, or those that fast mode guards, and their bytes.
+/// The live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
-    // Of the two there is one at most.
+    // At most one of the two exists.
     let ((blocks, bytes), guarded) = (crate::debug::live(), crate::debug::guards::live());
     (blocks + guarded.0, bytes + guarded.1)
 }
 
-/// There is none in this build.
+/// This build has no debug heap.
 #[cfg(not(feature = "debug"))]
 fn debug_live() -> (u64, u64) {
     (0, 0)
 }
 
-/// What the debug heap counts of its operations.
+/// Adds the debug heap's counts.
 #[cfg(feature = "debug")]
 fn debug_counts(stats: &mut Stats) {
     for (made, freed, bytes) in [crate::debug::counts(), crate::debug::guards::counts()] {
@@ -115,18 +114,17 @@ fn debug_counts(stats: &mut Stats) {
     }
 }
 
-/// There is none in this build.
+/// This build has no debug heap.
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
-/// What the caches that threads share hold, in blocks and bytes; the rest of what is known
-/// of them goes into `stats`.
+/// The blocks and bytes in shared caches; adds their other figures to `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
     let mut bytes: usize = held.iter().map(|(_, bytes)| bytes).sum();
     for slot in magazines::ALL.all() {
-        // SAFETY: what is read are atomics, which any thread may.
+        // SAFETY: only atomics are read, which any thread may do.
         let magazines = unsafe { slot.value() };
         let (its_blocks, its_bytes) = magazines.cached();
         blocks += its_blocks;
@@ -144,12 +142,11 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     (blocks as u64, bytes as u64)
 }
 
-/// Fills `stats` with where the process's memory is now.
+/// Fills `stats` with the present use of the process's memory, in bytes and blocks.
 ///
-/// Takes time in proportion to the heap's address space in use (a system call
-/// a mebibyte), so it is for reports, not for loops. False, and nothing filled
-/// in, where the heap is locked for long: the caller may be a signal handler
-/// that interrupted the heap.
+/// Takes time in proportion to the address space in use, with a system call for each mebibyte, so
+/// it suits reports and not loops. Returns false, and fills nothing in, if the heap stays locked:
+/// the caller may be a signal handler that interrupted the heap.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -161,9 +158,9 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
     let Some(usage) = chunk::usage() else { return false };
-    // (This waits for shared caches. A slow path may hold one.)
+    // (This waits for shared caches, which a slow path may hold.)
     heap::publish();
-    // (A sandbox may kill for asking the kernel.)
+    // (A sandbox may kill the process for the system call.)
     let residency = if os::is_filtered() { Residency::Reckoned } else { Residency::Asked };
     measure(stats, &usage, residency, |_, _, _| {});
     stats.pid = u64::from(os::process_id());
@@ -176,11 +173,10 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` with where the heap's memory is now, without asking the kernel: memory that was
-/// handed out and not given back is taken for resident, what the kernel alone knows is 0, and what
-/// other threads' caches hold is as they last published it. For a program that asks often: takes
-/// some 20 ns for each 64 KiB of the heap, and no system call. False, and nothing filled in, where
-/// the heap is locked just now.
+/// Fills `stats` with the present use of the heap's memory, without a system call. Memory that was
+/// handed out and not released counts as resident. Figures that only the kernel knows are 0. Other
+/// threads' caches count as last published. This suits frequent calls: it takes some 20 ns for each
+/// 64 KiB of the heap. Returns false, and fills nothing in, if the heap is locked.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -196,9 +192,9 @@ pub fn estimate(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` with where the heap's memory is now, without a system call, so that a slow path of
-/// a program in a sandbox may do it: residency is reckoned, and what the kernel alone knows is 0.
-/// Takes time in proportion to the heap's units in use, some nanoseconds each.
+/// Fills `stats` without a system call, for slow paths of a program in a sandbox: residency is
+/// reckoned, and figures that only the kernel knows are 0. Takes some nanoseconds for each unit in
+/// use.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
     for told in classes.iter_mut() {
         *told = Class::default();
@@ -213,8 +209,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// What both do. `slab` is told of each slab: its class, and resident bytes of slots that are out,
-/// and that are not.
+/// The common part. `slab` receives each slab's class, and the resident bytes of its slots that are
+/// out and that are not.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,
@@ -239,7 +235,7 @@ fn measure(
     heap::totals(stats, &mut by_class);
     let (mut cached, mut remote, mut cached_blocks) = (0, 0, 0);
     for cache in CACHES.all() {
-        // A heap has no thread that says how much its cache holds.
+        // A first-class heap has no thread that publishes its cache's sums.
         if cache.is_heap()
             && let Some(_order) = cache.lock.try_lock()
         {
@@ -281,7 +277,7 @@ fn measure(
         units = units.min(usage.frontier - unit);
         let length = match kind {
             Kind::Foreign | Kind::Guard => 0,
-            // Behind them there may be nothing.
+            // Memory behind the usable bytes may be absent.
             Kind::LargeHead => large_block::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
         };
@@ -304,7 +300,7 @@ fn measure(
             | Kind::Arena
             | Kind::Collected(_)
             | Kind::CollectedRest(_) => stats.rss_pools += bytes,
-            // The debug heap's: what is live and what is remembered, together.
+            // The debug heap's live and remembered blocks together.
             Kind::Debug | Kind::DebugRest(_) => debug_resident += bytes,
             Kind::Foreign | Kind::Guard => {}
         }
@@ -320,7 +316,7 @@ fn measure(
         stats.rss_metadata += (usage.frontier * (size_of::<Entry>() + size_of::<Record>())) as u64;
     }
 
-    // What is out of the slabs is in caches, on its way home, or the program's.
+    // Slots that are out of the slabs are in caches, remote frees, or the program.
     let mut out_bytes = 0;
     let mut out_blocks = 0;
     let mut asked = 0;
@@ -339,7 +335,7 @@ fn measure(
 
     stats.rss_live = take(&mut large_resident, large_asked);
     stats.rss_rounding = large_resident;
-    // Of the slots the program holds, the share that it asked for.
+    // The requested share of the slots that the program holds.
     let share = |bytes: u64| {
         let part = (u128::from(bytes) * u128::from(asked)).checked_div(out_bytes.into());
         u64::try_from(part.unwrap_or(0)).unwrap_or(bytes)
@@ -353,7 +349,7 @@ fn measure(
     stats.live_bytes += debug_bytes;
     debug_counts(stats);
     stats.rss_live += take(&mut debug_resident, debug_bytes);
-    // Slack, freed blocks in buckets that live, and those in the history.
+    // Slack, freed blocks in open buckets, and the history.
     stats.rss_rounding += debug_resident;
     stats.rss_caches = kept_resident + take(&mut slabs_resident, cached);
     stats.rss_remote = take(&mut slabs_resident, remote);

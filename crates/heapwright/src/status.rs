@@ -1,4 +1,4 @@
-//! What this process shows of itself while it runs, and what it does for the command meanwhile.
+//! The status of this process: figures for other processes, and orders of the command.
 //!
 //! ```text
 //!   publish()    from now on, at ticks:
@@ -17,12 +17,12 @@
 //! was taken by another one takes a new slot. A hardened process shows no address, and follows no
 //! order, because other processes can write into a slot.
 //!
-//! A process that no command watches reports seldom: at once, then whenever it is an eighth older,
-//! and once a second in the end. (It may go idle at any moment, and its last changes are not seen
-//! then.) Reports take at most a thousandth of the time; a two-hundredth while a command watches,
+//! A process that no command watches reports rarely: at once, then after each eighth of its age,
+//! and finally once a second. (It may become idle at any moment, and then its last changes are not
+//! seen.) Reports take at most a thousandth of the time; a two-hundredth while a command watches,
 //! or while the heap changes by eighths.
 //!
-//! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
+//! The idea of a page shared between a process and its observers is that of the JVM's `hsperfdata`.
 //!
 //! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`]
 //! changes either.
@@ -46,15 +46,14 @@ use core::ptr;
 
 /// Milliseconds from one look for orders to the next.
 const LOOK_MS: u32 = 4;
-/// The most time between two reports, in nanoseconds, and one of how many parts of the time they
-/// may take.
+/// The most nanoseconds between two reports, and the part of the time that reports may take.
 const SELDOM_NS: u64 = 1_000_000_000;
 const SELDOM_SHARE: u64 = 1000;
-/// The same where someone looks.
+/// The same while a command watches.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
-/// What a report takes at most, and with each unit of the heap. One that takes longer was
-/// interrupted, or the first one.
+/// The most nanoseconds that a report counts, and for each unit of the heap. A longer one was
+/// interrupted, or the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
 /// A report is due when the process has become older by this part of its age. It is due at once
@@ -64,16 +63,16 @@ const CHANGED_SHARE: usize = 8;
 
 static STATUS: AtomicPtr<Status> = AtomicPtr::new(ptr::null_mut());
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
-/// The process that has a slot, and which one.
+/// The process that has a slot, and the slot.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static SLOT: AtomicUsize = AtomicUsize::new(0);
-/// When it took it, and when it reported last, in nanoseconds; how long that took.
+/// The times when it took the slot and reported last, in nanoseconds; the duration of the report.
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
 /// Bytes of runs that were in use at the last report.
 static REPORTED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// The folder for profiles that are ordered: from the environment, else `PROFILE_FOLDER`.
+/// The folder for ordered profiles: from the environment, else `PROFILE_FOLDER`.
 struct Folder(UnsafeCell<Path>);
 
 // SAFETY: written before `STATUS` is stored, and only read after that.
@@ -81,11 +80,10 @@ unsafe impl Sync for Folder {}
 
 static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 
-/// What the name of a file takes of a path at most.
+/// The most bytes of a file's name in a path.
 const NAME: usize = 64;
 
-/// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as
-/// long.)
+/// The time when ordered samples end; 0: there are none. (A forked child continues them as long.)
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
@@ -125,7 +123,7 @@ fn begin(now: u32) -> u32 {
         }
     }
     ticks::go_on_with(Whose::Status, tick);
-    // Some programs start within a tick, and allocate nothing then for long.
+    // Some programs start within a tick, and then allocate nothing for long.
     tick(now)
 }
 
@@ -133,15 +131,15 @@ fn begin(now: u32) -> u32 {
 #[inline(never)] // Its paths are off the stack before the first tick reports.
 fn open() -> Option<()> {
     let at: *mut Status = os::shared_memory(BYTES)?.cast();
-    // SAFETY: mapped for the life of the process, at a page, as long as a `Status`; any bytes are a
-    // valid one.
+    // SAFETY: the memory is mapped for the life of the process, page-aligned, and as long as a
+    // `Status`; any bytes are valid.
     let status = unsafe { &*at };
     status.begin();
     let mut given = [0; PATH];
     let length = os::environment(b"XDG_RUNTIME_DIR", &mut given).unwrap_or(0);
     let is_fit = given[0] == b'/' && length < PATH - NAME;
     let folder = if is_fit { &given[..length] } else { PROFILE_FOLDER.as_bytes() };
-    // SAFETY: nobody reads it before `STATUS` is stored.
+    // SAFETY: no thread reads it before `STATUS` is stored.
     unsafe { *FOLDER.0.get() = Path::none().with(folder) };
     NAMESPACE.store(os::process_namespace(), Ordering::Relaxed);
     take_slot(status);
@@ -149,7 +147,7 @@ fn open() -> Option<()> {
     Some(())
 }
 
-/// Whether this process can be seen.
+/// Whether other processes can see this one.
 ///
 /// ```
 /// let _ = heapwright::status::is_published();
@@ -159,7 +157,7 @@ pub fn is_published() -> bool {
     status().is_some() && OWNER.load(Ordering::Relaxed) == substrate::process()
 }
 
-/// The process is about to end: gives its slot back. No system call. Not for a child of `vfork`.
+/// Gives the slot back before the process ends, without a system call. Not for a child of `vfork`.
 ///
 /// ```
 /// heapwright::status::withdraw();
@@ -190,7 +188,7 @@ fn namespace() -> u32 {
 }
 
 fn status() -> Option<&'static Status> {
-    // SAFETY: null, or memory that is mapped for the life of the process.
+    // SAFETY: the pointer is null or memory that is mapped for the life of the process.
     unsafe { STATUS.load(Ordering::Acquire).as_ref() }
 }
 
@@ -199,7 +197,7 @@ fn is_hardened() -> bool {
     options::get().hardening != Hardening::Off
 }
 
-/// Takes a slot for this process. False: there is none.
+/// Takes a slot for this process. False: there is no free one.
 #[inline(never)]
 fn take_slot(status: &Status) -> bool {
     let process = substrate::process();
@@ -211,7 +209,7 @@ fn take_slot(status: &Status) -> bool {
     taken.is_some()
 }
 
-/// What is done at a tick. Returns when to come again, in milliseconds.
+/// The work of a tick. Returns the time to the next tick in milliseconds.
 fn tick(_now: u32) -> u32 {
     let Some(status) = status() else { return LOOK_MS };
     let me = Owner { process: substrate::process(), namespace: namespace() };
@@ -219,7 +217,7 @@ fn tick(_now: u32) -> u32 {
     let now = os::now_ns();
     let until = SAMPLES_UNTIL_NS.load(Ordering::Relaxed);
     if until != 0 && now > until {
-        // The command that asked for samples has not come back.
+        // The command that ordered samples has disappeared.
         follow(Order::Stop, now);
     }
     follow_tracer();
@@ -236,7 +234,7 @@ fn tick(_now: u32) -> u32 {
             None => Answer::Unknown,
         };
         slot.answer(number, answer);
-        // What has changed is shown at once.
+        // The change is reported at once.
         REPORTED_NS.store(0, Ordering::Relaxed);
     }
     let Some(usage) = chunk::usage_now() else { return LOOK_MS };
@@ -256,7 +254,7 @@ fn tick(_now: u32) -> u32 {
     LOOK_MS
 }
 
-/// Bytes of runs that are neither free nor given back.
+/// Bytes of runs that are neither free nor released.
 fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }
@@ -264,7 +262,7 @@ fn in_use(usage: &chunk::Usage) -> usize {
 /// The report that one thread at a time fills. It is not on the stack, which may be a coroutine's.
 static REPORT: Kept<Report> = Kept::new(Report::ZERO);
 
-/// Writes where memory is just now.
+/// Writes the present use of memory to the slot.
 #[inline(never)]
 fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
     REPORT.with(|report| {
@@ -313,7 +311,7 @@ const fn version() -> u64 {
         | number(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
-/// Does what the command orders, which counts until a time.
+/// Executes an order of the command, which is valid until a time.
 #[cfg(feature = "debug")]
 #[inline(never)]
 fn follow(order: Order, until: u64) -> Answer {
@@ -328,7 +326,7 @@ fn follow(order: Order, until: u64) -> Answer {
             SAMPLES_UNTIL_NS.store(until, Ordering::Relaxed);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let wanted = wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE);
-            // One that is repeated goes on as it is.
+            // A repeated order continues the samples.
             drawn::samples_by(By::Order) && period() == wanted
                 || heap::begin_sampling(wanted, By::Order)
         }
@@ -338,7 +336,8 @@ fn follow(order: Order, until: u64) -> Answer {
             true
         }
         Order::Write => {
-            // SAFETY: written before `STATUS` was stored, which has been read.
+            // SAFETY: the folder was written before `STATUS` was stored, which this thread has
+            // read.
             let folder = unsafe { *FOLDER.0.get() };
             let common = Path::none().with(PROFILE_FOLDER.as_bytes());
             let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());
@@ -348,8 +347,8 @@ fn follow(order: Order, until: u64) -> Answer {
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
-/// Samples while a tracer is attached to the probes of samples, if nobody else has it done. Not in
-/// a sandbox: a sample makes system calls.
+/// Samples while a tracer is attached to the probes, unless another user of samples is active. Not
+/// in a sandbox, because a sample makes system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::draw::period;
@@ -365,11 +364,11 @@ fn follow_tracer() {
     }
 }
 
-/// Nothing is sampled in this build.
+/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 fn follow_tracer() {}
 
-/// Ends what an order or a tracer has begun: nobody looks after it any more.
+/// Ends samples of an order or a tracer, which no tick maintains any more.
 #[cfg(feature = "debug")]
 fn end_samples() {
     use crate::drawn::{self, By};
@@ -379,7 +378,7 @@ fn end_samples() {
     drawn::end_sampling_by(By::Tracer);
 }
 
-/// Nothing is sampled in this build.
+/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 fn end_samples() {}
 
@@ -391,7 +390,7 @@ fn profile_in(folder: Path) -> Path {
     path.with_number(substrate::process()).with(behind)
 }
 
-/// Nothing is sampled in this build.
+/// This build has no samples.
 #[cfg(not(feature = "debug"))]
 fn follow(_order: Order, _until: u64) -> Answer {
     Answer::Unknown

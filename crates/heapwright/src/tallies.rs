@@ -1,4 +1,4 @@
-//! Tallies: what a thread asks of the heap between two of its calls, exactly (`hw_count_begin`,
+//! Tallies: exact counts of a thread's allocations between two of its calls (`hw_count_begin`,
 //! `hw_count_end`).
 //!
 //! ```text
@@ -10,18 +10,17 @@
 //!                | blocks: address -> bytes asked for       of all that was made since the outermost begin
 //! ```
 //!
-//! So a thread that counts pays for it, and no other.
+//! So only threads that count pay for it.
 //!
-//! A block's size is what it was asked for with. Of one that was made before, or by another thread,
-//! it is what the heap knows: the size that was asked for in `mode=debug` and `mode=hardened`, else
-//! the size that may be used. A block that was made meanwhile may be freed by another thread, of
-//! which nobody hears, and its address be another block's when it is freed here: so what the heap
-//! knew of it is kept, too, and where it knows something else now, that is believed. (In
-//! `mode=fast` it may know the same of both: blocks of one size class.)
+//! A block's size is the requested one. For a block that is older, or another thread's, it is the
+//! size that the heap knows: the requested one in `mode=debug` and `mode=hardened`, else the usable
+//! one. Another thread may free a counted block unnoticed, and its address may be reused. So the
+//! heap's size is stored, too, and if the heap later reports another size, that is used. (In
+//! `mode=fast` two blocks of one size class look the same.)
 //!
-//! What is kept of a thread lies in a place by its index; it is the thread's that began, as the
-//! index's holder says, and only that thread touches it. A signal handler that interrupts it there
-//! is not counted. A thread that ends counts no more.
+//! A thread's counter lies at its index and belongs to the holder that began; only that thread uses
+//! it. Calls of a signal handler that interrupts it there are not counted. A thread that ends stops
+//! counting.
 //!
 //! Called by `heap`.
 
@@ -38,21 +37,21 @@ use crate::stacks::{self, Scratch, Stack};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 pub use crate::tally::Allocations;
 
-/// How many begins may be open in a thread.
+/// The most open begins of a thread.
 const LEVELS: usize = 16;
 /// Frames of each stack.
 const DEPTH: usize = 32;
 
-/// How many threads count.
+/// The number of threads that count.
 static COUNTING: AtomicUsize = AtomicUsize::new(0);
 static PLACES: [AtomicPtr<Place>; MOST_THREADS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS];
 
-/// Why nothing can be counted.
+/// The reason that prevents a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CannotCount {
-    /// There is no memory for it.
+    /// There is no memory for the count.
     NoMemory,
     /// Another copy of the library, or another allocator, serves the process.
     NotServing,
@@ -60,19 +59,19 @@ pub enum CannotCount {
     TooDeep,
 }
 
-/// Whether some thread counts.
+/// Whether any thread counts.
 #[inline(always)]
 fn is_on() -> bool {
     COUNTING.load(Ordering::Relaxed) != 0
 }
 
-/// A block that was made meanwhile.
+/// A block made since the outermost begin.
 #[derive(Clone, Copy)]
 struct Block {
     address: u64,
-    /// Which was asked for.
+    /// The requested size.
     size: u64,
-    /// Which the heap knows of.
+    /// The size that the heap reported.
     known: u64,
 }
 
@@ -83,10 +82,10 @@ unsafe impl Keyed for Block {
     }
 }
 
-/// What one stack asked for.
+/// The allocations of one stack.
 #[derive(Clone, Copy)]
 struct Site {
-    /// The stack's number and 1.
+    /// The stack's number plus 1.
     key: u64,
     allocations: u64,
     bytes: u64,
@@ -99,30 +98,30 @@ unsafe impl Keyed for Site {
     }
 }
 
-/// One begin that has had no end.
+/// A begin without an end so far.
 struct Level {
     counted: Allocations,
     sites: Table<Site>,
     keeps_sites: bool,
 }
 
-/// What is kept of a thread. Zero: it counts nothing.
+/// A thread's counter. The zero value counts nothing.
 struct Counter {
     depth: usize,
     levels: [Level; LEVELS],
     blocks: Table<Block>,
     scratch: Scratch,
-    /// A block of this size is being resized: what the heap does for that is not the program's.
+    /// Whether a block of `resized` bytes is being resized; the heap's own calls do not count.
     is_resizing: bool,
-    /// `None`: it is none that is counted.
+    /// `None`: the block does not count.
     resized: Option<usize>,
-    /// Something could not be kept.
+    /// Whether data was lost for lack of memory.
     has_lost: bool,
 }
 
-/// Where a thread's counter is.
+/// The place of a thread's counter.
 struct Place {
-    /// Which holder of the index it is.
+    /// The holder of the index that uses it.
     holder: AtomicU32,
     is_busy: AtomicBool,
     counter: UnsafeCell<Counter>,
@@ -141,7 +140,7 @@ impl Counter {
         }
     }
 
-    /// Adds what was asked for to its stack, where stacks are kept.
+    /// Adds an allocation to its stack, if stacks are kept.
     fn add_to_site(&mut self, allocations: u64, bytes: u64) {
         if !self.levels[..self.depth].iter().any(|level| level.keeps_sites) {
             return;
@@ -162,7 +161,7 @@ impl Counter {
         }
     }
 
-    /// The size of a block that is about to go; `None` where there is none.
+    /// Forgets a block that ends; returns its size. `None`: there is none.
     fn forget(&mut self, address: usize) -> Option<usize> {
         let made = self.blocks.remove(address as u64);
         let size = size_of_block(address)?;
@@ -190,12 +189,12 @@ impl Level {
     }
 }
 
-/// The size of a block as the heap knows it; `None` where `free` counts none: at an address that is
-/// no block's, or one of a first-class heap's.
+/// The size of a block as the heap knows it. `None`: `free` does not count it, because the address
+/// is no block's, or a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
-        // The C library's own, say.
+        // For example the C library's own.
         Kind::Foreign => return Some(0),
         Kind::Small | Kind::Large
             if CACHES.get(found.owner).is_some_and(|heap| heap.owned_by() == Use::Heap) =>
@@ -217,19 +216,19 @@ fn place() -> Option<&'static Place> {
 }
 
 impl Place {
-    /// Does something with the counter. `None`: a signal handler has interrupted its thread there.
+    /// Runs `what` on the counter. `None`: a signal handler interrupted its thread there.
     fn with<T>(&self, what: impl FnOnce(&mut Counter) -> T) -> Option<T> {
         if self.is_busy.swap(true, Ordering::Acquire) {
             return None;
         }
-        // SAFETY: the place is the calling thread's, and no call of this one's is under way in it.
+        // SAFETY: the place is the calling thread's, and no other call is using it.
         let done = what(unsafe { &mut *self.counter.get() });
         self.is_busy.store(false, Ordering::Release);
         Some(done)
     }
 }
 
-/// The place of the calling thread, made where there is none.
+/// The calling thread's place; the first call makes it.
 fn made_place() -> Option<&'static Place> {
     if let Some(place) = place() {
         return Some(place);

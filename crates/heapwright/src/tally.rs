@@ -1,4 +1,4 @@
-//! What some code asked of an allocator: sums that follow one another.
+//! Counts of a piece of code's allocations, which can be joined in sequence.
 //!
 //! ```text
 //!   bytes       what was asked for, and what reallocations added
@@ -6,31 +6,31 @@
 //!   peak        the highest that this was on the way                      ^
 //! ```
 //!
-//! Two of these are joined as if one piece of code had followed the other.
+//! Two counts are joined as if one piece of code had followed the other.
 //!
 //! Called by `heap`, which counts a thread's calls, and by `testing`, which counts those of a
 //! global allocator.
 
-/// What some code asked of the allocator, on its thread.
+/// The allocations of a piece of code on its thread. Sizes are in bytes, as requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Allocations {
-    /// Blocks that were allocated.
+    /// Blocks allocated.
     pub allocations: u64,
-    /// Blocks that were given another size.
+    /// Blocks resized.
     pub reallocations: u64,
-    /// Blocks that were freed.
+    /// Blocks freed.
     pub frees: u64,
-    /// Bytes that were asked for: of all allocations, and what reallocations added.
+    /// Bytes requested by allocations, and added by resizes.
     pub bytes: u64,
-    /// The most bytes that were live at once, of those that were not before.
+    /// The most bytes live at once beyond those live at the start.
     pub peak_bytes: u64,
-    /// Live bytes behind it less those before it: what it keeps.
+    /// Live bytes at the end minus those at the start.
     pub kept_bytes: i64,
 }
 
 impl Allocations {
-    /// This, and another one behind it.
+    /// Joins a count with one that follows it.
     pub(crate) fn then(self, next: &Self) -> Self {
         let peak = self.kept_bytes.saturating_add_unsigned(next.peak_bytes);
         Self {
@@ -43,7 +43,7 @@ impl Allocations {
         }
     }
 
-    /// A block was allocated.
+    /// The count of one allocation.
     pub(crate) fn of_allocation(size: usize) -> Self {
         let bytes = size as u64;
         Self {
@@ -55,13 +55,13 @@ impl Allocations {
         }
     }
 
-    /// A block was freed.
+    /// The count of one free.
     pub(crate) fn of_free(size: usize) -> Self {
         let kept_bytes = -(size as u64).cast_signed();
         Self { frees: 1, kept_bytes, ..Self::default() }
     }
 
-    /// A block was given another size.
+    /// The count of one resize.
     pub(crate) fn of_reallocation(before: usize, after: usize) -> Self {
         let added = after.saturating_sub(before) as u64;
         Self {

@@ -1,4 +1,4 @@
-//! The trace: every call for memory, written down for `heapwright replay`.
+//! The trace: a file with every call for memory, for `heapwright replay`.
 //!
 //! ```text
 //!   heap      allocated(request, block)           after the block was got
@@ -12,41 +12,37 @@
 //!   PREFIX.<pid>          (the format: `heapwright_record::trace`)
 //! ```
 //!
-//! While it is on (`trace=PREFIX`), threads' fast words lead to a front (see
-//! `options::detailed`), so every call is observed (`heap::modes`).
+//! While the trace is on (`trace=PREFIX`), threads' fast words lead to a front (see
+//! `options::detailed`), so every call is observed (`heap::observed`).
 //!
-//! **One buffer, one lock, for all threads.** With a buffer for each thread, each
-//! operation would need a number that all threads share, and so the same contended line;
-//! a process that is killed would lose another part of each thread's story, so that
-//! nothing after the first loss could be believed; and somebody would have to merge.
-//! Here the order in the file is the order in which memory changed hands: a free is
-//! written before its block can be anybody else's, an allocation after it is nobody
-//! else's. That a program which records runs slower is the price, and the replay does
-//! not pay it.
+//! **One buffer and one lock serve all threads.** Buffers for each thread would need a shared
+//! number for each operation, and so the same contended line. A killed process would lose a
+//! different part of each thread's trace, and a merge would be necessary. Here the file's order is
+//! the order in which memory changed hands: a free is written before its block is reused, and an
+//! allocation after that. So recording slows a program, but the replay is not affected.
 //!
-//! **A realloc** is written in two halves, because others may get the old block before
-//! the new one is there. What the heap does between them (allocate, copy, free) is not
-//! the program's and not written: the thread is *quiet* meanwhile.
+//! **A realloc** is written in two halves, because others may get the old block before the new one
+//! exists. The heap's own steps in between (allocate, copy, free) are not written: the thread is
+//! *quiet* meanwhile.
 //!
-//! **Threads** have numbers, in a word of the C library's for each thread (a pthread
-//! key, whose destructor writes the thread's end):
+//! **Threads** have numbers, in a word of the C library's for each thread (a pthread key, whose
+//! destructor writes the thread's end):
 //!
 //! ```text
 //!   number | busy: it writes | late: its end was written | quiet: in a realloc       0: no number yet
 //!   61 ..    bit 2             bit 1                    bit 0
 //! ```
 //!
-//! What a thread does in destructors that run later than ours is still written.
+//! Operations of a thread in later destructors are still written.
 //!
-//! **Signal handlers** that have interrupted the writing thread cannot write: then the trace ends
-//! there, and says so.
+//! **Signal handlers** that interrupted the writing thread cannot write: the trace ends there and
+//! says so.
 //!
-//! **Fork.** The lock is held across it. The child has a file of its own, which begins
-//! with the first thing it does; what its parent had not written yet is its parent's to
-//! write. Blocks that it inherited have no beginning in its file, and readers know that.
-//! A child of `vfork` has its parent's memory and so its parent's trace.
+//! **Fork.** The lock is held across it. The child's own file begins with its first operation; the
+//! parent writes its pending operations. Inherited blocks have no allocation in the child's file,
+//! and readers know that. A child of `vfork` shares its parent's memory and trace.
 //!
-//! Called by `heap::modes` and `heap::start`, and by the C layer at the process's end.
+//! Called by `heap::observed`, `heap::start`, and the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -67,34 +63,34 @@ use crate::size_class::MIN_ALIGN;
 
 /// Bytes that are written at once, at most.
 const CHUNK: usize = 64 << 10;
-/// What must be free for an operation, with all that may come before it.
+/// The room that an operation needs, with all that may come before it.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
-/// How long an operation may wait to be written, if another one follows.
+/// The longest wait of a written operation, if another one follows.
 const PATIENCE_MS: u32 = 1000;
 
 /// A thread's word.
 const QUIET: usize = 1;
 const LATE: usize = 2;
-/// It is writing, or about to.
+/// The thread is writing, or about to.
 const BUSY: usize = 4;
 const ONE: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// This is a child of fork that has not noticed yet.
+/// This is a forked child that has not begun its file.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// An operation could not be written, so the trace ends.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// The thread that forks, while it has the recorder, or is about to; or 0.
+/// The thread that forks while it holds the recorder, or is about to; or 0.
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// Whether calls are written down.
+/// Whether calls are traced.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Begins, where the options say so. Called once, while the heap starts.
+/// Starts the trace if the options ask for it. Called once, while the heap starts.
 pub(crate) fn start() {
     let Some(prefix) = options::trace_file() else { return };
     if !os::on_thread_exit(Exit::Trace, thread_ends) {
@@ -103,21 +99,21 @@ pub(crate) fn start() {
     }
     let mut recorder = RECORDER.lock();
     recorder.prefix.set(prefix);
-    // Even of a program that does nothing there is something to see.
+    // The trace of a program without calls also has a file.
     recorder.begin();
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Registers what must be done around a fork. The caller holds no lock.
+/// Registers the handlers for a fork. The caller holds no lock.
 pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
-        // After all others: what is written then comes when the locks were given back.
+        // The last handlers: after them all locks are released.
         os::around_fork(nothing, in_parent, nothing);
     }
 }
 
-/// A block was got for a request. (Null: there was no memory, and nothing is written.)
+/// Writes the allocation of a block. (Null: there was no memory, and nothing is written.)
 #[inline(always)]
 pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
@@ -138,7 +134,7 @@ fn write_allocated(Request { size, align, zero, .. }: Request, block: *mut u8) {
     });
 }
 
-/// A block, which is not null, is about to be given back.
+/// Writes the coming free of a block, which is not null.
 #[inline(always)]
 pub(crate) fn freed(block: *mut u8) {
     if is_on() {
@@ -146,8 +142,8 @@ pub(crate) fn freed(block: *mut u8) {
     }
 }
 
-/// A block, which is not null, is about to change its size. True: this is the
-/// program's own call, and [`realloc_ends`] must follow.
+/// Writes the start of a resize of a block, which is not null. True: the call is the program's own,
+/// and [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)
@@ -165,7 +161,7 @@ fn write_realloc(block: *mut u8) -> bool {
     true
 }
 
-/// It has changed its size, and may lie elsewhere; null: it is as it was.
+/// Writes the end of a resize. Null: the block is unchanged.
 #[cold]
 #[inline(never)]
 pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
@@ -177,8 +173,8 @@ pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
     });
 }
 
-/// The process is about to end: writes what has not been written. Called once a
-/// process, by the thread that ends it; what others still do is not written.
+/// Writes the rest of the trace before the process ends. The thread that ends the process calls
+/// this once; later operations of other threads are not written.
 ///
 /// Only a C layer that sees the end calls this.
 ///
@@ -191,8 +187,7 @@ pub fn trace_at_exit() {
     }
 }
 
-/// Whether every call is written down (`trace=PREFIX`). Reads the options, if nobody has
-/// before.
+/// Whether every call is traced (`trace=PREFIX`). Reads the options if that was not done before.
 ///
 /// ```
 /// assert!(!heapwright::heap::traces());
@@ -202,7 +197,7 @@ pub fn traces() -> bool {
     options::trace_file().is_some()
 }
 
-/// A block's name: no other live block has it.
+/// A block's name, unique among live blocks.
 fn name(block: *mut u8) -> u64 {
     (block.addr() / MIN_ALIGN) as u64
 }
@@ -216,10 +211,10 @@ fn write(operation: Operation) {
     }
 }
 
-/// Has the recorder do something for the calling thread, which has this word.
+/// Runs `with` on the recorder for the calling thread, whose word is `word`.
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
-    // A signal handler that has interrupted its own thread's writing cannot wait for it. (Nobody
-    // does that to a thread that forks while it holds all locks.)
+    // A signal handler that interrupted its own thread's writing cannot wait for it. (No handler
+    // interrupts a thread that forks while it holds all locks.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);
@@ -241,7 +236,7 @@ fn set_word(word: usize) {
     os::watch_this_thread(Exit::Trace, ptr::without_provenance_mut(word));
 }
 
-/// The thread that is given a word just now, and the word.
+/// The thread that is being given a word, and the word.
 static GIVEN_TO: AtomicUsize = AtomicUsize::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -251,7 +246,7 @@ fn new_word() -> usize {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let me = os::thread_token();
     if GIVEN_TO.load(Ordering::Relaxed) == me {
-        // The C library asked for memory to keep the word in.
+        // The C library is allocating memory for the word.
         return GIVEN.load(Ordering::Relaxed);
     }
     while GIVEN_TO.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -264,10 +259,10 @@ fn new_word() -> usize {
     word
 }
 
-/// Runs when a thread that has a word ends.
+/// Runs at the end of a thread with a word.
 unsafe extern "C" fn thread_ends(token: *mut c_void) {
     let word = token.addr();
-    // Set again, for destructors that run later.
+    // Set again for later destructors.
     set_word(word | LATE);
     if word & LATE == 0 {
         write(Operation::ThreadEnd);
@@ -283,9 +278,9 @@ fn before_fork() {
 
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: taken there, by this thread or the one it is a copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { RECORDER.release() };
     FORKER.store(0, Ordering::Relaxed);
 }
@@ -303,21 +298,21 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn nothing() {}
 
-/// See the module.
+/// The writer of the trace; see the module.
 struct Recorder {
     prefix: Prefix,
-    /// The process whose file this is; 0: it has none yet.
+    /// The process of the file; 0: there is none yet.
     process: u32,
     forked: bool,
-    /// Nothing more is written: it cannot be, or the process has ended.
+    /// Whether nothing more is written, after a failure or at the end.
     over: bool,
-    /// When the process, this chunk and its last operation began.
+    /// The start times of the process, this chunk and its last operation.
     began_ms: u32,
     chunk_ms: u32,
     last_ms: u32,
     /// Operations since the process began.
     operations: u64,
-    /// Whose the last one was; 0: nobody's in this chunk.
+    /// The thread of the last operation; 0: none in this chunk.
     thread: u64,
     coder: Coder,
     /// Bytes in the chunk; 0: it has not begun.
@@ -344,7 +339,7 @@ impl Recorder {
         }
     }
 
-    /// Makes the process's file, and says in it whose it is.
+    /// Makes the process's file and writes its header.
     fn begin(&mut self) {
         self.process = os::process_id();
         (self.operations, self.payload) = (0, 0);
@@ -378,21 +373,21 @@ impl Recorder {
         self.prefix.of(self.process)
     }
 
-    /// Nothing more is written: a write came out short, and there must not be another.
+    /// Ends the trace after a short write.
     fn fail(&mut self, path: &[u8]) {
         self.over = true;
         let line = Line::new().text("cannot write the trace \"").bytes(files::shown(path));
         line.text("\": it ends here; is the disk full?").write();
     }
 
-    /// A child of fork has a file of its own.
+    /// Starts a new file in a forked child.
     fn notice_fork(&mut self) {
         if IS_CHILD.load(Ordering::Relaxed) && IS_CHILD.swap(false, Ordering::Relaxed) {
             (self.process, self.forked, self.payload) = (0, true, 0);
         }
     }
 
-    /// A trace in which an operation is missing would be read wrongly from there on.
+    /// Ends the trace at a missing operation, which would corrupt the rest.
     fn notice_loss(&mut self) {
         if IS_LOST.load(Ordering::Relaxed) && self.process != 0 && !self.over {
             self.flush();
@@ -402,7 +397,7 @@ impl Recorder {
         }
     }
 
-    /// Adds what a thread did.
+    /// Adds an operation of a thread.
     fn put(&mut self, thread: u64, operation: Operation) {
         self.notice_fork();
         if self.process == 0 && !self.over {
@@ -435,7 +430,7 @@ impl Recorder {
         }
     }
 
-    /// There is [`ROOM`] for it.
+    /// Encodes an operation; the chunk has [`ROOM`] for it.
     fn add(&mut self, operation: Operation) {
         let place = self.chunk.get_mut(BEFORE + self.payload..).unwrap_or_default();
         self.payload += self.coder.put(operation, place);

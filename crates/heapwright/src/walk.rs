@@ -7,25 +7,26 @@ use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::Ordering;
 
-/// One block, as a walk finds it.
+/// One block of a walk.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Block {
-    /// Address of its first byte.
+    /// The address of its first byte.
     pub address: usize,
-    /// Bytes that may be used of it.
+    /// Its usable bytes.
     pub size: usize,
-    /// Id of the cache or heap that owns it; 0 for large blocks of the process's heap.
+    /// The id of its cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,
-    /// Whether it is handed out. A block that is free in some thread's cache
-    /// counts as handed out: that cache is not the walker's to look into.
+    /// Whether it is handed out. A free block in a thread's cache counts as handed out, because the
+    /// walk does not read caches.
     pub in_use: bool,
 }
 
-/// Calls `visit` with every block until it returns false. Returns whether the walk was complete.
+/// Calls `visit` with every block, until it returns false. Returns true if the walk reached the
+/// end.
 ///
-/// Other threads may allocate and free meanwhile; each block is reported as it was at some moment
-/// of the walk. `visit` may allocate. Takes time in proportion to the heap.
+/// Other threads may allocate and free meanwhile; each block is reported as at some moment of the
+/// walk. `visit` may allocate. Takes time in proportion to the heap.
 ///
 /// ```
 /// use heapwright::heap;
@@ -50,7 +51,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let step = size_class::size(class);
                 for slot in 0..slab.carved() {
                     let (size, in_use) = if entry.is_hardened() {
-                        // More is known there.
+                        // The hardened heap knows more.
                         let Extent { size, is_live, .. } =
                             hardened::in_slot(unit, entry, class, slot);
                         (size, is_live)
@@ -76,7 +77,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     return false;
                 }
             }
-            // Blocks between guards: those in use.
+            // Blocks between guards: only those in use.
             #[cfg(feature = "debug")]
             Kind::Debug => {
                 let mut each =

@@ -1,7 +1,6 @@
-//! Every alignment that can be asked for, with every kind of size.
+//! Every alignment with every kind of size.
 //!
-//! What only this finds: a class whose slots are not all aligned, or a run of
-//! units whose first is not.
+//! Only this test finds: a class whose slots are not all aligned, or a run whose first unit is not.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -71,7 +70,7 @@ fn a_heap_of_its_own_keeps_alignments_too() {
             block.free();
         }
     }
-    // SAFETY: nobody uses the heap or its blocks afterwards.
+    // SAFETY: no code uses the heap or its blocks afterwards.
     unsafe { Heap::destroy(own) };
 }
 

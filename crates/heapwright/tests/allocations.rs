@@ -1,4 +1,4 @@
-//! `testing::allocations`: counts, bytes and peaks are exact, on the thread that asks.
+//! `testing::allocations`: exact counts, bytes and peaks of the calling thread.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,

@@ -1,13 +1,13 @@
-//! The `Allocator` trait in each version that is switched on, `allocator-api2`'s
-//! and std's own: collections, hashbrown's too, and each method by itself.
+//! The `Allocator` trait in each enabled version, of `allocator-api2` and of std: collections, also
+//! hashbrown's, and each method by itself.
 //!
 //! ```text
 //! cargo test -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04
 //! cargo +nightly test -p heapwright --features nightly
 //! ```
 //!
-//! What only this finds: a zero size, an alignment that changes, or a growth
-//! that should read as zero, which `GlobalAlloc` never asks for.
+//! Only this test finds: mistakes with a zero size, a changed alignment or a zeroed growth, which
+//! `GlobalAlloc` never requests.
 #![cfg(any(
     feature = "allocator-api2-02",
     feature = "allocator-api2-03",

@@ -1,9 +1,9 @@
-//! What a program has of this crate on every system: pools, arenas, realms, the debug wrappers, and
+//! The parts of this crate for every system: pools, arenas, realms, the debug wrappers, and
 //! `Heapwright` as the global allocator, which is the heap on Linux and the system's allocator
 //! elsewhere.
 //!
-//! What only this finds: something that a system without our own back end lacks (`ci/portable.sh`
-//! builds it for these, and runs it where an emulator is to be had).
+//! Only this test finds: a dependency on Linux (`ci/portable.sh` builds the test for other systems,
+//! and runs it under an emulator if there is one).
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,14 +1,13 @@
-//! Checked builds of pools: each mistake is named where it is made.
+//! Checked builds of pools report each mistake at its call.
 //!
-//! Each case is a process of its own, which must die of SIGABRT with its line,
-//! or, for what is only reported, print it and end well.
+//! Each case is a process of its own. It must die of SIGABRT with its line, or print the line and
+//! exit normally for a mistake that is only reported.
 //!
 //! ```text
 //! cargo test -p heapwright --features checked --test checked_pools
 //! ```
 //!
-//! What only this finds: a mistake that a checked build lets pass, or a right use
-//! that it refuses.
+//! Only this test finds: a mistake that a checked build accepts, or a valid use that it refuses.
 #![cfg(feature = "checked")]
 #![allow(
     clippy::disallowed_types,

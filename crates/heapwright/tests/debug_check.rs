@@ -1,9 +1,9 @@
-//! `heapwright::debug::check` in a program whose allocator is a debug heap: what
-//! std keeps is no leak, what a thread of the test leaves is, and tests that run at
-//! once do not see each other.
+//! `heapwright::debug::check` in a program whose allocator is a debug heap. Blocks that std keeps
+//! are no leaks, blocks that a thread of the test leaves are, and concurrent tests do not see each
+//! other.
 //!
-//! What only this finds: a leak or a misuse that is put down to the wrong test, or to
-//! none; something std keeps for later that is taken for a leak.
+//! Only this test finds: a leak or a misuse assigned to the wrong test or to none, and a block kept
+//! by std that is reported as a leak.
 #![cfg(all(feature = "debug", target_os = "linux"))]
 #![allow(
     clippy::disallowed_types,

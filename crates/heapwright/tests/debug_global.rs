@@ -1,9 +1,8 @@
-//! A Rust program whose allocator is a debug heap, and one whose allocator is a
-//! checked one: collections, threads that come and go, panics, thread-locals that
-//! free late. Nothing that is right is complained of; then one thing that is wrong.
+//! Rust programs with a debug heap and with a checked allocator: collections, short threads,
+//! panics, thread-locals that free late. Valid use causes no finding; then one mistake does.
 //!
-//! What only this finds: something that std does and a debug heap takes for a
-//! mistake; a call before `main`, or in a thread that dies, that it cannot serve.
+//! Only this test finds: valid work of std that becomes a finding, and a call before `main` or in a
+//! dying thread that fails.
 //!
 //! ```text
 //! cargo test -p heapwright --features debug --test debug_global

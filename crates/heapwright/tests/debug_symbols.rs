@@ -1,9 +1,8 @@
-//! `heapwright::debug::check` with the feature `symbols`: what a failed check says has functions
-//! and lines.
+//! `heapwright::debug::check` with the feature `symbols`: a failed check prints functions and
+//! lines.
 //!
-//! What only this finds: a name that is looked up where the heap is locked; blocks of the look-up's
-//! that a check takes for the test's; a check whose findings another one's replace before they are
-//! told.
+//! Only this test finds: a name lookup while the heap is locked, blocks of the lookup that are
+//! reported as the test's, and findings that another check replaces before they are printed.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

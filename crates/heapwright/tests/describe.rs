@@ -1,7 +1,7 @@
-//! Any address may be asked about, and the answer names the block it lies in.
+//! `describe` accepts any address, and returns the block that contains it.
 //!
-//! What only this finds: an address that makes the question itself fault; an
-//! interior pointer that is told to be of the wrong block.
+//! Only this test finds: an address whose description faults, and an interior pointer assigned to
+//! the wrong block.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -67,7 +67,7 @@ fn returned_blocks_are_free_and_heaps_are_told_apart() {
     // SAFETY: the heap exists.
     let large = unsafe { Heap::alloc(own, 200_000, 16, false) };
     assert_eq!(at(large.addr() + 150_000).owner, at(block.addr()).owner);
-    // SAFETY: nobody uses the heap or its blocks afterwards.
+    // SAFETY: no code uses the heap or its blocks afterwards.
     unsafe { Heap::destroy(own) };
     kept.free();
 }

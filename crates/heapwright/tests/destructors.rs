@@ -1,6 +1,5 @@
-//! Destructors that panic: all others run, the first panic goes on from the call that ran them, and
-//! the heap, pool or arena is consistent. Also chains of boxes that are longer than a stack is
-//! deep.
+//! Destructors that panic: all others run, the first panic continues from the call that ran them,
+//! and the heap, pool or arena is consistent. Also chains of boxes longer than a stack is deep.
 //!
 //! Only these tests find: a panic that ends the process, is lost, or goes on from another call; a
 //! trace that recurses.

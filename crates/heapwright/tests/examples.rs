@@ -1,7 +1,7 @@
-//! The examples that are programs of their own: one under a preloaded heapwright, and a server that
-//! offers its heap profile at an address. `cargo test` builds them; without them nothing is tested.
+//! The examples that are programs: one under a preloaded heapwright, and a server that offers its
+//! heap profile at an address. `cargo test` builds them; without them nothing is tested.
 //!
-//! What only this finds: two heaps where there should be one.
+//! Only this test finds: two heaps in place of one.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 

@@ -1,7 +1,7 @@
-//! First-class heaps: made, used by any thread, given back at once.
+//! First-class heaps: made, used by any thread, destroyed at once.
 //!
-//! What only this finds: a block of a destroyed heap that something still
-//! leads to; a heap's memory that its end does not give back.
+//! Only this test finds: a block of a destroyed heap that is still reachable, and memory that a
+//! destroyed heap keeps.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -42,7 +42,7 @@ impl Shared {
     }
 
     fn destroy(self) {
-        // SAFETY: nobody uses the heap or its blocks afterwards.
+        // SAFETY: no code uses the heap or its blocks afterwards.
         unsafe { Heap::destroy(self.0) };
     }
 }

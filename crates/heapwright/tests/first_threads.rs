@@ -1,8 +1,7 @@
-//! A process whose first allocations are made by several threads at once.
+//! A process whose first allocations come from several threads at once.
 //!
-//! What only this finds: a thread that has its cache before anybody would hear of
-//! the thread's end, so that the cache, and what is in it, is nobody's for ever.
-//! It takes a process for each try.
+//! Only this test finds: a thread that gets its cache before its end can be noticed, so that the
+//! cache is never abandoned. Each try takes a process.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

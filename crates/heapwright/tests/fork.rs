@@ -1,10 +1,10 @@
-//! Fork while other threads are in the middle of the heap.
+//! Forks while other threads are inside the heap.
 //!
-//! Each child frees blocks that it inherited, its own thread's and others',
-//! allocates anew, uses a first-class heap, starts a thread, and forks again.
+//! Each child frees inherited blocks, of its own thread and of others, allocates again, uses a
+//! first-class heap, starts a thread, and forks again.
 //!
-//! What only this finds: a lock that nobody in the child holds; a list that the
-//! child copied half changed and goes on from.
+//! Only this test finds: a lock without a holder in the child, and a list that was copied half
+//! changed.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -98,6 +98,6 @@ fn children_of_a_busy_process_can_use_the_heap() {
         stop.store(true, Ordering::Relaxed);
     });
     MADE.lock().unwrap().drain(..).for_each(Owned::free);
-    // SAFETY: nobody uses the heap or its blocks afterwards.
+    // SAFETY: no code uses the heap or its blocks afterwards.
     unsafe { Heap::destroy(shared) };
 }

@@ -1,8 +1,7 @@
-//! What ends the program, and what needs a process of its own, of collected heaps.
+//! Collected heaps: cases that end the program or need a process of their own.
 //!
-//! What only this finds: a verifier that does not see what is wrong, or does not name the
-//! way to it; a heap that a forked child cannot use; a describe that takes an object for
-//! something else; a thread that ends and is waited for.
+//! Only this test finds: a verifier that misses a fault or its path; a heap that a forked child
+//! cannot use; an object with a wrong description; a wait for a thread that has ended.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

@@ -1,7 +1,7 @@
-//! Memory goes back to the kernel: at once when asked, and by itself when it
-//! has waited; and what is counted as given back is not resident.
+//! Memory goes back to the kernel: at once on request, and after a delay by itself; and memory
+//! counted as released is not resident.
 //!
-//! What only this finds: free memory that stays, though nobody will use it.
+//! Only this test finds: free memory that stays although it is not used.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,9 +1,8 @@
-//! A Rust program whose allocator is heapwright: collections, strings, threads,
-//! panics that are caught, thread-locals that free late, over-aligned types.
+//! A Rust program with heapwright as allocator: collections, strings, threads, caught panics,
+//! thread-locals that free late, over-aligned types.
 //!
-//! What only this finds: a call that std makes and the other tests do not, such
-//! as an allocation before `main`, in a destructor of a dying thread, or while a
-//! panic unwinds.
+//! Only this test finds: a call of std that other tests do not make, such as an allocation before
+//! `main`, in a destructor of a dying thread, or while a panic unwinds.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,7 +1,6 @@
-//! Blocks that are freed after the thread that made them has ended.
+//! Frees of blocks after the end of the thread that made them.
 //!
-//! What only this finds: memory that nobody owns any more, so that nobody ever
-//! gives it back.
+//! Only this test finds: memory without an owner, which is never released.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,6 +1,6 @@
 //! The option string in a program that links heapwright as its global allocator.
 //!
-//! What only this finds: an option that such a program ignores without a word.
+//! Only this test finds: an option that such a program ignores silently.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 

@@ -1,8 +1,7 @@
-//! Misuse ends the program with one line that says what the pointer is.
+//! Misuse ends the program with one line that describes the pointer.
 //!
-//! Each case is a process of its own, which must die of SIGABRT with this line.
-//! What only this finds: a wrong pointer that is taken for a block, or named
-//! wrongly.
+//! Each case is a process of its own, which must die of SIGABRT with this line. Only this test
+//! finds: a wrong pointer that is accepted as a block, or described wrongly.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

@@ -1,11 +1,10 @@
 //! The heap against a model: any order of calls in one thread.
 //!
-//! The model is a map of the address ranges in use. Each block is full of a
-//! pattern of its own, checked whenever it is resized or freed.
+//! The model is a map of the address ranges in use. Each block is filled with its own pattern,
+//! which is checked at each resize and free.
 //!
-//! What only this finds: an order of calls after which two blocks overlap, a
-//! block is moved without its contents, or memory that should read as zero
-//! does not.
+//! Only this test finds: an order of calls after which two blocks overlap, a block moves without
+//! its contents, or zeroed memory is not zero.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,11 +1,11 @@
-//! No memory: every call says so with null and `ENOMEM`, nothing breaks, and
-//! what is freed can be had again.
+//! No memory: every call returns null and `ENOMEM`, nothing breaks, and freed memory is available
+//! again.
 //!
-//! The window is made so small that it is used up in a moment; each case is a
-//! process of its own. What the system refuses inside the window, call by call,
-//! is tried in `chunk/tests.rs` of heapwright-substrate.
+//! The window is so small that it is soon used up; each case is a process of its own.
+//! `chunk/tests.rs` of heapwright-substrate tests refusals of the system inside the window, call by
+//! call.
 //!
-//! What only this finds: a path that believes it got memory.
+//! Only this test finds: a path that ignores a refusal.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -145,7 +145,7 @@ fn heaps_and_threads_at_the_limit() {
         unsafe { Heap::destroy(empty) };
     }
     assert!(blocks.iter().all(|block| block.is_intact(block.size)));
-    // SAFETY: nobody uses the heap or its blocks afterwards.
+    // SAFETY: no code uses the heap or its blocks afterwards.
     unsafe { Heap::destroy(own) };
     let served = std::thread::spawn(|| {
         let block = Owned::malloc(100);

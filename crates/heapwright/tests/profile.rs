@@ -1,10 +1,9 @@
-//! The heap profile: its estimates beside the truth, for each way a block may come and go.
+//! The heap profile: its estimates against the truth, for each way a block may be made and freed.
 //!
-//! One test, because there is one profile a process.
+//! One test, because a process has one profile.
 //!
-//! What only this finds: an allocation that is counted twice or not at all, in one of the ways a
-//! block may take, and so an estimate that is wrong on average; a free of a sample that is not
-//! seen.
+//! Only this test finds: an allocation that is counted twice or never in one of these ways, so that
+//! an estimate is wrong on average, and a missed free of a sample.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

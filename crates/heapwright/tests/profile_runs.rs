@@ -1,10 +1,9 @@
-//! The heap profile of pools, arenas and collected heaps: its estimates beside the truth.
+//! The heap profile of pools, arenas and collected heaps: its estimates against the truth.
 //!
-//! One test, because there is one profile a process.
+//! One test, because a process has one profile.
 //!
-//! What only this finds: a segment, chunk or page that is counted twice or never; one that was
-//! given back, in whichever way and by whichever thread, and is still live in the profile; a fork
-//! that waits for the samples' lock.
+//! Only this test finds: a segment, chunk or page that is counted twice or never; a released one
+//! that is still live in the profile; a fork that waits for the samples' lock.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

@@ -1,8 +1,7 @@
-//! Threads that live and do nothing: their memory serves others, and goes back.
+//! Threads that live but do not allocate: their memory serves others, and goes back.
 //!
-//! What only this finds: a visit that is never made, so that memory waits for a
-//! thread that does not come; or one made at the wrong moment, which loses or
-//! doubles a block of a thread that does come.
+//! Only this test finds: a missing visit, so that memory waits for an idle thread, and a visit at
+//! the wrong moment, which loses or doubles a block of an active thread.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,7 +1,7 @@
 //! Blocks that grow and shrink: in place, by copying, and by moving pages.
 //!
-//! What only this finds: a way of resizing that loses contents, leaves the old
-//! block behind, or moves a block that could have stayed.
+//! Only this test finds: a resize that loses contents, leaks the old block, or moves a block that
+//! could have stayed.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

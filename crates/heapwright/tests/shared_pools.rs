@@ -1,9 +1,8 @@
-//! Pools that threads share, where threads end and processes fork, under each cache
-//! model.
+//! Shared pools with ending threads and forking processes, under each cache model.
 //!
-//! What only this finds: a lock that nobody in the child holds; a slot that a forked
-//! child lost, or has twice; a destructor of thread-local data that runs after the thread
-//! given up its index; more threads than there are indices.
+//! Only this test finds: a lock without a holder in the child; a slot that a forked child lost or
+//! has twice; a thread-local destructor that runs after the thread's index is free; more threads
+//! than indices.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

@@ -1,7 +1,6 @@
-//! Every size: what may be used of a block is at least what was asked for, is
-//! the program's to use, and is not much more.
+//! Every size: the usable size is at least the requested one, usable, and not much more.
 //!
-//! What only this finds: one size that gets a slot too small for it.
+//! Only this test finds: one size whose slot is too small.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,7 +1,6 @@
 //! Statistics: the parts add up, and a quiet process is counted exactly.
 //!
-//! What only this finds: memory that no part of the account knows, or that two
-//! parts count.
+//! Only this test finds: memory in no part of the figures, or in two.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

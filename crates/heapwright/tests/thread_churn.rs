@@ -1,8 +1,6 @@
-//! Threads by the hundred, one after another: each takes the cache that the one
-//! before left behind.
+//! Hundreds of threads, one after another: each takes over the abandoned cache of the one before.
 //!
-//! What only this finds: a cache, and what it holds, kept for every thread that
-//! ever was.
+//! Only this test finds: a cache that is kept for every ended thread.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,9 +1,9 @@
-//! Threads that allocate, hand blocks to each other, free what others made, and
-//! end while their blocks live on.
+//! Threads that allocate, pass blocks to each other, free others' blocks, and end before their
+//! blocks.
 //!
-//! What only this finds: a block that is lost, or given out twice, on its way
-//! home; a cache that is adopted while somebody still works on it. Every block
-//! is checked by whoever frees it, and in the end none may be left.
+//! Only this test finds: a remote free that is lost or handed out twice, and a cache that is
+//! adopted while another thread works on it. The thread that frees a block checks it, and none may
+//! be left.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,7 +1,7 @@
-//! The walk finds every block that is in use, and only those.
+//! The walk finds every block in use, and only those.
 //!
-//! What only this finds: a slab, or a large block, that the walk does not know;
-//! a block that is free and reported.
+//! Only this test finds: a slab or a large block that the walk misses, and a free block that it
+//! reports.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -57,6 +57,6 @@ fn a_walk_of_a_quiet_process_finds_exactly_what_is_live() {
     let own_blocks = blocks.split_off(blocks.len() - 3);
     blocks.into_iter().for_each(Owned::free);
     own_blocks.into_iter().for_each(Owned::free);
-    // SAFETY: nobody uses the heap or its blocks afterwards.
+    // SAFETY: no code uses the heap or its blocks afterwards.
     unsafe { Heap::destroy(own) };
 }

@@ -1,4 +1,4 @@
-//! The body that all versions of the `Allocator` trait share.
+//! The common body of all versions of the `Allocator` trait.
 //!
 //! ```text
 //!   Source   allocate, deallocate, resize          one implementation a kind of memory
@@ -6,8 +6,8 @@
 //!   Allocator of allocator-api2 0.2, 0.3, 0.4, std      one macro, written out per version
 //! ```
 //!
-//! A zero-sized request gets a dangling, aligned pointer, as the traits allow,
-//! so empty collections cost nothing.
+//! A zero-sized request gets a dangling, aligned pointer, as the traits allow, so empty collections
+//! use no memory.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -15,29 +15,29 @@ use core::ptr::NonNull;
 use super::Heapwright;
 use crate::arena::{Arena, Scope};
 
-/// What the traits need of a kind of memory.
+/// The operations that the traits need of a kind of memory.
 pub(super) trait Source {
-    /// A block, or `None` where there is no memory. The size is not 0.
+    /// A block, or `None` if there is no memory. The size is not 0.
     fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>>;
 
     /// Frees a block.
     ///
     /// # Safety
     ///
-    /// The block came from here with this layout, whose size is not 0.
+    /// The block came from this source with this layout, whose size is not 0.
     unsafe fn give(&self, block: NonNull<u8>, layout: Layout);
 
-    /// Changes a block's size, moving it where it must. `None`: no memory, and the
-    /// block is as it was.
+    /// Resizes a block, and moves it if necessary. `None`: there is no memory, and the block is
+    /// unchanged.
     ///
     /// # Safety
     ///
-    /// The block came from here with the layout `old`; the alignments are the same,
-    /// and neither size is 0.
+    /// The block came from this source with the layout `old`; the alignments are equal, and neither
+    /// size is 0.
     unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>>;
 }
 
-/// Memory of whatever is a `GlobalAlloc`.
+/// The memory of any `GlobalAlloc`.
 macro_rules! of_global {
     ([$($generic:tt)*] $type:ty) => {
         impl<$($generic)*> Source for $type {
@@ -53,7 +53,7 @@ macro_rules! of_global {
 
             #[inline]
             unsafe fn give(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: by the contract the block is of this layout.
+                // SAFETY: the caller promises that the block has this layout.
                 unsafe { self.dealloc(block.as_ptr(), layout) };
             }
 
@@ -64,8 +64,8 @@ macro_rules! of_global {
                 old: Layout,
                 new: Layout,
             ) -> Option<NonNull<u8>> {
-                // SAFETY: by the contract the block is of the old layout; the new size
-                // is not 0, and no larger than a layout allows.
+                // SAFETY: the caller promises that the block has the old layout; the new size is
+                // not 0, and valid for a layout.
                 NonNull::new(unsafe { self.realloc(block.as_ptr(), old, new.size()) })
             }
         }
@@ -85,7 +85,7 @@ macro_rules! of_arena {
             fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
                 let block = self.core.place(layout)?;
                 if zeroed {
-                    // SAFETY: the block has so many bytes, and is nobody else's.
+                    // SAFETY: the block has this many bytes, and no other code has it.
                     unsafe { block.write_bytes(0, layout.size()) };
                 }
                 Some(block)
@@ -103,8 +103,8 @@ macro_rules! of_arena {
                 old: Layout,
                 new: Layout,
             ) -> Option<NonNull<u8>> {
-                // SAFETY: the block is of this source and of the layout `old`, as the caller
-                // promises.
+                // SAFETY: the caller promises that the block is this source's and has the layout
+                // `old`.
                 unsafe { self.core.move_to(block, old, new) }
             }
         }
@@ -113,7 +113,7 @@ macro_rules! of_arena {
 of_arena!(&Arena);
 of_arena!(&Scope<'_>);
 
-/// A block, or `None` where there is no memory.
+/// A block, or `None` if there is no memory.
 #[inline]
 pub(super) fn allocate(
     source: &impl Source,
@@ -140,8 +140,8 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
     }
 }
 
-/// Grows or shrinks a block, moving it where it must; new bytes are zero if
-/// `zeroed`. `None`: no memory, and the block is as it was.
+/// Grows or shrinks a block, and moves it if necessary; new bytes are zero if `zeroed`. `None`:
+/// there is no memory, and the block is unchanged.
 ///
 /// # Safety
 ///
@@ -156,7 +156,7 @@ pub(super) unsafe fn resize(
 ) -> Option<NonNull<[u8]>> {
     let kept = old.size().min(new.size());
     if old.align() == new.align() && old.size() != 0 && new.size() != 0 {
-        // SAFETY: the block is of this source and of the layout `old`, as the caller promises.
+        // SAFETY: the caller promises that the block is this source's and has the layout `old`.
         let moved = unsafe { source.change(block, old, new) }?;
         if zeroed {
             // SAFETY: the block has the new size, of which `kept` bytes are used.
@@ -197,8 +197,8 @@ macro_rules! implement {
         );
     };
     ([$($generic:tt)*] $type:ty, $why:literal) => {
-        // SAFETY: blocks are of the layout asked for and stay valid until they are
-        // freed, or the allocator can be used no more.
+        // SAFETY: blocks have the requested layout and stay valid until they are freed or their
+        // lifetime ends.
         #[doc = $why]
         unsafe impl<$($generic)*> Allocator for $type {
             #[inline]

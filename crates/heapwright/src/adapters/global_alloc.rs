@@ -5,10 +5,9 @@
 //! other systems                   System, the allocator that the program had without us
 //! ```
 //!
-//! Elsewhere the window is a piece of what Rust's own allocator gives (`os::portable`), so a heap
-//! on it would have its cost twice, and a program's whole memory in a window of fixed size. What a
-//! program asks of pools, arenas, realms and the debug wrappers works there as here; of
-//! `Heapwright` it may ask the same everywhere, without a `cfg` of its own.
+//! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap on it
+//! would pay for both and fix the program's memory size. Pools, arenas, realms and the debug
+//! wrappers work there too, and `Heapwright` has the same interface everywhere.
 
 #[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {
@@ -17,8 +16,7 @@ mod imp {
     use crate::Heapwright;
     use crate::heap::{self, RUST};
 
-    // SAFETY: blocks are of the layout asked for, stay where they are, and are
-    // freed by nobody else.
+    // SAFETY: blocks have the requested layout, do not move, and only the caller frees them.
     unsafe impl GlobalAlloc for Heapwright {
         #[inline]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -32,13 +30,13 @@ mod imp {
 
         #[inline]
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: by the trait's contract the block is of this layout, and ours.
+            // SAFETY: by the trait's contract the block is ours and has this layout.
             unsafe { heap::free_sized_aligned_from::<RUST>(block, layout.size(), layout.align()) };
         }
 
         #[inline]
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            // SAFETY: by the trait's contract the block is of this layout, and ours.
+            // SAFETY: by the trait's contract the block is ours and has this layout.
             unsafe { heap::realloc_sized_from::<RUST>(block, layout.size(), layout.align(), size) }
         }
     }
@@ -56,7 +54,7 @@ mod imp {
 
     use crate::Heapwright;
 
-    // SAFETY: all is passed on to the system's allocator, which keeps the trait's contract.
+    // SAFETY: all calls go to the system's allocator, which keeps the trait's contract.
     unsafe impl GlobalAlloc for Heapwright {
         #[inline]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -72,15 +70,15 @@ mod imp {
 
         #[inline]
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: by the trait's contract the block is of this layout, and came from here: from
-            // the system.
+            // SAFETY: by the trait's contract the block came from the system through us, with this
+            // layout.
             unsafe { System.dealloc(block, layout) };
         }
 
         #[inline]
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            // SAFETY: by the trait's contract the block is of this layout, and came from here: from
-            // the system.
+            // SAFETY: by the trait's contract the block came from the system through us, with this
+            // layout.
             unsafe { System.realloc(block, layout, size) }
         }
     }

@@ -1,8 +1,7 @@
-//! Rust's front doors to the heap.
+//! Rust interfaces to the heap.
 //!
-//! [`Heapwright`] is the handle. It implements `GlobalAlloc`, and the
-//! `Allocator` trait in each version the ecosystem uses, one feature a version,
-//! all from the one implementation in this file.
+//! [`Heapwright`] is the handle. It implements `GlobalAlloc` and each version of the `Allocator`
+//! trait, one feature a version, all from one implementation in `allocator`.
 
 mod global_alloc;
 #[cfg(feature = "std")]
@@ -35,8 +34,8 @@ mod allocator;
 /// assert!(heapwright::heap::owns(squares.as_ptr().cast()));
 /// ```
 ///
-/// With the feature `allocator-api2-02` (or `-03`, `-04`, or `nightly`) it serves
-/// single collections:
+/// With the feature `allocator-api2-02` (or `-03`, `-04`, or `nightly`) it serves single
+/// collections:
 ///
 /// ```
 /// # #[cfg(feature = "allocator-api2-02")] {
@@ -47,7 +46,7 @@ mod allocator;
 /// # }
 /// ```
 ///
-/// Where the program also runs under a preloaded heapwright, everything is
-/// passed on to that one, so there is one heap, and one account of it.
+/// Under a preloaded heapwright all calls go to that copy, so there is one heap with one set of
+/// figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Heapwright;

@@ -1,4 +1,4 @@
-//! How often a piece of code allocates: budgets for tests, exact.
+//! Exact counts of a closure's allocations, for budgets in tests.
 //!
 //! ```text
 //! #[global_allocator] Counting(Heapwright)     every call passes through it
@@ -6,10 +6,9 @@
 //!                        yes                   the tally, on to the heap
 //! ```
 //!
-//! The heap itself has no counters on its fast paths, so counting is an allocator around
-//! another one, which a test or a benchmark installs. A tally is the calling thread's own:
-//! what other threads do meanwhile is not in it, so tests may run side by side. Sizes are
-//! those that were asked for.
+//! The heap has no counters on its fast paths, so a test or a benchmark installs this allocator
+//! around another one. A tally belongs to the calling thread and excludes other threads, so tests
+//! may run at once. Sizes are those requested.
 
 extern crate std;
 
@@ -19,7 +18,7 @@ use core::cell::Cell;
 
 pub use crate::tally::Allocations;
 
-/// An allocator that counts what threads ask of another one while [`allocations`] runs.
+/// An allocator that counts the calls for another one while [`allocations`] runs.
 ///
 /// ```
 /// use heapwright::testing::{Counting, allocations};
@@ -37,7 +36,7 @@ pub use crate::tally::Allocations;
 pub struct Counting<A = Heapwright>(A);
 
 impl Counting {
-    /// One around [`Heapwright`].
+    /// Counts around [`Heapwright`].
     #[must_use]
     pub const fn new() -> Self {
         Self(Heapwright)
@@ -45,7 +44,7 @@ impl Counting {
 }
 
 impl<A> Counting<A> {
-    /// One around another allocator.
+    /// Counts around another allocator.
     #[must_use]
     pub const fn around(allocator: A) -> Self {
         Self(allocator)
@@ -53,21 +52,21 @@ impl<A> Counting<A> {
 }
 
 std::thread_local! {
-    /// What the calling thread has counted since it began to, if it counts. (Nothing to drop,
-    /// and made at compile time: an access never allocates.)
+    /// The calling thread's counts, while it counts. (The value needs no drop and no lazy
+    /// initialisation, so an access never allocates.)
     static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 
-/// Runs a closure and says what its thread asked of the allocator meanwhile.
+/// Runs a closure. Returns its result and its thread's allocations meanwhile.
 ///
-/// Calls may be nested: what the inner one counts, the outer one counts as well.
+/// Calls can be nested: the outer one also counts the calls of the inner one.
 ///
 /// # Panics
 ///
-/// If the program's global allocator is no [`Counting`]: then nothing would be counted.
+/// If the program's global allocator is no [`Counting`], because nothing would be counted.
 pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let outer = TALLY.replace(Some(Allocations::default()));
-    // Also where the closure panics.
+    // Runs also if the closure panics.
     let counting = Restore(outer);
     #[expect(
         clippy::disallowed_methods,
@@ -77,7 +76,7 @@ pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let probe = unsafe { std::alloc::alloc(PROBE) };
     let is_counted = TALLY.get().is_some_and(|tally| tally.allocations == 1);
     if !probe.is_null() {
-        // SAFETY: it was allocated just now, with this layout.
+        // SAFETY: the block was just allocated with this layout.
         unsafe { std::alloc::dealloc(core::hint::black_box(probe), PROBE) };
     }
     assert!(is_counted, "the global allocator is no heapwright::testing::Counting");
@@ -90,7 +89,7 @@ pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
 
 const PROBE: Layout = Layout::new::<u64>();
 
-/// Goes back to what counted before, with what was counted since.
+/// Restores the outer tally, plus the counts since.
 struct Restore(Option<Allocations>);
 
 impl Drop for Restore {
@@ -102,7 +101,7 @@ impl Drop for Restore {
 
 /// Counts a call, if the calling thread counts.
 fn count(call: Allocations) {
-    // A thread that has ended its thread-locals counts nothing.
+    // A thread after the end of its thread-locals counts nothing.
     let _ = TALLY.try_with(|tally| {
         if let Some(before) = tally.get() {
             tally.set(Some(before.then(&call)));
@@ -110,7 +109,7 @@ fn count(call: Allocations) {
     });
 }
 
-// SAFETY: every block is the inner allocator's, by the same layout.
+// SAFETY: every block comes from the inner allocator with the same layout.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: by the caller's contract.

@@ -5,27 +5,27 @@
 //!   |  used ... | padding | the request  |    free          |
 //! ```
 //!
-//! Upwards, because then the last request can grow where it is, which is what
-//! collections ask for; and one comparison is enough: addresses are below 2^57 and
-//! a `Layout`'s size below 2^63, so that no sum wraps.
+//! The position moves upwards, because then the last block can grow in place, as collections need.
+//! One comparison is enough: addresses are below 2^57 and a `Layout`'s size is below 2^63, so no
+//! sum wraps.
 
 #![forbid(unsafe_code)]
 
-/// Where `size` bytes at a multiple of `align`, a power of two, begin and end, the
-/// first time from `position` on.
+/// The start and end of `size` bytes at the first multiple of `align`, a power of two, from
+/// `position` on.
 #[inline(always)]
 pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize, usize) {
     let start = (position + (align - 1)) & align.wrapping_neg();
     (start, start + size)
 }
 
-/// Bytes of the first chunk, and of the largest that is taken without being asked.
+/// Bytes of the first chunk, and of the largest regular one.
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
-/// Bytes of the next chunk, and of the one that follows it: twice as much each
-/// time. A request that does not fit gets a chunk of its own, and changes nothing:
-/// one large request is no reason to expect another.
+/// Bytes of the next chunk, and of the one after it, which is twice as large. A request that does
+/// not fit gets a chunk of its own and does not change the sequence: one large request predicts no
+/// other.
 pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
     if needed > usual {
         return (needed, usual);

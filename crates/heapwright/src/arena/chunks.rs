@@ -5,10 +5,9 @@
 //!     full        full        ^ current    free
 //! ```
 //!
-//! The list runs through the records of the chunks' first units, so nothing of it
-//! lies in the memory that the arena hands out. What is behind the current chunk
-//! was used before a reset or a rewind, and will be again. A chunk that is too
-//! small for a request is stepped over until the next reset.
+//! The list runs through the records of the chunks' first units, so no part of it lies in the
+//! arena's memory. Chunks behind the current one were used before a reset or rewind, and will be
+//! used again. A request steps over chunks that are too small for it, until the next reset.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -25,12 +24,12 @@ use crate::substrate;
 use crate::sync::atomic::Ordering;
 use crate::unit_list::{ByOwner, UnitList};
 
-/// All chunks of one arena. One thread at a time, or a lock.
+/// All chunks of one arena, for one thread at a time or behind a lock.
 pub(super) struct Chunks {
     list: UnitList<ByOwner>,
-    /// Bytes of the next chunk.
+    /// Bytes of the next chunk, if the request fits.
     usual: Cell<usize>,
-    /// Bytes it may still take.
+    /// Bytes that may still be taken before the limit.
     left: Cell<usize>,
 }
 
@@ -49,7 +48,7 @@ pub(super) fn bounds(unit: usize) -> Bounds {
 
 /// The first byte of the chunk that begins at `unit`.
 pub(super) fn first_byte(unit: usize) -> NonNull<u8> {
-    // SAFETY: units are not at address 0.
+    // SAFETY: no unit is at address 0.
     unsafe { NonNull::new_unchecked(MAP.address_of(unit)) }
 }
 
@@ -58,7 +57,7 @@ fn length(unit: usize) -> usize {
 }
 
 impl Chunks {
-    /// None yet; at most `limit` bytes of them.
+    /// No chunks yet, and at most `limit` bytes of them.
     pub(super) const fn new(limit: usize) -> Self {
         Self { list: UnitList::new(), usual: Cell::new(bump::FIRST), left: Cell::new(limit) }
     }
@@ -68,8 +67,8 @@ impl Chunks {
         self.list.first()
     }
 
-    /// A chunk that has room for `layout`, behind `current`: one that is there, or a
-    /// new one. `None`: no memory, or the limit is reached.
+    /// A chunk behind `current` with room for `layout`, existing or new. `None`: no memory, or the
+    /// limit is reached.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
         let behind = |unit| self.list.after(&MAP, unit);
         let mut last = current;
@@ -95,7 +94,7 @@ impl Chunks {
         let needed = layout.size().checked_next_multiple_of(UNIT)?;
         let (usual, next) = bump::next_chunk(self.usual.get(), needed);
         let align = layout.align().div_ceil(UNIT);
-        // As much as is needed where there is no more.
+        // If there is not enough memory for the usual size, takes only the needed bytes.
         for (bytes, next) in [(usual, next), (needed.max(UNIT), self.usual.get())] {
             let Some(left) = self.left.get().checked_sub(bytes) else { continue };
             let units = bytes / UNIT;
@@ -109,7 +108,7 @@ impl Chunks {
         None
     }
 
-    /// Gives the chunks behind `current` back (all, if there is none), at once if
+    /// Releases the chunks behind `current` (all, if there is none), to the kernel at once if
     /// `now`. Returns bytes.
     pub(super) fn give_behind(&self, current: Option<usize>, now: bool) -> usize {
         let mut bytes = 0;
@@ -119,7 +118,7 @@ impl Chunks {
             let size = length(unit);
             self.list.remove(&MAP, unit);
             if now {
-                // SAFETY: nobody uses what lies behind the current chunk.
+                // SAFETY: no code uses the chunks behind the current one.
                 unsafe { runs::give_purged(unit, size / UNIT) };
             } else {
                 runs::give(unit, size / UNIT);
@@ -131,8 +130,7 @@ impl Chunks {
         bytes
     }
 
-    /// Gives the whole pages from `from` to the end of chunk `unit` to the kernel.
-    /// Returns bytes.
+    /// Returns the whole pages from `from` to the end of chunk `unit` to the kernel. Returns bytes.
     pub(super) fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
         let from = from.next_multiple_of(SYSTEM.page_size());
@@ -140,7 +138,7 @@ impl Chunks {
             return 0;
         }
         let at = start.wrapping_add(from - start.addr());
-        // SAFETY: whole pages of ours; nobody uses what lies behind the position.
+        // SAFETY: the whole pages are ours, and no code uses the bytes behind the position.
         unsafe { chunk::purge_pages(at, end - from) }
     }
 
@@ -149,7 +147,7 @@ impl Chunks {
         self.up_to(None)
     }
 
-    /// Bytes of the chunks before `unit`, or of all.
+    /// Bytes of the chunks before `unit`, or of all chunks.
     pub(super) fn up_to(&self, unit: Option<usize>) -> usize {
         let mut bytes = 0;
         let mut at = self.list.first();

@@ -1,12 +1,11 @@
-//! The arena that drops what it holds.
+//! The arena that drops its values.
 //!
 //! ```text
 //!   last --> { how to drop, where, how many, the one before } --> ... --> null
 //! ```
 //!
-//! The entries lie in the arena, beside the values; only types that need dropping
-//! get one. Values are dropped in the opposite order of their making, as Rust drops
-//! what a function holds.
+//! The entries lie in the arena beside the values; only types that need dropping get one. Values
+//! are dropped in the reverse order of their making, like a function's variables.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -20,7 +19,7 @@ use super::methods::{no_room, put};
 use crate::refused::Refused;
 use crate::unwinding;
 
-/// What is to be dropped.
+/// Values to drop.
 struct Entry {
     before: *mut Entry,
     drop: unsafe fn(NonNull<u8>, usize),
@@ -28,11 +27,10 @@ struct Entry {
     count: usize,
 }
 
-/// An [`Arena`] that drops what is in it, the last made first, when it is reset or
-/// ends.
+/// An [`Arena`] that drops its values, the last made first, when it is reset or dropped.
 ///
-/// A value that needs dropping costs four words more; others cost nothing. Values
-/// may borrow from what outlives the arena.
+/// A value that needs dropping costs four more words; others cost nothing more. Values may borrow
+/// from data that outlives the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;
@@ -55,12 +53,12 @@ struct Entry {
 pub struct DropArena<'a> {
     arena: Arena,
     last: Cell<*mut Entry>,
-    /// It drops values that may borrow for `'a`.
+    /// The arena drops values that may borrow for `'a`.
     holds: PhantomData<Cell<&'a ()>>,
 }
 
 unsafe fn drop_all<T>(values: NonNull<u8>, count: usize) {
-    // SAFETY: the values of an entry, whole, and dropped once.
+    // SAFETY: the entry's values are initialised, and each entry runs once.
     unsafe { unwinding::drop_each(values.cast::<T>().as_ptr(), count) };
 }
 
@@ -71,7 +69,7 @@ impl<'a> DropArena<'a> {
         Self { arena: Arena::new(), last: Cell::new(ptr::null_mut()), holds: PhantomData }
     }
 
-    /// Puts a value into the arena.
+    /// Moves a value into the arena. O(1) amortised. Ends the process if there is no memory.
     #[inline]
     pub fn alloc<T: 'a>(&self, value: T) -> &mut T {
         match self.try_alloc(value) {
@@ -80,11 +78,11 @@ impl<'a> DropArena<'a> {
         }
     }
 
-    /// Puts a value into the arena.
+    /// Moves a value into the arena. O(1) amortised.
     ///
     /// # Errors
     ///
-    /// The value, where there is no memory.
+    /// Returns the value if there is no memory.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
     pub fn try_alloc<T: 'a>(&self, value: T) -> Result<&mut T, Refused<T>> {
@@ -96,17 +94,16 @@ impl<'a> DropArena<'a> {
         else {
             return Err(Refused(value));
         };
-        // SAFETY: memory of the type's layout, which nobody else has.
+        // SAFETY: the memory has the type's layout, and no other code has it.
         let value = unsafe { put(at, value) };
         let what = Entry { before: self.last.get(), drop: drop_all::<T>, values: at, count: 1 };
-        // SAFETY: memory of an entry's layout, which nobody else has.
+        // SAFETY: the memory has an entry's layout, and no other code has it.
         self.last.set(unsafe { put(entry, what) });
         Ok(value)
     }
 
-    /// Puts what an iterator gives into the arena as a slice.
-    ///
-    /// Where the iterator panics, what it gave before is not dropped.
+    /// Collects an iterator into a slice in the arena. If the iterator panics, the elements before
+    /// are not dropped.
     #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
     pub fn alloc_slice_fill_iter<T: 'a, I>(&self, from: I) -> &mut [T]
     where
@@ -116,50 +113,52 @@ impl<'a> DropArena<'a> {
         let Some(entry) = self.arena.core.place(Layout::new::<Entry>()) else { no_room() };
         let values = self.arena.alloc_slice_fill_iter(from);
         let count = values.len();
-        // One pointer that both the entry and the result come from: one made from a
-        // reference that is used afterwards would be invalid.
+        // The entry and the result come from one pointer: a pointer made from a reference that is
+        // used afterwards would be invalid.
         let first = NonNull::from(values).cast::<T>();
         if mem::needs_drop::<T>() {
             let (before, values) = (self.last.get(), first.cast());
             let what = Entry { before, drop: drop_all::<T>, values, count };
-            // SAFETY: memory of an entry's layout, which nobody else has.
+            // SAFETY: the memory has an entry's layout, and no other code has it.
             self.last.set(unsafe { put(entry, what) });
         }
-        // SAFETY: the slice that was just made.
+        // SAFETY: `first` and `count` are the slice that was just made.
         unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), count) }
     }
 
-    /// Drops everything, the last made first, and keeps all chunks.
+    /// Drops all values, the last made first, and keeps all chunks.
     ///
-    /// If a destructor panics, the others run all the same, and the arena is empty when the panic
-    /// goes on. If several panic, the first panic goes on. (Without the feature `std` the second
-    /// panic ends the process, as it does for `Vec`.)
+    /// # Panics
+    ///
+    /// If a destructor panics, the others still run and the arena is empty before that panic
+    /// continues. If several panic, the first one continues. Without the feature `std` a second
+    /// panic ends the process.
     pub fn reset(&mut self) {
         struct Remaining<'r>(&'r Arena, &'r Cell<*mut Entry>);
         impl Remaining<'_> {
             fn run(&self) {
-                // SAFETY: null, or an entry of the arena, which is whole until it is
-                // reset below.
+                // SAFETY: the pointer is null or an entry of the arena, valid until the reset
+                // below.
                 while let Some(entry) = unsafe { self.1.get().as_ref() } {
                     self.1.set(entry.before);
-                    // SAFETY: the entry's values, once.
+                    // SAFETY: the entry leaves the list, so its values are dropped once.
                     unsafe { (entry.drop)(entry.values, entry.count) };
                 }
             }
         }
         impl Drop for Remaining<'_> {
             fn drop(&mut self) {
-                // What is left, if a destructor panicked.
+                // Drops the remaining values, if a destructor panicked.
                 self.run();
                 self.0.core.reset();
             }
         }
-        // Dropped at the end of the statement, whatever happens in it.
+        // `Remaining` is dropped at the end of the statement, also during a panic.
         Remaining(&self.arena, &self.last).run();
         unwinding::surface();
     }
 
-    /// Gives memory behind what is in use to the kernel, now. Returns bytes.
+    /// Returns unused memory to the kernel now. Returns the number of bytes.
     pub fn trim(&mut self) -> usize {
         self.arena.trim()
     }

@@ -5,10 +5,9 @@
 //!   scope:   a mark (chunk, position) before, back to it after
 //! ```
 //!
-//! Lifetimes do the bookkeeping: what is made in an [`Arena`] borrows it, so a
-//! reset finds nothing in use; what is made in a [`Scope`] cannot leave it, and while an
-//! inner scope is open the outer one makes nothing, so going back to the mark
-//! takes exactly what the inner one made.
+//! Lifetimes do the bookkeeping. An object borrows its [`Arena`], so a reset finds none in use. An
+//! object of a [`Scope`] cannot leave it. While an inner scope is open, the outer one allocates
+//! nothing, so a return to the mark frees exactly the inner scope's objects.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -21,7 +20,7 @@ use super::chunks::{self, Bounds, Chunks};
 use super::methods::{allocating, no_room};
 use crate::refused::{IN_REGISTERS, Refused};
 
-/// Where an arena stands.
+/// A position in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     position: *mut u8,
@@ -29,22 +28,22 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The mark as a position and a number, for where only these go.
+    /// The mark as a position and a number, for C and other languages.
     #[must_use]
     pub fn into_parts(self) -> (*mut u8, usize) {
         (self.position, self.unit.unwrap_or(0))
     }
 
-    /// The mark of [`Mark::into_parts`]; of others it is none.
+    /// The mark of [`Mark::into_parts`]; other values make no valid mark.
     #[must_use]
     pub fn from_parts(position: *mut u8, number: usize) -> Self {
         Self { position, unit: (number != 0).then_some(number) }
     }
 }
 
-/// What arenas and scopes share.
+/// The common part of arenas and scopes.
 pub(crate) struct Core {
-    /// The next free byte; not null, so that a request for nothing gets an address.
+    /// The next free byte; not null, so that an empty request gets an address.
     position: Cell<*mut u8>,
     /// The end of the current chunk.
     limit: Cell<usize>,
@@ -87,7 +86,7 @@ impl Core {
     #[inline(never)]
     fn place_cold(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.size() == 0 {
-            // Nothing needs no memory, only an address that is aligned.
+            // An empty request needs only an aligned address.
             return NonNull::new(ptr::without_provenance_mut(layout.align()));
         }
         let unit = self.chunks.next(self.current.get(), layout)?;
@@ -95,7 +94,7 @@ impl Core {
         self.place(layout)
     }
 
-    /// Goes on in a chunk, from a position or from its start.
+    /// Makes `unit` the current chunk, at a position or at its start.
     fn enter(&self, unit: Option<usize>, position: Option<*mut u8>) {
         self.current.set(unit);
         let (start, end) = match unit.map(chunks::bounds) {
@@ -131,15 +130,15 @@ impl Core {
         self.chunks.up_to(Some(unit)) + here
     }
 
-    /// Whether a block is the last one. One that ends where the current chunk begins
-    /// is of another.
+    /// Whether a block is the last one. A block that ends at the current chunk's start belongs to
+    /// another chunk.
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
         block.addr().get() + size == self.position.get().addr()
             && self.current.get().is_some_and(|unit| block >= chunks::first_byte(unit))
     }
 
-    /// Gives a block back: its memory, if it is the last one.
+    /// Frees a block; its memory is reused if it is the last one.
     #[inline]
     pub(crate) fn give(&self, block: NonNull<u8>, size: usize) {
         if size > 0 && self.is_last(block, size) {
@@ -147,13 +146,13 @@ impl Core {
         }
     }
 
-    /// Changes a block's size where it is. False: it cannot stay there.
+    /// Changes a block's size in place. False: it cannot stay there.
     #[inline]
     pub(super) fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         if old == 0 || !self.is_last(block, old) {
             return new <= old;
         }
-        // A slice is no larger than half of all addresses.
+        // A slice is at most half of all addresses, so the sum does not wrap.
         let end = block.addr().get() + new;
         if end > self.limit.get() {
             return false;
@@ -163,20 +162,18 @@ impl Core {
     }
 }
 
-/// Memory handed out in a row and given back all at once: an unsynchronised bump
-/// allocator.
+/// An unsynchronised bump allocator: it hands out memory in a row and frees all of it at once.
 ///
-/// Making something takes nine instructions, one of them a branch. What is made
-/// lives as long as the arena is borrowed, and is not dropped
-/// ([`DropArena`](super::DropArena) drops). [`Arena::reset`] keeps all memory, so
-/// that a loop which fills the arena again asks for none; [`Arena::trim`] gives
-/// what is not used to the kernel. Chunks double from 64 KiB to 8 MiB; a request
-/// that is larger gets one of its own size, and changes nothing for those after it.
+/// An allocation takes nine instructions, one of them a branch. Objects live as long as the arena
+/// is borrowed, and are not dropped ([`DropArena`](super::DropArena) drops them). [`Arena::reset`]
+/// keeps all memory, so a loop that fills the arena again needs no more. [`Arena::trim`] returns
+/// unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a chunk
+/// of its own size, which does not change the size of later chunks.
 ///
-/// As an allocator of collections (features `allocator-api2-02`, `-03`, `-04`,
-/// `nightly`): the last block grows and shrinks in place.
+/// As an allocator of collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`), the last
+/// block grows and shrinks in place.
 ///
-/// After bumpalo and bump-scope, and what their users asked for.
+/// The idea is that of bumpalo and bump-scope, with their users' wishes.
 ///
 /// ```
 /// use heapwright::arena::Arena;
@@ -192,7 +189,7 @@ impl Core {
 /// assert_eq!(arena.used_bytes(), 0);
 /// ```
 ///
-/// What was made does not outlive a reset:
+/// An object does not outlive a reset:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::arena::Arena;
@@ -211,7 +208,7 @@ impl Core {
 /// assert_eq!(*seven, 7);
 /// ```
 ///
-/// nor is anything made in the outer scope while an inner one is open:
+/// and the outer scope allocates nothing while an inner one is open:
 ///
 /// ```compile_fail,E0501
 /// use heapwright::arena::Arena;
@@ -227,7 +224,7 @@ pub struct Arena {
     pub(crate) core: Core,
 }
 
-// SAFETY: nothing in it belongs to a thread; it is the only way to its chunks.
+// SAFETY: no part belongs to a thread, and the arena is the only owner of its chunks.
 unsafe impl Send for Arena {}
 
 impl Arena {
@@ -237,8 +234,7 @@ impl Arena {
         Self::with_limit(usize::MAX)
     }
 
-    /// An empty arena that takes at most `bytes` bytes of memory, in whole chunks of
-    /// 64 KiB.
+    /// An empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -263,8 +259,8 @@ impl Arena {
 
     allocating!('_);
 
-    /// Runs `run` with a scope: what is made in it is given back when it ends,
-    /// exactly that, even if `run` panics.
+    /// Runs `run` with a scope, and returns its result. The scope's end frees exactly the objects
+    /// made in it, even if `run` panics.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -280,12 +276,12 @@ impl Arena {
         in_scope(&self.core, run)
     }
 
-    /// Takes everything back and keeps all chunks.
+    /// Frees all objects and keeps all chunks. O(1).
     pub fn reset(&mut self) {
         self.core.reset();
     }
 
-    /// Gives memory behind what is in use to the kernel, now. Returns bytes.
+    /// Returns unused memory to the kernel now. Returns the number of bytes.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -298,51 +294,50 @@ impl Arena {
         self.core.trim()
     }
 
-    /// Bytes from the start of each chunk to where it stands, padding included.
+    /// Bytes in use in all chunks, padding included.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.core.used()
     }
 
-    /// Bytes of all chunks.
+    /// Bytes of all chunks, used or not.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         self.core.chunks.bytes()
     }
 
-    /// Where the arena stands, for [`Arena::rewind`]. Scopes need no `unsafe`.
+    /// The current position, for [`Arena::rewind`]. Scopes need no `unsafe`.
     #[must_use]
     pub fn mark(&self) -> Mark {
         self.core.mark()
     }
 
-    /// Goes back to a mark: what was made since is given back.
+    /// Returns to a mark: frees all objects made since. O(1).
     ///
     /// # Safety
     ///
-    /// The mark is this arena's; since then it was neither reset, nor trimmed, nor
-    /// taken back behind the mark. Nobody uses what was made since.
+    /// The mark is this arena's. Since then the arena was not reset, trimmed, or rewound to an
+    /// earlier mark. No code uses the objects made since.
     pub unsafe fn rewind(&self, mark: Mark) {
         self.core.rewind(mark);
     }
 
-    /// Gives one block back. Its memory is used again if it was the last one made.
+    /// Frees one block of `size` bytes. Its memory is reused if it was the last one made. O(1).
     ///
     /// # Safety
     ///
-    /// The block is of this arena and of so many bytes, and nobody uses it any more.
+    /// The block belongs to this arena and has `size` bytes, and no code uses it afterwards.
     pub unsafe fn free(&self, block: NonNull<u8>, size: usize) {
         self.core.give(block, size);
     }
 
-    /// Changes the size of a block, in place if it is the last one made (or shrinks);
-    /// else the bytes move. `None`: no memory, and the block is as it was.
+    /// Changes the size of a block to `size` bytes. The block stays if it is the last one or
+    /// shrinks; otherwise its bytes move. `None`: there is no memory, and the block is unchanged.
     ///
     /// # Safety
     ///
-    /// The block is of this arena, and of the layout `old`; afterwards only the
-    /// returned one is used. `size`, rounded up to the alignment, is at most
-    /// `isize::MAX`.
+    /// The block belongs to this arena and has the layout `old`. Afterwards only the returned block
+    /// is used. `size`, rounded up to the alignment, is at most `isize::MAX`.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -360,13 +355,13 @@ impl Arena {
         size: usize,
     ) -> Option<NonNull<u8>> {
         let new = Layout::from_size_align(size, old.align()).ok()?;
-        // SAFETY: the block is of this arena and of the layout `old`, as the caller promises.
+        // SAFETY: the caller promises that the block is this arena's and has the layout `old`.
         unsafe { self.core.move_to(block, old, new) }
     }
 }
 
 impl Core {
-    /// A block of the layout `new` with the bytes of `block`, which may be it.
+    /// A block of the layout `new` with the bytes of `block`; it may be the same block.
     ///
     /// # Safety
     ///
@@ -383,7 +378,7 @@ impl Core {
         }
         let moved = self.place(new)?;
         let kept = old.size().min(new.size());
-        // SAFETY: both have as many bytes, and the new one is nobody else's.
+        // SAFETY: both blocks have `kept` bytes, and the new one overlaps no other block.
         unsafe { block.copy_to_nonoverlapping(moved, kept) };
         Some(moved)
     }
@@ -415,8 +410,7 @@ impl fmt::Debug for Arena {
     }
 }
 
-/// A part of an arena's time: what is made in it lives until it ends. See
-/// [`Arena::scope`].
+/// A scope of an arena: its objects live until it ends. See [`Arena::scope`].
 pub struct Scope<'a> {
     pub(crate) core: &'a Core,
     /// Invariant, so that scopes of different lifetimes cannot be exchanged.
@@ -436,7 +430,7 @@ impl<'a> Scope<'a> {
 
     allocating!('a);
 
-    /// Runs `run` with a scope in this one: see [`Arena::scope`].
+    /// Runs `run` with a scope inside this one; see [`Arena::scope`].
     pub fn scope<R>(&mut self, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
         in_scope(self.core, run)
     }

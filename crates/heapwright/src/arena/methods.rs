@@ -1,17 +1,16 @@
-//! What can be made in every arena, written once.
+//! The allocating methods of every arena, written once.
 //!
-//! [`Arena`](super::Arena), [`Scope`](super::Scope) and
-//! [`SharedArena`](super::SharedArena) differ in where memory comes from (their
-//! `place`) and in how long it lives; all else is here.
+//! [`Arena`](super::Arena), [`Scope`](super::Scope) and [`SharedArena`](super::SharedArena) differ
+//! in their source of memory (`place`) and in the lifetime of objects.
 
-/// Implements the allocating methods for a type whose `place(&self, Layout)` gives
-/// memory. The lifetime is that of what is made.
+/// Implements the allocating methods for a type with `place(&self, Layout)`. The lifetime is that
+/// of the objects.
 macro_rules! allocating {
     ($life:lifetime) => {
-        /// Puts a value into the arena. It will not be dropped.
+        /// Moves a value into the arena, which does not drop it. O(1) amortised.
         ///
-        /// Ends the process with one line where there is no memory; `try_alloc`
-        /// does not.
+        /// Ends the process with one line if there is no memory; `try_alloc` returns an error
+        /// instead.
         #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc<T>(&self, value: T) -> &$life mut T {
@@ -20,48 +19,48 @@ macro_rules! allocating {
                 None if size_of::<T>() <= IN_REGISTERS => return self.alloc_cold(value),
                 None => self.alloc_layout_cold(Layout::new::<T>()),
             };
-            // SAFETY: memory of the type's layout, which nobody else has.
+            // SAFETY: the memory has the type's layout, and no other code has it.
             unsafe { super::methods::put(at, value) }
         }
 
-        /// The rest of `alloc` for a value in registers: a call that is the last thing
-        /// its caller does, so that the way there needs no register saved.
+        /// The slow path of `alloc` for a value in registers. It is a tail call, so the fast path
+        /// saves no registers.
         #[cold]
         #[inline(never)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         fn alloc_cold<T>(&self, value: T) -> &$life mut T {
             let at = self.alloc_layout_cold(Layout::new::<T>());
-            // SAFETY: memory of the type's layout, which nobody else has.
+            // SAFETY: the memory has the type's layout, and no other code has it.
             unsafe { super::methods::put(at, value) }
         }
 
-        /// As `alloc`.
+        /// Like `alloc`, with an error.
         ///
         /// # Errors
         ///
-        /// The value, where there is no memory or the limit is reached.
+        /// Returns the value if there is no memory or the limit is reached.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc<T>(&self, value: T) -> Result<&$life mut T, Refused<T>> {
             match self.place(Layout::new::<T>()) {
-                // SAFETY: memory of the type's layout, which nobody else has.
+                // SAFETY: the memory has the type's layout, and no other code has it.
                 Some(at) => Ok(unsafe { super::methods::put(at, value) }),
                 None => Err(Refused(value)),
             }
         }
 
-        /// Puts a copy of a slice into the arena.
+        /// Copies a slice into the arena. O(bytes).
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_copy<T: Copy>(&self, from: &[T]) -> &$life mut [T] {
             self.try_alloc_slice_copy(from).unwrap_or_else(|_| no_room())
         }
 
-        /// As `alloc_slice_copy`.
+        /// Like `alloc_slice_copy`, with an error.
         ///
         /// # Errors
         ///
-        /// Where there is no memory or the limit is reached.
+        /// If there is no memory or the limit is reached.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_slice_copy<T: Copy>(
@@ -69,21 +68,21 @@ macro_rules! allocating {
             from: &[T],
         ) -> Result<&$life mut [T], Refused<()>> {
             let at = self.place(Layout::for_value(from)).ok_or(Refused(()))?.cast::<T>();
-            // SAFETY: memory of the slice's layout, which nobody else has.
+            // SAFETY: the memory has the slice's layout, and no other code has it.
             unsafe { at.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-            // SAFETY: written just now.
+            // SAFETY: all elements were just written.
             Ok(unsafe { core::slice::from_raw_parts_mut(at.as_ptr(), from.len()) })
         }
 
-        /// Puts clones of a slice's elements into the arena. They will not be dropped.
+        /// Clones a slice's elements into the arena, which does not drop them.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_clone<T: Clone>(&self, from: &[T]) -> &$life mut [T] {
             self.alloc_slice_fill_with(from.len(), |at| from[at].clone())
         }
 
-        /// Puts a slice of `length` elements into the arena, each made by `make` from
-        /// its index. They will not be dropped.
+        /// Makes a slice of `length` elements in the arena, each by `make` from its index. The
+        /// arena does not drop them.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_fill_with<T>(
@@ -94,12 +93,12 @@ macro_rules! allocating {
             self.try_alloc_slice_fill_with(length, make).unwrap_or_else(|_| no_room())
         }
 
-        /// As `alloc_slice_fill_with`.
+        /// Like `alloc_slice_fill_with`, with an error.
         ///
         /// # Errors
         ///
-        /// Where there is no memory, the limit is reached, or the slice would be larger
-        /// than all memory.
+        /// If there is no memory, the limit is reached, or the slice is larger than `isize::MAX`
+        /// bytes.
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_slice_fill_with<T>(
             &self,
@@ -119,8 +118,8 @@ macro_rules! allocating {
             Ok(unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), length) })
         }
 
-        /// Puts what an iterator gives into the arena as a slice: as many as it says it
-        /// has, or fewer, if it ends before.
+        /// Collects an `ExactSizeIterator` into a slice of its reported length, or shorter if it
+        /// ends early.
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_fill_iter<T, I>(&self, from: I) -> &$life mut [T]
         where
@@ -144,27 +143,27 @@ macro_rules! allocating {
             unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), count) }
         }
 
-        /// Puts a copy of a string into the arena.
+        /// Copies a string into the arena. O(bytes).
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_str(&self, from: &str) -> &$life mut str {
             self.try_alloc_str(from).unwrap_or_else(|_| no_room())
         }
 
-        /// As `alloc_str`.
+        /// Like `alloc_str`, with an error.
         ///
         /// # Errors
         ///
-        /// Where there is no memory or the limit is reached.
+        /// If there is no memory or the limit is reached.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_str(&self, from: &str) -> Result<&$life mut str, Refused<()>> {
             let bytes = self.try_alloc_slice_copy(from.as_bytes())?;
-            // SAFETY: a copy of a string.
+            // SAFETY: the bytes are a copy of a string, so they are UTF-8.
             Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) })
         }
 
-        /// Memory for a layout, uninitialised.
+        /// Uninitialised memory for a layout. O(1) amortised.
         #[inline(always)]
         pub fn alloc_layout(&self, layout: Layout) -> NonNull<u8> {
             match self.place_here(layout) {
@@ -173,18 +172,18 @@ macro_rules! allocating {
             }
         }
 
-        /// The rest of `alloc_layout`.
+        /// The slow path of `alloc_layout`.
         #[cold]
         #[inline(never)]
         fn alloc_layout_cold(&self, layout: Layout) -> NonNull<u8> {
             self.place(layout).unwrap_or_else(|| no_room())
         }
 
-        /// As `alloc_layout`.
+        /// Like `alloc_layout`, with an error.
         ///
         /// # Errors
         ///
-        /// Where there is no memory or the limit is reached.
+        /// If there is no memory or the limit is reached.
         #[inline]
         pub fn try_alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, Refused<()>> {
             self.place(layout).ok_or(Refused(()))
@@ -200,18 +199,17 @@ use core::ptr::NonNull;
 ///
 /// # Safety
 ///
-/// `at` is memory of the type's layout that nobody else has, and lives as long as
-/// the result.
+/// `at` is memory of the type's layout that no other code has, and lives as long as the result.
 #[inline(always)]
 pub(super) unsafe fn put<'a, T>(at: NonNull<u8>, value: T) -> &'a mut T {
     let mut at = at.cast::<T>();
-    // SAFETY: memory of the type's layout that nobody else has, as the caller promises.
+    // SAFETY: the caller promises that the memory has the type's layout and no other code has it.
     unsafe { at.write(value) };
     // SAFETY: written just now.
     unsafe { at.as_mut() }
 }
 
-/// There is no memory for a caller that cannot be given an error.
+/// Ends the process: there is no memory, and the caller takes no error.
 #[cold]
 #[inline(never)]
 pub(super) fn no_room() -> ! {

@@ -1,4 +1,4 @@
-//! Arenas: allocate in a row, give back at once.
+//! Arenas: bump allocation in chunks, freed all at once.
 //!
 //! ```text
 //!   Arena         one thread; scopes, marks, an allocator for collections

@@ -6,13 +6,12 @@
 //!        +-- under the lock, to the next chunk, by the thread that finds no room
 //! ```
 //!
-//! Position and end belong to a chunk, not to the arena, so a thread that still
-//! sees the last chunk compares what belongs together: it takes what is left there
-//! or finds no room. Chunks stay with the arena until it is reset or dropped, for which
-//! the caller has the arena alone.
+//! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
+//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until the
+//! arena is reset or dropped, for which the caller has it alone.
 //!
-//! The chunks and their lock are recycled and never freed, so that a fork can hold
-//! the locks of all arenas, wherever the arenas are.
+//! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
+//! arenas.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -29,10 +28,10 @@ use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// An arena for many threads at a time: see [`Arena`](super::Arena).
+/// An arena for many threads; see [`Arena`](super::Arena).
 ///
-/// Making something is one atomic exchange. Threads that make much should have an
-/// [`Arena`](super::Arena) each; this one is for results that they leave together.
+/// An allocation is one atomic exchange, and O(1) amortised. Threads that allocate much should each
+/// have an [`Arena`](super::Arena). A shared arena suits results that threads leave together.
 ///
 /// ```
 /// use heapwright::arena::SharedArena;
@@ -68,11 +67,10 @@ fn before_fork() {
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn after_fork() {
     for chunks in CHUNKS.all() {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { chunks.release() };
     }
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { CHUNKS.after_fork() };
 }
 
@@ -83,8 +81,7 @@ impl SharedArena {
         Self::with_limit(usize::MAX)
     }
 
-    /// An empty arena that takes at most `bytes` bytes of memory, in whole chunks of
-    /// 64 KiB.
+    /// An empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
     #[must_use]
     pub const fn with_limit(bytes: usize) -> Self {
         let chunks = AtomicPtr::new(ptr::null_mut());
@@ -93,11 +90,11 @@ impl SharedArena {
 
     /// The chunks, if there are any.
     fn made(&self) -> Option<&'static Lock<Chunks>> {
-        // SAFETY: null, or an object, which is never freed.
+        // SAFETY: the pointer is null or a recycled object, which is never freed.
         unsafe { self.chunks.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The chunks, made now if there are none. `None` where there is no memory.
+    /// The chunks; the first call makes them. `None`: there is no memory.
     fn made_now(&self) -> Option<&'static Lock<Chunks>> {
         self.made().or_else(|| {
             // The object lies in the window.
@@ -148,14 +145,14 @@ impl SharedArena {
             (end <= chunk.end).then_some((start, end))
         };
         let moved = |position| place(position).map(|(_, end)| end);
-        // Relaxed: what is handed out is nobody else's, so there is nothing to see.
+        // Relaxed: the memory is new to its owner, so it publishes nothing.
         let position =
             record.requested.fetch_update(Ordering::Relaxed, Ordering::Relaxed, moved).ok()?;
         let (start, _) = place(position)?;
         NonNull::new(chunk.start.with_addr(start))
     }
 
-    /// The chunk after `unit`, if that is still the current one; else the current one.
+    /// The chunk after `unit` if that is still current; otherwise the current one.
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
@@ -173,7 +170,7 @@ impl SharedArena {
 
     allocating!('_);
 
-    /// Takes everything back and keeps all chunks.
+    /// Frees all objects and keeps all chunks.
     pub fn reset(&mut self) {
         if let Some(first) = self.made().and_then(|chunks| chunks.lock().first()) {
             let start = chunks::bounds(first).start.addr();
@@ -191,7 +188,7 @@ impl SharedArena {
 
 impl Drop for SharedArena {
     fn drop(&mut self) {
-        // SAFETY: null, or an object, which is never freed.
+        // SAFETY: the pointer is null or a recycled object, which is never freed.
         if let Some(slot) = unsafe { self.chunks.get_mut().as_ref() } {
             *slot.value.lock() = Chunks::new(0);
             CHUNKS.give(slot);

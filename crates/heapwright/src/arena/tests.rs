@@ -1,4 +1,4 @@
-//! Arenas against a model, and at their edges.
+//! Arenas against a model, and edge cases.
 
 extern crate std;
 
@@ -28,7 +28,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Miri is a thousand times slower: smaller blocks, and fewer.
+    // Miri is a thousand times slower: smaller and fewer blocks.
     let (large, most) = if cfg!(miri) { (70_000, 10) } else { (150_000, 80) };
     let size = prop_oneof![8 => 0usize..200, 2 => 200usize..9000, 1 => 9000usize..large];
     let step = prop_oneof![
@@ -43,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..most)
 }
 
-/// A block of the model, full of its byte.
+/// A block of the model, filled with its byte.
 #[derive(Clone, Copy)]
 struct Block {
     at: NonNull<u8>,
@@ -87,7 +87,7 @@ fn against_a_model(steps: Vec<Step>) {
                 blocks.last().unwrap().fill();
             }
             Step::Resize { which, size } if !blocks.is_empty() => {
-                // Mostly the last one, which can grow where it is.
+                // Mostly the last block, which can grow in place.
                 let which = if which % 3 == 0 { which % blocks.len() } else { blocks.len() - 1 };
                 let block = blocks.remove(which);
                 // SAFETY: the block is of this layout, and the new one replaces it.
@@ -97,13 +97,13 @@ fn against_a_model(steps: Vec<Step>) {
                 moved.check(block.layout.size());
                 moved.fill();
                 blocks.push(moved);
-                // A mark that lies behind a block that moved is still good; one that
-                // lies within it is not, so none is kept.
+                // A mark behind a moved block stays valid, but one inside it does not, so none is
+                // kept.
                 marks.clear();
             }
             Step::Free(which) if !blocks.is_empty() => {
                 let block = blocks.remove(which % blocks.len());
-                // SAFETY: the block is ours, and gone from the model.
+                // SAFETY: the block is ours and no longer in the model.
                 unsafe { arena.free(block.at, block.layout.size()) };
                 marks.clear();
             }
@@ -111,7 +111,7 @@ fn against_a_model(steps: Vec<Step>) {
             Step::Rewind => {
                 if let Some((mark, count)) = marks.pop() {
                     blocks.truncate(count);
-                    // SAFETY: what was made since is gone from the model.
+                    // SAFETY: blocks made since the mark are no longer in the model.
                     unsafe { arena.rewind(mark) };
                 }
             }
@@ -220,7 +220,7 @@ fn the_last_block_grows_and_shrinks_where_it_is() {
     // SAFETY: the block has 16 bytes now, and the new one replaces it.
     let moved = unsafe { arena.resize(first, layout(16), 32) }.unwrap();
     assert_ne!(moved, first, "another block is in the way");
-    // SAFETY: the block has 32 bytes, and a request that fails leaves it as it is.
+    // SAFETY: the block has 32 bytes, and a failed request leaves it unchanged.
     assert_eq!(unsafe { arena.resize(moved, layout(32), isize::MAX as usize) }, None);
     // SAFETY: the block is not used any more.
     unsafe { arena.free(moved, 32) };
@@ -264,7 +264,7 @@ fn slices_and_strings_are_copies() {
     assert_eq!(arena.alloc_slice_copy(&[1, 2, 3]), [1, 2, 3]);
     let strings = arena.alloc_slice_clone(&["a".to_string(), "b".to_string()]);
     assert_eq!(strings, ["a", "b"]);
-    // What an arena holds is not dropped by itself.
+    // An arena does not drop its values.
     strings.iter_mut().for_each(|string| drop(core::mem::take(string)));
     assert_eq!(arena.alloc_slice_fill_iter([4, 5]), [4, 5]);
     struct Lies;

@@ -1,4 +1,4 @@
-//! The budget: how many blocks stand between guards because there is time for it.
+//! The budget decides how many blocks get guard pages, by the CPU time that guards may cost.
 //!
 //! ```text
 //!   CPU time of the process --3 %--> left (ns) --cost of a guarded block--> spent
@@ -13,24 +13,22 @@
 //!                       but for the first four of a length and one in 64
 //! ```
 //!
-//! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all` (but for
-//! emptied buckets of small blocks, once 4 MiB are open); one that does nothing but allocate has
-//! what its sites are due. That is paid from the budget, too, and waits when the debt is large: a
-//! compiler has 20,000 sites, and to guard two blocks of each took 28 % of its time.
+//! A program that makes few blocks, or makes them slowly, behaves as under `guard=all`. (Emptied
+//! buckets of small blocks are the exception, once 4 MiB are open.) A program that only allocates
+//! gets the blocks that its sites are due. The budget pays for these, too, and they wait while the
+//! debt is large: two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
 //!
-//! **The advance is a count**, so what a small program is told of live blocks does not depend on
-//! the machine. It is small, because a build is a thousand processes of 20 ms: 512 blocks were an
-//! eighth of such a compiler's time, and found nothing in the corpus that 160 do not. Beyond it
-//! time decides: that of the process on the CPU, not the clock's, so a busy machine guards as much
-//! as a quiet one. What a guarded block costs is measured: of one in [`TIMED`] the calls that make
-//! and retire it are timed by the thread's CPU clock. (A guard is two system calls and a fault, 3
-//! to 6 us; where guards split mappings, or many threads run, it is more.) A bucket that is guarded
-//! because there is time, and a large block that would have been filled, is also charged for its
-//! pages, which the program faults in when it is used again: these faults are most of such a
-//! guard's cost, and were not counted.
+//! **The advance is a count**, so a small program's reports on live blocks do not depend on the
+//! machine. It is small, because a build is a thousand processes of 20 ms. With 512 blocks, guards
+//! took an eighth of such a compiler's time, and found nothing in the corpus that 160 do not. After
+//! the advance, the process's CPU time decides, so a busy machine guards as much as a quiet one.
+//! The cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. (A
+//! guard is two system calls and a fault, 3 to 6 us, and more with split mappings or many threads.)
+//! A bucket or large block that is guarded by choice is also charged for its pages, which the
+//! program faults in again at the next use. These faults are most of such a guard's cost.
 //!
-//! A forked child goes on with what its parent had left. In a sandbox, which may not know the
-//! clocks' system calls, no time comes in, and sites have what they are due.
+//! A forked child continues with its parent's remainder. A sandbox may forbid the clocks' system
+//! calls; then no time is earned, and sites get the blocks they are due.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -39,26 +37,26 @@ use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// The first so many blocks of a heap are all guarded.
+/// A heap guards this many blocks before time decides.
 const FIRST: u32 = 256;
-/// Of the time that the process runs, in hundredths.
+/// The share of the process's CPU time that guards may take, in hundredths.
 const SHARE: u64 = 3;
-/// Time that is saved up at most, for a program that allocates in bursts.
+/// The most time that a heap saves up, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// The debt above which sites wait for what they are due, but for what `module_advance` allows: 1
-/// ms more than what the first 256 blocks cost. With 8 ms a compiler of 28 ms took 2.39 times as
-/// long, with this 2.17.
+/// Above this debt even due blocks wait, except those that `module_advance` allows. It is 1 ms more
+/// than the first 256 blocks cost. A compiler of 28 ms took 2.39 times as long with 8 ms, and 2.17
+/// times with this.
 const DEBT_MOST_NS: i64 = 2_500_000;
-/// Milliseconds between two looks at how long the process has run.
+/// Milliseconds between two readings of the process's CPU time.
 const STEP_MS: u32 = 8;
-/// One guarded block in so many is timed.
+/// One guarded block in this many is timed.
 const TIMED: u32 = 16;
-/// What a page costs that is dropped for a guard and touched again. (Not timed: the program touches
-/// it.)
+/// The cost of a page that a guard drops and the program touches again. It is an estimate, because
+/// the fault happens in the program.
 const FAULT_NS: i64 = 2_000;
-/// What a call costs before one was timed.
+/// The cost of a call before the first one is timed.
 const COST_NS: u32 = 3_000;
-/// A call that took longer was interrupted.
+/// A longer call was interrupted, and counts as this long.
 const COST_MOST_NS: u64 = 200_000;
 
 /// How generous the heap may be with a block.
@@ -66,38 +64,38 @@ const COST_MOST_NS: u64 = 200_000;
 pub(super) enum Allowance {
     /// All blocks are guarded.
     All,
-    /// Many are.
+    /// Many blocks are guarded.
     Some,
-    /// Those that their sites are due.
+    /// A site's blocks are guarded as they are due.
     Due,
-    /// Those of sites where something was found.
+    /// Only blocks of sites with findings are guarded.
     None,
 }
 
 impl Allowance {
-    /// Whether there is time for guards that nothing is due.
+    /// Whether there is time for guards beyond the due ones.
     pub(super) fn is_generous(self) -> bool {
         matches!(self, Self::All | Self::Some)
     }
 }
 
-/// What a heap may spend on guards. Zero is one that has nothing, and is not spent from.
+/// The time that a heap may spend on guards. The zero value has none and is not charged.
 pub(super) struct GuardBudget {
-    /// Blocks that are left of the first.
+    /// The rest of the advance, in blocks.
     first: AtomicU32,
-    /// Nanoseconds that are left; less than none: the advance is not yet paid.
+    /// The time left in nanoseconds; negative until the advance is paid.
     left: AtomicI64,
-    /// The process's CPU time when it was last looked at, and when that was.
+    /// The process's CPU time at the last reading, and the time of that reading.
     ran: AtomicU64,
     looked: AtomicU32,
-    /// Guarded blocks, to time one in so many.
+    /// Guarded blocks so far, to time one in [`TIMED`].
     counted: AtomicU32,
-    /// What it costs to make one, and to retire one.
+    /// The cost of making a guarded block, and of retiring one.
     made: Cost,
     retired: Cost,
 }
 
-/// The mean of what a call costs, in nanoseconds: the last dozen count.
+/// The running mean of a call's cost in nanoseconds, over about the last dozen.
 struct Cost(AtomicU32);
 
 impl Cost {
@@ -112,15 +110,15 @@ impl Cost {
     fn learn(&self, ns: u64) {
         let ns = ns.min(COST_MOST_NS) as u32;
         let before = self.get();
-        // What another thread learns at once is lost: one of many.
+        // A concurrent thread's sample may be lost; there are many.
         self.0.store(before - before / 8 + ns / 8, Ordering::Relaxed);
     }
 }
 
-/// A call that may be timed, and what of it is to be paid.
+/// A call that the budget pays for, and times if it is its turn.
 #[must_use]
 pub(super) struct Spending {
-    /// When it began, by the thread's CPU clock; 0: it is not timed.
+    /// The thread's CPU time at the start; 0 if the call is not timed.
     began: u64,
 }
 
@@ -137,7 +135,7 @@ impl GuardBudget {
         }
     }
 
-    /// Begins, for a heap that has one.
+    /// Starts the budget of a heap that guards.
     pub(super) fn begin(&self) {
         self.ran.store(os::process_cpu_ns(), Ordering::Relaxed);
         self.looked.store(os::coarse_ms(), Ordering::Relaxed);
@@ -154,14 +152,14 @@ impl GuardBudget {
             match self.left.load(Ordering::Relaxed) {
                 1.. => Allowance::Some,
                 left if left > -DEBT_MOST_NS => Allowance::Due,
-                // Where no time comes in it would be for ever.
+                // In a sandbox no time is earned, so the debt would last for ever.
                 _ if memory_limit::is_in_sandbox() => Allowance::Due,
                 _ => Allowance::None,
             }
         }
     }
 
-    /// Looks how long the process has run since the last time, if it is time for that.
+    /// Earns the share of the CPU time since the last reading, if [`STEP_MS`] have passed.
     pub(super) fn earn(&self) {
         let (now, looked) = (os::coarse_ms(), self.looked.load(Ordering::Relaxed));
         if now.wrapping_sub(looked) < STEP_MS
@@ -174,19 +172,19 @@ impl GuardBudget {
             return;
         }
         let ran = os::process_cpu_ns();
-        // A forked child's clock begins again.
+        // A forked child's clock starts again from zero.
         let more = ran.saturating_sub(self.ran.swap(ran, Ordering::Relaxed));
         self.add((more * SHARE / 100) as i64);
     }
 
     fn add(&self, ns: i64) {
-        // Guards that are not a matter of choice (flagged sites, freed blocks over 256 KiB) could
-        // make a debt of seconds.
+        // Some guards ignore the budget (flagged sites, freed blocks over 256 KiB), and could make
+        // a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
 
-    /// Guarding begins: a block is about to be made, or to be retired.
+    /// Starts the account of one guarded block that is made or retired.
     pub(super) fn begins(&self) -> Spending {
         let number = self.counted.fetch_add(1, Ordering::Relaxed);
         let is_timed = number.is_multiple_of(TIMED) && !memory_limit::is_in_sandbox();
@@ -199,8 +197,8 @@ impl GuardBudget {
         self.pay(&self.made, spending);
     }
 
-    /// A block or a bucket was retired, and is guarded; when it is used again, `pages` more are
-    /// faulted in than if it had been filled.
+    /// Pays for a block or bucket that was retired behind a guard. Its next use faults in `pages`
+    /// more than if it had been filled.
     pub(super) fn retired(&self, spending: &Spending, pages: usize) {
         self.pay(&self.retired, spending);
         self.add(-(pages as i64).saturating_mul(FAULT_NS));
@@ -218,9 +216,9 @@ impl GuardBudget {
 mod tests {
     use super::*;
 
-    /// A guarded block that is made and retired, at the cost that is taken before one was timed:
-    /// how long a call really takes here is the machine's affair (an interpreter's is a hundred
-    /// times as long, and reaches the debt that stops all).
+    /// Makes and retires one guarded block at the cost assumed before a call is timed. The true
+    /// cost depends on the machine: an interpreter takes a hundred times as long and reaches the
+    /// debt that stops all guards.
     fn spend(budget: &GuardBudget) {
         let spending = Spending { began: 0 };
         budget.made(&spending);
@@ -258,7 +256,7 @@ mod tests {
         budget.retired(&Spending { began: 0 }, 16);
         let left = budget.left.load(Ordering::Relaxed);
         assert_eq!(left, MOST_NS - 16 * FAULT_NS - i64::from(COST_NS));
-        // However many they are, what sites are due waits no longer than for any other debt.
+        // A large number of pages makes no larger debt than any other spending.
         for _ in 0..2 {
             budget.retired(&Spending { began: 0 }, usize::MAX >> 1);
             assert_eq!(budget.left.load(Ordering::Relaxed), -DEBT_MOST_NS);

@@ -5,25 +5,25 @@
 //!     PATTERN      PATTERN once freed    PATTERN
 //! ```
 //!
-//! One value for all, so a bucket whose blocks are all freed is verified in one
-//! pass. Where a changed byte lies says what it was: before the block's end a
-//! write after its free, behind it a write beyond it, or before the next one.
+//! All bytes have one value, so one pass verifies a bucket whose blocks are all freed. The place of
+//! a changed byte tells the mistake: inside the block a write after free, behind it an overflow,
+//! and before it an underflow.
 //!
-//! The value fills a word to an address that no processor accepts, so a pointer
-//! that is read from a freed block leads nowhere. It is no letter and not zero, and
-//! its lowest bit is clear: a bitmap one bit too long sets that first.
+//! A word of this value is an address that no processor accepts, so a pointer read from a freed
+//! block leads nowhere. The value is no letter and not zero. Its lowest bit is clear, because a
+//! bitmap that is one bit too long sets that bit first.
 
-/// What such bytes hold.
+/// The value of these bytes.
 pub(crate) const PATTERN: u8 = 0xda;
 
 /// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
-    /// Bytes from the beginning of what was looked at to the first changed one.
+    /// Bytes from the start of the checked range to the first changed byte.
     pub(crate) first: usize,
-    /// Bytes from the first to the last changed one.
+    /// Bytes from the first to the last changed byte, both included.
     pub(crate) length: usize,
-    /// What the first changed one holds now.
+    /// The present value of the first changed byte.
     pub(crate) value: u8,
 }
 
@@ -31,16 +31,16 @@ pub(crate) struct Damage {
 ///
 /// # Safety
 ///
-/// The bytes are the caller's to change.
+/// The caller may write to the bytes.
 #[inline]
 pub(crate) unsafe fn fill(at: *mut u8, size: usize) {
-    // SAFETY: the bytes are the caller's to change.
+    // SAFETY: the caller may write to the bytes.
     unsafe { at.write_bytes(PATTERN, size) };
 }
 
-/// Whether all of `[at, at + size)` holds the pattern; if not, what does not.
+/// Compares all of `[at, at + size)` with the pattern. `None`: nothing is changed.
 ///
-/// The program may write to them at any moment, which is what is being looked for.
+/// The program may write to the bytes during the check, so the reads are volatile.
 ///
 /// # Safety
 ///
@@ -105,7 +105,7 @@ unsafe fn read(at: *const u8) -> u64 {
 unsafe fn damage(at: *const u8, size: usize) -> Option<Damage> {
     // SAFETY: in the range, by the contract.
     let byte = |i: usize| unsafe { at.wrapping_add(i).read_volatile() };
-    // None: it was put right meanwhile.
+    // `None`: another thread restored the bytes meanwhile.
     let first = (0..size).find(|&i| byte(i) != PATTERN)?;
     let last = (first..size).rev().find(|&i| byte(i) != PATTERN).unwrap_or(first);
     Some(Damage { first, length: last - first + 1, value: byte(first) })
@@ -137,7 +137,7 @@ mod tests {
             // SAFETY: within the array.
             assert_eq!(unsafe { check(at, size) }, None);
             for changed in 0..size {
-                // SAFETY: a byte of the array, which nobody else uses.
+                // SAFETY: a byte of the array, which only this test uses.
                 unsafe { at.wrapping_add(changed).write(7) };
                 let expected = Damage { first: changed, length: 1, value: 7 };
                 // SAFETY: the array's bytes, from its start.

@@ -1,4 +1,4 @@
-//! `check`: a test fails that misuses the heap, or leaves blocks behind.
+//! `check`: makes a test fail that misuses the heap or leaks blocks.
 //!
 //! ```text
 //!   begin   a scope for this thread and those it starts (see `scope`)
@@ -10,9 +10,9 @@
 //!   tell    with the feature `symbols`: the same with functions and lines (see `symbols`)
 //! ```
 //!
-//! A leak is a block that nothing outside leads to: what the closure puts into a
-//! `static`, a thread-local, a variable of its caller's or its result is not one, nor
-//! is what std keeps for later (a stream's buffer, a captured output).
+//! A leak is a block that nothing outside the closure leads to. A block is no leak if a `static`, a
+//! thread-local, a variable of the caller or the closure's result leads to it, or if std keeps it
+//! for later (a stream's buffer, captured output).
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -25,39 +25,37 @@ use super::HEAPS;
 use super::reach::Suspects;
 use super::scope::{Entered, MOST};
 
-/// How long threads may take to end, in milliseconds. `std::thread::scope` returns
-/// when their closures have, and what a thread frees last it frees after that.
+/// The longest wait for threads to end, in milliseconds. `std::thread::scope` returns when their
+/// closures have returned, but a thread frees its last blocks after that.
 const PATIENCE: usize = 2000;
-/// How long a thread from outside may take to free what it was sent.
+/// The longest wait for a thread from outside to free a block it was sent, in milliseconds.
 const HURRY: usize = 100;
 
-/// Runs `closure` and panics if it does something wrong with a block, or leaves
-/// blocks behind that nothing leads to any more, in this thread or in one that it
-/// starts, and those start.
+/// Runs `closure` and returns its result; panics if the closure misuses a block or leaks one. This
+/// covers the calling thread, the threads that the closure starts, and those that they start.
 ///
-/// It watches every [`DebugHeap`](super::DebugHeap) and
-/// [`Checked`](super::Checked) in the program, so one of these should be the
-/// `#[global_allocator]`. What other threads do meanwhile does not count: tests can
-/// run at once. Checks can be nested; the outer one sees what the inner one does.
+/// `check` watches every [`DebugHeap`](super::DebugHeap) and [`Checked`](super::Checked) of the
+/// program, so make one of them the `#[global_allocator]`. Mistakes of other threads do not count,
+/// so tests can run at once. Checks nest: the outer one also sees the mistakes of the inner one.
 ///
-/// Takes what the closure takes, and time in proportion to the heap: all of it is
-/// looked after; where blocks are left, all of it is read, too. If threads of the
-/// closure still run then, they are waited for, for two seconds at most, and other
-/// threads that may have been sent a block for a tenth of a second.
+/// # Complexity
 ///
-/// Not a leak: what the closure returns, what it puts where its caller finds it, what a `static` or
-/// a thread-local of this thread leads to. A block that a thread from outside keeps, and that
-/// nothing but that thread's stack leads to, counts as one. Threads are known by their timer slack,
-/// which Linux hands on: one that sets its own is not known. On other systems the closure's own
-/// thread is watched alone.
+/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
+/// also reads the whole heap. It then waits at most two seconds for threads of the closure that
+/// still run, and a tenth of a second for other threads that may have been sent a block.
+///
+/// # Limits of the search
+///
+/// A block counts as a leak if only the stack of a thread from outside leads to it. Linux hands a
+/// thread's timer slack to its children, and `check` knows threads by that. A thread that sets its
+/// own slack is not known. On other systems `check` watches only the calling thread.
 ///
 /// # Panics
 ///
-/// If a mistake was found or a block was left; what it was is reported on standard error
-/// (unless the heap's configuration is `quiet`), with the feature `symbols` once more with
-/// functions and lines, behind the check. If there is no debug heap, or more
-/// than 127 checks run at a time. Where the closure panics, that panic passes on and
-/// nothing is judged.
+/// If a mistake or a leak was found. Each is reported on standard error, unless the configuration
+/// is `quiet`; the feature `symbols` reports them again with functions and lines. Also if no debug
+/// heap is in use, or more than 127 checks run at a time. A panic of the closure passes through
+/// unjudged.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};
@@ -82,20 +80,20 @@ pub fn check<R>(closure: impl FnOnce() -> R) -> R {
     let closure = ManuallyDrop::new(closure);
     // SAFETY: the closure is not used again, nor dropped.
     let result = unsafe { run(&raw const *closure) };
-    // What lies above is the callers', and the result.
+    // The stack above `result` belongs to the callers.
     judge(entered, (&raw const result).addr());
     result
 }
 
-/// Runs a copy of the closure, in a frame of its own: what it leaves in its captured
-/// variables is below the result.
+/// Runs a copy of the closure in a frame of its own, so its captured variables lie below the
+/// result.
 ///
 /// # Safety
 ///
-/// The closure is valid, and nobody uses it afterwards.
+/// The closure is valid, and no code uses it afterwards.
 #[inline(never)]
 unsafe fn run<R, F: FnOnce() -> R>(closure: *const F) -> R {
-    // SAFETY: the closure is valid, and nobody uses it afterwards, as the caller promises.
+    // SAFETY: the caller promises that the closure is valid and not used afterwards.
     let closure = unsafe { closure.read() };
     closure()
 }
@@ -121,7 +119,7 @@ fn judge(entered: Entered, stack: usize) {
     let mistakes = findings - u32::try_from(blocks).unwrap_or(0).min(findings);
     #[cfg(feature = "symbols")]
     let taken = super::symbols::take(entered.id);
-    // The panic's own blocks are nobody's.
+    // Blocks of the panic itself belong to no scope.
     drop(entered);
     #[cfg(feature = "symbols")]
     super::symbols::tell(&taken);
@@ -130,7 +128,7 @@ fn judge(entered: Entered, stack: usize) {
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"
     );
     let left = Left { blocks, bytes, threads };
-    // Where blocks were left, the last finding is one of those.
+    // If blocks were left, the last finding is one of them.
     let last = (blocks == 0).then(|| last.word());
     let found = Mistakes { count: mistakes, last };
     match (mistakes, blocks) {
@@ -175,7 +173,7 @@ impl fmt::Display for Mistakes {
     }
 }
 
-/// How many blocks were left, and their bytes; each is reported.
+/// Reports each leaked block. Returns their number and their bytes.
 fn left(entered: &Entered, stack: usize) -> (usize, usize) {
     let found = || {
         let mut suspects = Suspects::of(entered.id)?;
@@ -192,7 +190,7 @@ fn left(entered: &Entered, stack: usize) -> (usize, usize) {
             return (0, 0);
         }
     }
-    // Once more: the thread that had them may have put them where they are found.
+    // Searches again: a thread may have stored its blocks where they are reachable.
     let Some(mut suspects) = found() else { return (0, 0) };
     let (mut blocks, mut bytes) = (0, 0);
     for suspect in suspects.unreached() {

@@ -1,4 +1,4 @@
-//! `Checked`: what is done wrong with the blocks of any other allocator.
+//! `Checked`: checks the blocks of any other allocator.
 //!
 //! ```text
 //!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 and to the next 16 |
@@ -7,14 +7,14 @@
 //!   record (see `table`)  stacks, threads, size, alignment, state: by the block's address
 //! ```
 //!
-//! The memory is the other's; what is known of it is not: nothing lies beside the
-//! program's bytes that would have to be believed. Pointers are looked up and not
-//! followed, so one that was never handed out is reported and not touched.
+//! The memory comes from the other allocator, but the records do not: no metadata lies beside the
+//! program's bytes. Pointers are looked up and not followed, so a pointer that no allocation
+//! returned is reported and not touched.
 //!
-//! A freed block is filled and quarantined, oldest first out, until quarantined blocks cost
-//! more than the configuration's `memory` (a quarter of what is live, at least 2 MiB,
-//! unless it says otherwise); then it is verified once more and goes back. What a
-//! debug heap catches with guard pages is not caught here, for pages are the other's.
+//! A freed block is filled and quarantined. The oldest block leaves when the quarantine costs more
+//! than the configuration's `memory` (by default a quarter of the live bytes, at least 2 MiB). It
+//! is then verified once more and returned. Guard pages are not available here: the pages belong to
+//! the other allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -31,20 +31,20 @@ use super::{DebugHeap, Leaks};
 
 const FRONT: usize = 32;
 const BACK: usize = 32;
-/// Bytes before a block that are looked after.
+/// Bytes before a block that are checked.
 const NEAR: usize = 64;
 const QUARANTINE_LEAST: usize = 2 << 20;
-/// What a quarantined block costs besides its memory.
+/// The cost of a quarantined block besides its memory, in bytes.
 const ENTRY_COST: usize = 64;
 
-/// An allocator that sees what is done wrong with the blocks of another one.
+/// An allocator that checks the blocks of another one.
 ///
-/// Each block costs 64 to 80 bytes of the other's memory, or twice its alignment if
-/// that is more, and 52 bytes of records; each operation takes constant time and one
-/// lock. Freed memory is quarantined before the other allocator gets it back.
+/// Each block costs 64 to 80 bytes of the other allocator's memory (or twice its alignment, if that
+/// is more), and 52 bytes of records. Each operation takes constant time and one lock. Freed memory
+/// is quarantined before the other allocator gets it back.
 ///
-/// It is a `GlobalAlloc`, so it can be the `#[global_allocator]`, and a reference to
-/// it is an `Allocator` where one of the features for that is on.
+/// `Checked` is a `GlobalAlloc`, so it can be the `#[global_allocator]`. A reference to it is an
+/// `Allocator` if a feature for that is enabled.
 ///
 /// ```
 /// use heapwright::debug::{Checked, Config, FindingKind};
@@ -76,7 +76,7 @@ impl<A: core::fmt::Debug> core::fmt::Debug for Checked<A> {
 /// How a block lies in the memory of the other allocator.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Bytes before the block, and those of them that are looked after.
+    /// The bytes before the block, and the number of them that are checked.
     front: usize,
     near: usize,
     size: usize,
@@ -95,7 +95,7 @@ impl Shape {
     }
 
     fn of_entry(entry: &Entry) -> Self {
-        // It was possible when the block was made.
+        // `insert` accepted this size and alignment, so the shape exists.
         Self::of(entry.size, entry.align()).unwrap_or(Self {
             front: FRONT,
             near: FRONT,
@@ -111,15 +111,15 @@ impl Shape {
 }
 
 impl<A> Checked<A> {
-    /// Checks the blocks of `inner`: 16 frames of stacks, everything looked for.
+    /// Checks the blocks of `inner` with 16 frames for each stack and all checks enabled.
     #[must_use]
     pub const fn new(inner: A) -> Self {
         Self::with(inner, Config::DEFAULT)
     }
 
-    /// Checks the blocks of `inner` as `config` says: `traces`, `detect`, `memory`,
-    /// `limit`, `retain`, `stop_first`, `quiet` and `log` mean here what they mean to
-    /// a [`DebugHeap`]; the rest is about pages, which are not ours.
+    /// Checks the blocks of `inner` as `config` says. The fields `traces`, `detect`, `memory`,
+    /// `limit`, `retain`, `stop_first`, `quiet` and `log` mean the same as for a [`DebugHeap`]; the
+    /// others concern pages and have no effect.
     #[must_use]
     pub const fn with(inner: A, config: Config) -> Self {
         Self { inner, heap: DebugHeap::new(config) }
@@ -131,19 +131,19 @@ impl<A> Checked<A> {
         &self.inner
     }
 
-    /// How many mistakes were found, repetitions included.
+    /// The number of mistakes found, repetitions included.
     #[must_use]
     pub fn findings(&self) -> u32 {
         self.heap.findings()
     }
 
-    /// The last mistake that was found.
+    /// The last mistake found, if any.
     #[must_use]
     pub fn last_finding(&self) -> Option<Finding> {
         self.heap.last_finding()
     }
 
-    /// What is live now. Takes constant time.
+    /// The live blocks and their bytes. Takes constant time.
     #[must_use]
     pub fn live(&self) -> Leaks {
         self.heap.heap().map_or_else(Leaks::default, |heap| {
@@ -152,8 +152,8 @@ impl<A> Checked<A> {
         })
     }
 
-    /// Looks after all blocks, live and quarantined, now: writes that no call has found
-    /// yet become findings. Takes time in proportion to the blocks and their bytes.
+    /// Checks all blocks, live and quarantined, and reports writes that no call has found yet.
+    /// Takes time in proportion to the blocks and their bytes.
     pub fn sweep(&self) {
         if let Some(heap) = self.heap.heap() {
             sweep(heap, Call::Sweep);
@@ -162,8 +162,8 @@ impl<A> Checked<A> {
 }
 
 impl<A: GlobalAlloc> Checked<A> {
-    /// Ends it: what is live is reported as leaks (each place once), and all blocks, live
-    /// ones too, go back to the other allocator.
+    /// Ends the heap: reports live blocks as leaks, once for each place, and returns all blocks,
+    /// live ones too, to the other allocator.
     ///
     /// ```
     /// use heapwright::debug::{Checked, Config};
@@ -188,7 +188,7 @@ impl<A: GlobalAlloc> Checked<A> {
             if matches!(entry.state, State::Live | State::Quarantined) {
                 let shape = Shape::of_entry(&entry);
                 let base = entry.block().wrapping_sub(shape.front);
-                // SAFETY: it came from there with this layout, and nobody uses it.
+                // SAFETY: the block came from `inner` with this layout, and no code uses it.
                 unsafe { self.inner.dealloc(base, shape.layout) };
             }
         }
@@ -224,22 +224,23 @@ impl<A: GlobalAlloc> Checked<A> {
             return base;
         }
         let block = base.wrapping_add(shape.front);
-        // SAFETY: the shape's bytes are ours.
+        // SAFETY: `block` was just allocated with this shape, so its bytes are ours.
         unsafe { bytes::fill(block.wrapping_sub(shape.near), shape.near) };
-        // SAFETY: what is behind the block, in its shape, whose bytes are ours.
+        // SAFETY: these bytes lie behind the block and within its shape, which is ours.
         unsafe { bytes::fill(block.wrapping_add(size), shape.back) };
         if heap.table.lock().insert(block, size, layout.align(), by) {
             return block;
         }
-        // SAFETY: just taken, and nobody has it.
+        // SAFETY: the memory was just allocated with this layout, and no code has it yet.
         unsafe { self.inner.dealloc(base, shape.layout) };
         ptr::null_mut()
     }
 
-    /// Takes a block back, or says what is wrong with it. False: it was no live block.
+    /// Takes a block back, or reports a finding. False: no live block begins there.
     ///
     /// # Safety
     ///
+    /// If the block is in use, no code uses it afterwards.
     /// If it is a block in use, nobody uses it afterwards.
     unsafe fn deallocate_block(
         &self,
@@ -280,7 +281,7 @@ impl<A: GlobalAlloc> Checked<A> {
             edges(&live, shape, &mut |entry, damage| damaged(heap, entry, damage, call, by));
         }
         if detect.fill {
-            // SAFETY: the block is nobody's any more.
+            // SAFETY: the block was freed, so no code uses its bytes.
             unsafe { bytes::fill(entry.block(), shape.size) };
         }
         heap.table.lock().quarantine(index, Shape::cost(&entry));
@@ -288,7 +289,7 @@ impl<A: GlobalAlloc> Checked<A> {
         true
     }
 
-    /// Frees blocks to the other allocator that were quarantined long enough.
+    /// Returns the oldest quarantined blocks to the other allocator, above the budget.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {
@@ -310,13 +311,13 @@ impl<A: GlobalAlloc> Checked<A> {
             }
             heap.table.lock().is_gone(index);
             let base = entry.block().wrapping_sub(shape.front);
-            // SAFETY: it came from there with this layout; its users gave it back.
+            // SAFETY: the block came from `inner` with this layout, and its users freed it.
             unsafe { self.inner.dealloc(base, shape.layout) };
         }
     }
 }
 
-/// What a call was given, and from where.
+/// The arguments of a call, and the place it came from.
 #[derive(Clone, Copy)]
 struct Passed {
     address: usize,
@@ -325,7 +326,7 @@ struct Passed {
     by: Moment,
 }
 
-/// A pointer that no live block begins at.
+/// Reports a pointer at which no live block begins.
 #[cold]
 fn not_a_block(heap: &'static Heap, claim: &Claim, given: Passed) {
     let is_realloc = given.call == Call::RustRealloc;
@@ -358,7 +359,7 @@ pub(super) fn report_leak(heap: &'static Heap, entry: &Entry) {
     heap.report(Finding { kind: FindingKind::Leak, call: Call::Exit, ..known(entry) });
 }
 
-/// What is known of a block.
+/// A finding filled in with the record of a block.
 fn known(entry: &Entry) -> Finding {
     Finding {
         origin: Origin::Rust,
@@ -373,8 +374,8 @@ fn known(entry: &Entry) -> Finding {
     }
 }
 
-/// Looks at the bytes around a block. `found` is given what was changed, with its
-/// place from the block's start; it is put right, to be reported once.
+/// Checks the bytes around a block. `found` receives the changed bytes with their offset from the
+/// block's start. They are repaired, so each change is reported once.
 fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let before = (entry.block().wrapping_sub(shape.near), shape.near);
     let behind = (entry.block().wrapping_add(shape.size), shape.back);
@@ -383,7 +384,7 @@ fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Dama
     }
 }
 
-/// The same of a freed block and all around it.
+/// Checks a freed block and the bytes around it, like [`edges`].
 fn filled(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let from = entry.block().wrapping_sub(shape.near);
     look(entry, from, shape.near + shape.size + shape.back, found);
@@ -395,9 +396,10 @@ fn look(
     length: usize,
     found: &mut dyn FnMut(&Entry, (isize, Damage)),
 ) {
-    // SAFETY: bytes of the block's shape, which the other allocator gave us.
+    // SAFETY: the bytes belong to the block's shape, which the other allocator returned.
     if let Some(damage) = unsafe { bytes::check(from, length) } {
-        // SAFETY: what was damaged, in the block's shape, which the other allocator gave us.
+        // SAFETY: the damaged bytes belong to the block's shape, which the other allocator
+        // returned.
         unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         let first = from.addr().wrapping_add(damage.first);
         found(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));
@@ -430,7 +432,7 @@ fn damaged(
     });
 }
 
-/// Looks at all blocks.
+/// Checks all blocks.
 pub(super) fn sweep(heap: &'static Heap, call: Call) {
     let Some(by) = heap.moment() else { return };
     let detect = heap.config().detect;
@@ -438,7 +440,7 @@ pub(super) fn sweep(heap: &'static Heap, call: Call) {
     for index in 0..made {
         let mut found: [Option<(Entry, (isize, Damage))>; 2] = [None; 2];
         {
-            // Under the lock the block cannot go back to its allocator.
+            // While the lock is held, no block returns to its allocator.
             let table = heap.table.lock();
             if index >= table.made() {
                 return;
@@ -461,8 +463,8 @@ pub(super) fn sweep(heap: &'static Heap, call: Call) {
     }
 }
 
-// SAFETY: blocks are parts of blocks of the other allocator, which are given back
-// once, after their users gave them back; `realloc` copies.
+// SAFETY: each block is part of one block of the other allocator, which is returned once, after its
+// users freed it; `realloc` copies.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.place(layout, false)
@@ -475,7 +477,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let Some(heap) = self.heap.heap() else { return };
         let Some(by) = heap.moment() else { return };
-        // SAFETY: by the contract of `dealloc`, or it is a finding.
+        // SAFETY: the caller keeps the contract of `dealloc`, or the call becomes a finding.
         unsafe { self.deallocate_block(heap, block.addr(), layout, Call::RustDealloc, by) };
         if heap.reporter.logs() {
             heap.reporter.log(Call::RustDealloc, block.addr(), 0, by.stack);
@@ -492,12 +494,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
             return new;
         }
         let old = heap.table.lock().live_at(block.addr()).map(|entry| entry.size);
-        // What was no block is reported below; the program goes on with the new one.
+        // A pointer to no block is reported below; the program continues with the new block.
         if let Some(old) = old {
-            // SAFETY: the caller's block has as many bytes, and so has ours.
+            // SAFETY: `old` is the length of the caller's block, and the new one has `size` bytes.
             unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
         }
-        // SAFETY: by the contract of `realloc`, or it is a finding.
+        // SAFETY: the caller keeps the contract of `realloc`, or the call becomes a finding.
         unsafe { self.deallocate_block(heap, block.addr(), layout, Call::RustRealloc, by) };
         new
     }

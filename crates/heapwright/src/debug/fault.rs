@@ -1,4 +1,4 @@
-//! Faults: accesses caught in the act.
+//! Faults: accesses that hit a guard page.
 //!
 //! ```text
 //!   SIGSEGV at an address --> span? --> bucket guarded or block freed: use after free
@@ -6,10 +6,10 @@
 //!                                   \-> anything else is not ours
 //! ```
 //!
-//! Called by the C layer's signal handler, in the thread that made the access. The
-//! signal interrupted the program, not the heap, unless the heap itself touched what
-//! it should not: then nothing here waits (the thread's state is busy, the common one
-//! is used), and the process ends as it would have.
+//! The C layer's signal handler calls this in the thread that made the access. The signal normally
+//! interrupts the program and not the heap. If the heap itself made the access, nothing here waits:
+//! the thread's state is busy, so the common state serves, and the process ends as without this
+//! handler.
 
 use core::ffi::c_void;
 
@@ -18,9 +18,9 @@ use heapwright_record::debug::{Access, Call, Finding, FindingKind, Moment};
 use crate::verdict::Verdict;
 
 use super::heap::{Heap, of_block};
-use super::lift;
 use super::slot::State;
 use super::span::{BucketRef, Form, Found, Place, Span, Stage};
+use super::unprotect;
 
 /// Judges a fault at an address in a span.
 pub(crate) fn judge(
@@ -41,7 +41,7 @@ pub(crate) fn judge(
         _ => return Verdict::NotOurs,
     };
     let (stack, thread, sequence) = heap.moment_of_context(context);
-    // A function of the C library that was just asked for this has reported it.
+    // A checked function of the C library may have reported this access before.
     if !heap.reporter.has_told(block as u64, thread) {
         let finding = Finding {
             kind,
@@ -56,12 +56,12 @@ pub(crate) fn judge(
             here: Moment { stack, thread, sequence, ns: heap.reporter.now() },
             ..of_block(place, word)
         };
-        // The next run may not have a guard there.
+        // The next run may have no guard there, so the site is flagged.
         heap.flag(finding.allocated.stack, kind);
         heap.reporter.report(&finding, &heap.threads);
     }
-    // Guarded blocks of fast mode promise an end.
-    if heap.is_process_heap() && lift::lift(heap, span, address) {
+    // Guarded blocks of fast mode always end the process.
+    if heap.is_process_heap() && unprotect::unprotect(heap, span, address) {
         Verdict::Step
     } else {
         Verdict::Stop
@@ -85,8 +85,8 @@ fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     }
 }
 
-/// For the guard between two sampled pages: the used block on either side; a live one is preferred,
-/// then the nearer.
+/// Finds the used block on either side of the guard between two sampled pages. A live block is
+/// preferred, then the nearer one.
 fn beside(bucket: BucketRef, address: usize) -> Option<Place> {
     let used = |place: &Place| place.record().word().state() != State::Unused;
     let live = |place: &Place| place.record().word().state() == State::Live;

@@ -1,4 +1,4 @@
-//! Flagged sites: places where something was found, from run to run.
+//! Flagged sites: allocation sites with findings, remembered from run to run.
 //!
 //! ```text
 //!   this run    a canary was hit in a block of stack S, or a guard --> all of S's blocks are guarded
@@ -7,9 +7,8 @@
 //!               flagged if its key is among them
 //! ```
 //!
-//! Addresses change from run to run. A key is made of what does not: of each frame the build of its
-//! module and the offset in it. Its lowest bit is kept free for the end that blocks are to stand
-//! at.
+//! Addresses change from run to run, so a key is made of each frame's module build and offset. The
+//! lowest bit of a key tells at which end of the page the site's blocks stand.
 //!
 //! Called by `heap`.
 
@@ -21,7 +20,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::sample::Side;
 
-/// Keys that are kept; what a record has beyond them is left out.
+/// The number of keys kept; further sites of a record are ignored.
 const KEYS: usize = 512;
 
 /// The flagged sites of an earlier run.
@@ -40,7 +39,7 @@ impl FlaggedSites {
         let Some(bytes) = os::map_file(path) else { return false };
         let Ok(reader) = Reader::new(bytes) else { return false };
         let sites = reader.filter_map(|entry| match entry {
-            // Where blocks of undefined bytes come from (option `fill`) nothing was found.
+            // `Uninitialised` (option `fill`) is no finding about the block's own site.
             Entry::Site(site) if site.last != FindingKind::Uninitialised => {
                 Some((site.key, end_for(site.last)))
             }
@@ -57,13 +56,13 @@ impl FlaggedSites {
         true
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// The end that blocks of the site with this key are to stand at, if it is among them.
+    /// The end at which blocks of the site with this key stand, if it is flagged.
     pub(crate) fn side(&self, key: u64) -> Option<Side> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.keys[..count].iter().map(|known| known.load(Ordering::Relaxed));
@@ -72,12 +71,12 @@ impl FlaggedSites {
     }
 }
 
-/// The end of the page at which a block shows such a mistake as it happens.
+/// The end of the page at which a block shows a mistake of this kind at once.
 pub(crate) fn end_for(kind: FindingKind) -> Side {
     if kind == FindingKind::Underflow { Side::Left } else { Side::Right }
 }
 
-/// What a stack is called in every run.
+/// The key of a stack, equal in every run.
 pub(crate) fn key(stack: u32) -> u64 {
     let mix =
         |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
@@ -88,7 +87,7 @@ pub(crate) fn key(stack: u32) -> u64 {
             let hash = of_bytes(hash, if build.is_empty() { module.path() } else { build });
             mix(hash, (pc - module.bias) as u64)
         }
-        // Code that was made while the program ran: nothing of it lasts.
+        // Code generated at run time has no lasting address.
         None => mix(hash, 0),
     })
 }

@@ -1,4 +1,4 @@
-//! Guarded blocks of fast mode: a few blocks of a program in production stand between guard pages.
+//! Guarded blocks of fast mode: a few blocks of a production program get guard pages.
 //!
 //! ```text
 //!   drawn          draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
@@ -9,20 +9,20 @@
 //!                          half: freed blocks that are remembered, each without a page, behind a guard
 //! ```
 //!
-//! It is a debug heap of its own beside the fast heap: the process does not debug, so no other call
-//! comes here. What it finds is told in the debug heap's words, on standard error and in the record
-//! (`record=`), which `heapwright report` reads.
+//! This is a debug heap beside the fast heap. The process is not in debug mode, so only calls on
+//! guarded blocks arrive here. Findings use the debug heap's texts, on standard error and in the
+//! record (`record=`), which `heapwright report` reads.
 //!
-//! **What ends the process.** What ends it in fast mode (a free of what is no block in use), once
-//! it is reported in full; and an access to a guard, as a fault does. What fast mode would not have
-//! noticed (bytes beside a block that were changed, found when it is freed or at exit) is reported,
-//! and the program goes on. Which call made a block, and the size that a free gives, are not judged
-//! in fast mode. In hardened mode they are ([`made`]), and all that is found ends the process, or
-//! with `on_misuse=report` nothing but a fault does.
+//! **Ends of the process.** A free of a pointer to no block in use ends the process after a full
+//! report, and so does an access to a guard. Fast mode would not notice changed bytes beside a
+//! block: these are reported at the free or at exit, and the program continues. Fast mode does not
+//! judge the call that made a block or the size given to a free. Hardened mode judges both
+//! ([`made`]), and every finding ends the process. With `on_misuse=report` only a fault ends the
+//! process.
 //!
-//! **What it may cost.** Live blocks take as many bytes of addresses as half of `memory` (blocks in
-//! pages half of that in memory), and blocks up to an eighth of it are guarded. Then: 24 KiB for
-//! each thread that had one, 1 KiB for seven blocks, and up to [`STACKS`] of stacks.
+//! **Cost.** Live blocks take at most half of `memory` in addresses, and blocks in pages take half
+//! of that in memory. Blocks up to an eighth of that half are guarded. There are also 24 KiB for
+//! each thread that had one, 1 KiB for seven blocks, and up to [`STACKS`] for stacks.
 //!
 //! Called by `drawn`, and by `stats`.
 
@@ -47,48 +47,47 @@ use super::span::{Found, Span, Stage};
 use super::take_heap;
 use crate::options::debug::{Config, Detect, Guard};
 
-/// Bytes that guarded blocks, and the memory of them, may take where `memory=` does not say.
+/// Bytes for guarded blocks and their metadata if `memory=` is not given.
 const MEMORY: usize = 4 << 20;
 /// Bytes that stacks may take.
 const STACKS: usize = 32 << 20;
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
 static MAKING: Lock<()> = Lock::new(());
-/// Bytes of addresses that live blocks may take.
+/// The most bytes of addresses for live blocks.
 static MOST: AtomicUsize = AtomicUsize::new(0);
-/// The process that had its last look.
+/// The id of the process that ran the check at exit.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 fn heap() -> Option<&'static Heap> {
-    // SAFETY: null, or a heap, which is never freed.
+    // SAFETY: the pointer is null or a heap, which is never freed.
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
 }
 
-/// Reads what the options say. The caller starts the fast heap, and is alone.
+/// Reads the options. The caller starts the fast heap, and no other thread runs.
 #[cold]
 pub(crate) fn start(options: &Options) {
     let memory = if options.debug.memory == 0 { MEMORY } else { options.debug.memory };
     MOST.store(memory / 2, Ordering::Relaxed);
 }
 
-/// A fork waits until no thread makes the heap: a child would never have one.
+/// Waits until no thread makes the heap: otherwise a child could never make one.
 pub(super) fn before_fork() {
     MAKING.acquire();
 }
 
-/// Gives the lock back.
+/// Releases the lock.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy.
+/// The call follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { MAKING.release() };
 }
 
-/// Makes the heap of guarded blocks, at the first of them: it takes some 100 page faults, which a
-/// process that has none is spared. `None`: there is no memory for it, or another thread makes it
-/// just now.
+/// Makes the heap when the first block is drawn. It takes some 100 page faults, which a process
+/// without guarded blocks avoids. `None`: there is no memory, or another thread is making the heap.
 #[cold]
 #[inline(never)]
 fn make() -> Option<&'static Heap> {
@@ -107,9 +106,9 @@ fn make() -> Option<&'static Heap> {
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
-        // (The hardened heap looks at these itself.)
+        // The hardened heap checks these itself.
         detect: Detect { mismatch: false, size: false, ..detect },
-        // The other half.
+        // The other half of `memory`.
         memory: MOST.load(Ordering::Relaxed),
         ..Config::DEFAULT
     };
@@ -128,10 +127,10 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// A guarded block for a request. `None`: there can be none just now, or its stack is not new and
-/// had to be.
+/// A guarded block for a request. `None`: no block is available now, or the draw requires a new
+/// stack and this one is known.
 ///
-/// The caller has interrupted nothing of the heap's, and holds none of its locks.
+/// The caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     let most = MOST.load(Ordering::Relaxed);
     if request.size > most / 4 || request.align > most / 4 {
@@ -144,7 +143,7 @@ pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     heap.allocate_guarded(request, draw, most)
 }
 
-/// Whether an address is in memory of guarded blocks, in use or freed.
+/// Whether an address is in the memory of guarded blocks, in use or freed.
 pub(crate) fn has(address: usize) -> bool {
     span(address).is_some()
 }
@@ -156,30 +155,30 @@ fn span(address: usize) -> Option<(&'static Heap, &'static Span)> {
     (span.heap.load(Ordering::Relaxed) == heap.id()).then_some((heap, span))
 }
 
-/// Frees a block. What is wrong with it is reported, and ends the process.
+/// Frees a block. A mistake is reported and ends the process.
 ///
 /// # Safety
 ///
-/// [`has`]; if the block is in use, nobody uses it afterwards. The caller has interrupted nothing
-/// of the heap's.
+/// [`has`] is true for the block; if it is in use, no code uses it afterwards. The caller has not
+/// interrupted the heap.
 pub(crate) unsafe fn free(block: *mut u8, what: Return) {
     if let Some((heap, span)) = span(block.addr()) {
-        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        // SAFETY: the caller promises that no code uses the block afterwards.
         unsafe { heap.free(span, block.addr(), what) };
     }
 }
 
-/// What is known of a live block.
+/// The record of a live block.
 #[derive(Clone, Copy)]
 pub(crate) struct Made {
-    /// The call that made it, and the alignment that was asked for.
+    /// The call that made it, and the alignment requested.
     pub(crate) origin: Origin,
     pub(crate) align: usize,
-    /// The bytes asked for.
+    /// The bytes requested.
     pub(crate) size: usize,
 }
 
-/// How the live block that begins at an address was made. `None`: none does.
+/// The record of the live block that begins at an address. `None`: no live block begins there.
 pub(crate) fn made(address: usize) -> Option<Made> {
     let (_, span) = span(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -191,16 +190,14 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// The bytes that were asked for of a block. What is no block in use is reported, and ends the
-/// process.
+/// The bytes requested for a block. A pointer to no block in use is reported and ends the process.
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)
 }
 
-/// Calls `visit` with the address and the bytes of each live block of the span that begins at
-/// `unit`, which is a debug heap's, while it returns true; and with the heap's number. Returns
-/// whether it always did.
+/// Calls `visit` with the address and bytes of each live block of the debug span that begins at
+/// `unit`, and with the heap's number, while `visit` returns true. Returns false if a call did.
 pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32) -> bool) -> bool {
     let Some(heap) = heap() else { return true };
     let Some(span) = Span::heading(unit, heap.id()) else { return true };
@@ -217,17 +214,17 @@ pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32)
     true
 }
 
-/// Live blocks and their bytes.
+/// The number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// Blocks made and freed so far, and the bytes asked for.
+/// The numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// The last look, once a process: bytes beside blocks that were never freed.
+/// Checks the bytes beside blocks that were never freed, once a process.
 pub(crate) fn at_exit() {
     let Some(heap) = heap() else { return };
     let process = os::process_id();

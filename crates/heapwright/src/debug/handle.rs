@@ -1,6 +1,6 @@
-//! `DebugHeap`: a debug heap that a Rust program holds.
+//! `DebugHeap`: the debug heap's handle for Rust programs.
 //!
-//! It is made at its first use, so it can be a `static`, and a `#[global_allocator]`.
+//! The first use makes the heap, so a handle can be a `static` and a `#[global_allocator]`.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -19,20 +19,20 @@ use super::span::Span;
 use super::{HEAPS, join_forks, take_heap};
 use crate::request::{Origin, Request, Return};
 
-/// What was live when a heap ended.
+/// The blocks that were live when a heap ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Leaks {
-    /// Blocks that were never freed.
+    /// The number of blocks that were never freed.
     pub blocks: usize,
-    /// The bytes that were asked for with them.
+    /// The bytes requested for them.
     pub bytes: usize,
 }
 
-/// A heap that sees what is done wrong with its blocks.
+/// A heap that reports misuse of its blocks.
 ///
-/// After Zig's `DebugAllocator`. Every operation takes constant time but for the
-/// system calls behind it; a heap takes about 100 KiB, and 24 bytes and a stack's
-/// number for each block beside its own bytes.
+/// The idea is that of Zig's `DebugAllocator`. Every operation takes constant time, besides system
+/// calls. A heap takes about 100 KiB, and each block 24 bytes and a stack's number beside its own
+/// bytes.
 ///
 /// Mistakes are reported on standard error as they happen, and counted.
 ///
@@ -64,16 +64,16 @@ impl core::fmt::Debug for DebugHeap {
 }
 
 impl DebugHeap {
-    /// A heap that does what `config` says. Takes nothing before its first use.
+    /// Makes a handle with the settings of `config`. It allocates nothing before its first use.
     #[must_use]
     pub const fn new(config: Config) -> Self {
         Self { config, heap: AtomicPtr::new(ptr::null_mut()), starting: Lock::new(()) }
     }
 
-    /// The heap, made at the first call. `None`: there is no memory.
+    /// The heap, which the first call makes. `None`: there is no memory.
     #[inline]
     pub(super) fn heap(&self) -> Option<&'static Heap> {
-        // SAFETY: null, or a heap, which is never freed.
+        // SAFETY: the pointer is null or a heap, which is never freed.
         match unsafe { self.heap.load(Ordering::Acquire).as_ref() } {
             Some(slot) => Some(&slot.value),
             None => self.make(),
@@ -85,13 +85,13 @@ impl DebugHeap {
         if !substrate::open(options::get) {
             return None;
         }
-        // Before another thread can find the heap, and fork.
+        // These run before another thread can find the heap and fork.
         substrate::begun();
         join_forks();
         let slot = {
             let _one = self.starting.lock();
             let slot = self.heap.load(Ordering::Acquire);
-            // SAFETY: null, or a heap, which is never freed.
+            // SAFETY: the pointer is null or a heap, which is never freed.
             if let Some(slot) = unsafe { slot.as_ref() } {
                 return Some(&slot.value);
             }
@@ -103,19 +103,19 @@ impl DebugHeap {
         Some(&slot.value)
     }
 
-    /// How many mistakes were found, repetitions included.
+    /// The number of mistakes found, repetitions included.
     #[must_use]
     pub fn findings(&self) -> u32 {
         self.heap().map_or(0, |heap| heap.reporter.found())
     }
 
-    /// The last mistake that was found.
+    /// The last mistake found, if any.
     #[must_use]
     pub fn last_finding(&self) -> Option<Finding> {
         self.heap()?.reporter.last()
     }
 
-    /// What is live now. Takes time in proportion to the heap's address space.
+    /// The live blocks and their bytes. Takes time in proportion to the heap's address space.
     #[must_use]
     pub fn live(&self) -> Leaks {
         let mut leaks = Leaks::default();
@@ -128,9 +128,8 @@ impl DebugHeap {
         leaks
     }
 
-    /// The most bytes that were in use at once, as they were asked for; looked at
-    /// whenever a bucket is opened or a block stands alone, so a peak is missed by what
-    /// was left in threads' current buckets at most.
+    /// The most bytes in use at once, as requested. The heap updates it when a bucket is opened or
+    /// a large block is made, so it may miss up to one current bucket of each thread.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};
@@ -150,15 +149,15 @@ impl DebugHeap {
         self.heap().map_or(0, Heap::peak)
     }
 
-    /// Looks after all blocks, live and freed, now: writes that no call has found
-    /// yet become findings. Takes time in proportion to the heap.
+    /// Checks all blocks, live and freed, and reports writes that no call has found yet. Takes time
+    /// in proportion to the heap.
     pub fn sweep(&self) {
         if let Some(heap) = self.heap() {
             heap.sweep_all(Call::Sweep);
         }
     }
 
-    /// Buckets that have a live block or a slot to hand out, and bytes of records.
+    /// The number of buckets with a live block or a free slot, and the bytes of records.
     #[must_use]
     pub fn buckets(&self) -> (usize, usize) {
         self.heap().map_or((0, 0), Heap::buckets)
@@ -170,15 +169,15 @@ impl DebugHeap {
 
     /// The heap, if it was made.
     pub(super) fn made(&self) -> Option<&'static Heap> {
-        // SAFETY: null, or a heap, which is never freed.
+        // SAFETY: the pointer is null or a heap, which is never freed.
         unsafe { self.heap.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// Ends the heap: what is live is reported as leaks (each place once) and all memory
-    /// goes back. Takes time in proportion to the heap.
+    /// Ends the heap: reports live blocks as leaks, once for each place, and releases all memory.
+    /// Takes time in proportion to the heap.
     ///
-    /// It takes the heap itself, so no collection can still have blocks of it; a
-    /// block that is still referred to is lost.
+    /// The call consumes the handle, so no collection can still borrow it. Blocks that are still in
+    /// use become invalid.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap, Leaks};
@@ -189,21 +188,21 @@ impl DebugHeap {
     /// assert_eq!(heap.deinit(), Leaks { blocks: 1, bytes: 8 });
     /// ```
     pub fn deinit(self) -> Leaks {
-        // SAFETY: the heap is the caller's, so nobody has borrowed it.
+        // SAFETY: the caller owned the handle, so no borrow of it exists.
         unsafe { self.end() }
     }
 
-    /// [`DebugHeap::deinit`] for a heap in a `static`. The next use makes a new one.
+    /// Ends a heap in a `static`, like [`DebugHeap::deinit`]. The next use makes a new one.
     ///
     /// # Safety
     ///
-    /// Nobody uses the heap or its blocks meanwhile, nor the blocks afterwards.
+    /// No other code uses the heap meanwhile, and none uses its blocks from now on.
     pub unsafe fn end(&self) -> Leaks {
         let slot = {
             let _one = self.starting.lock();
             self.heap.swap(ptr::null_mut(), Ordering::AcqRel)
         };
-        // SAFETY: null, or a heap, which is never freed.
+        // SAFETY: the pointer is null or a heap, which is never freed.
         let Some(slot) = (unsafe { slot.as_ref() }) else { return Leaks::default() };
         let heap = &slot.value;
         heap.sweep_all(Call::Exit);
@@ -215,8 +214,8 @@ impl DebugHeap {
     }
 }
 
-// SAFETY: blocks come from slots or spans that are handed out once until they come
-// back, with the size and alignment asked for; `realloc` copies.
+// SAFETY: each slot or span is handed out once until it is freed, with the size and alignment
+// requested; `realloc` copies.
 unsafe impl GlobalAlloc for DebugHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.heap().map_or(ptr::null_mut(), |heap| heap.allocate(request(layout, false)))
@@ -230,7 +229,7 @@ unsafe impl GlobalAlloc for DebugHeap {
         let Some(heap) = self.heap() else { return };
         let what = given(Call::RustDealloc, layout);
         match self.span(block) {
-            // SAFETY: by the contract of `dealloc`, or it is a finding.
+            // SAFETY: the caller keeps the contract of `dealloc`, or the call becomes a finding.
             Some(span) => unsafe { heap.free(span, block.addr(), what) },
             None => heap.foreign(block.addr(), what, process::region(block.addr())),
         }
@@ -242,7 +241,7 @@ unsafe impl GlobalAlloc for DebugHeap {
         // SAFETY: the caller promises that size and alignment make a layout.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match self.span(block) {
-            // SAFETY: by the contract of `realloc`, or it is a finding.
+            // SAFETY: the caller keeps the contract of `realloc`, or the call becomes a finding.
             Some(span) => unsafe { heap.realloc(span, block.addr(), what, request(new, false)) },
             None => {
                 heap.foreign(block.addr(), what, process::region(block.addr()));
@@ -253,7 +252,7 @@ unsafe impl GlobalAlloc for DebugHeap {
 }
 
 impl DebugHeap {
-    /// The span of this heap that a block is in.
+    /// The span of this heap that contains a block.
     fn span(&self, block: *mut u8) -> Option<&'static Span> {
         let id = self.heap()?.id();
         Span::of(block.addr()).filter(|span| span.heap.load(Ordering::Relaxed) == id)

@@ -1,4 +1,4 @@
-//! The history: emptied buckets, and what they hold while they are in it.
+//! The history: a queue of emptied buckets that are remembered.
 //!
 //! ```text
 //!   newest <-- ... <-- oldest      as many as the budget holds, linked through their records
@@ -7,19 +7,19 @@
 //!              filled   the pattern, which is looked for when the bucket leaves; of a large block in the pages that were touched
 //! ```
 //!
-//! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that touches them
-//! is caught) or stays *filled* (a write to it is found out when it leaves the history). A guard
-//! costs two system calls and faults, 2.4 us a page against 0.4 us for filling and verifying, so by
-//! default large blocks (those up to 256 KiB unless the guards' budget is in debt) and the first
-//! buckets of each class are guarded, then one in 64; `guard=all` guards all.
+//! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
+//! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
+//! history. A guard costs two system calls and faults, 2.4 us a page; filling and verifying cost
+//! 0.4 us. By default the heap guards large blocks (up to 256 KiB only without debt), the first
+//! buckets of each class, then one in 64. `guard=all` guards all.
 //!
-//! The history keeps addresses from being used again: while a bucket is in it, its slots' records
-//! are, and the report of a late `free` of one of its blocks names the block and what freed it. Its
-//! budget is a sixteenth to a quarter of what open buckets hold (see `sparse`), or what `memory=`
-//! says; the oldest go first.
+//! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
+//! `free` of a block is reported with the block and the call that freed it. The budget is a
+//! sixteenth to a quarter of the open buckets' bytes (see `sparse`), or `memory=`. The oldest
+//! buckets leave first.
 //!
-//! [`History`] is `store`'s, under the heap's lock. The functions for one bucket are called by
-//! `heap` too, without the lock: they make system calls, and the bucket is in no use.
+//! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
+//! bucket, without the lock, because they make system calls and no other code uses the bucket.
 
 use core::ptr;
 
@@ -32,14 +32,14 @@ use super::shape::PAGE;
 use super::slot::Slot;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 
-/// What an entry of the history costs besides its memory.
+/// The cost of an entry of the history besides its memory, in bytes.
 const ENTRY_COST: usize = 64;
-/// What a unit costs, for a span that is remembered.
+/// The cost of a unit of a remembered span, in bytes.
 const UNIT_COST: usize = 700;
-/// Large blocks up to so many bytes stay filled, where they are not guarded.
+/// An unguarded large block up to this size stays filled.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;
-/// Of up to so many bytes (a sampled page, a large block for its alignment's sake) all are filled:
-/// it is not asked which were touched.
+/// Blocks up to this size (a sampled page, a large block with large alignment) are filled whole;
+/// the kernel is not called for their touched pages.
 const ASKED_FROM: usize = 2 * PAGE;
 
 /// Emptied buckets, oldest first out.
@@ -54,12 +54,12 @@ impl History {
         Self { newest: ptr::null_mut(), oldest: ptr::null_mut(), bytes: 0 }
     }
 
-    /// What the buckets in it cost, in bytes.
+    /// The cost of the buckets in the history, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Puts a bucket in, as it was left.
+    /// Adds a bucket as it is.
     pub(super) fn push(&mut self, bucket: BucketRef) {
         bucket.record().next.store(ptr::null_mut(), Ordering::Relaxed);
         let this = bucket.pack();
@@ -71,7 +71,7 @@ impl History {
         self.bytes += Self::cost(bucket);
     }
 
-    /// Takes the oldest bucket out.
+    /// Removes the oldest bucket.
     pub(super) fn pop(&mut self) -> Option<BucketRef> {
         let bucket = BucketRef::unpack(self.oldest)?;
         self.oldest = bucket.record().next.load(Ordering::Relaxed);
@@ -89,9 +89,8 @@ impl History {
                 filled_runs(bucket).map(|(_, size)| size).sum()
             }
             Stage::Filled => bucket.span.bucket_bytes(),
-            // A guard is a word a page in the page tables; a unit has its row, its
-            // record and its entry.
-            // (It has them in common with the other buckets there.)
+            // A guard is a word a page in the page tables. A unit has a row, a record and an entry,
+            // which it shares with the other buckets there.
             _ => {
                 let (units, buckets) = (bucket.span.units(), bucket.span.bucket_count().max(1));
                 bucket.span.bucket_bytes() / (PAGE / 8) + (units * UNIT_COST).div_ceil(buckets)
@@ -101,7 +100,7 @@ impl History {
     }
 }
 
-/// What of a guarded bucket is guarded, and only then.
+/// The range of a bucket that a guard covers; empty if it is not guarded.
 pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     match bucket.span.form() {
         Form::Sampled => (bucket.start().wrapping_add(PAGE), PAGE),
@@ -109,57 +108,57 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     }
 }
 
-/// Leaves an emptied bucket to the history: guarded, if that is wanted and can be had;
-/// else a large one without its pages; else as it is, holding the pattern.
+/// Prepares an emptied bucket for the history: guarded if wanted and possible, else without pages
+/// if it is large, else filled with the pattern.
 ///
 /// # Safety
 ///
-/// The bucket is nobody's, and not in the history.
+/// No other code uses the bucket, and it is not in the history.
 pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     let (from, length) = guarded_range(bucket);
-    // SAFETY: the bucket is nobody's, and its pages are whole, as the caller promises.
+    // SAFETY: the caller promises that the bucket is unused; the range consists of whole pages.
     if guard && unsafe { os::guard(from, length) } {
         return Memory::Guarded;
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // All of the span goes: behind this block an earlier, longer one may have left the pattern,
-        // where its pages were to be guarded and the kernel refused. Guards stay.
+        // The whole span is decommitted: an earlier, longer block may have left the pattern behind
+        // this one, if the kernel refused a guard for its pages. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
-        // SAFETY: the bucket's pages, which are nobody's.
+        // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
             return Memory::Zero;
         }
-        // A large block may be sparse: to fill all of it would put memory behind the rest.
+        // A large block may be sparse: filling all of it would commit the rest.
         let pages = touched_pages(from, length);
         bucket.span.filled.store(pages, Ordering::Relaxed);
         for (at, size) in runs(pages, length) {
-            // SAFETY: the bucket's bytes, which are nobody's.
+            // SAFETY: the bytes are the bucket's, and no code uses them.
             unsafe { bytes::fill(from.wrapping_add(at), size) };
         }
     } else if guard {
-        // A guard that was refused half way may have taken the pattern.
+        // A refused guard may have dropped part of the pattern.
         let (from, length) = extent(bucket);
-        // SAFETY: the bucket's bytes, which are nobody's, and not guarded.
+        // SAFETY: the bytes are the bucket's; no code uses them, and they are not guarded.
         unsafe { bytes::fill(from, length) };
     }
     Memory::Pattern
 }
 
-/// Whether an emptied bucket is filled where it is not guarded; else its pages go.
+/// Whether an unguarded emptied bucket is filled; otherwise its pages go back.
 pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
     bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
 
-/// The pages of a large block that have memory, a bit each; all of a long one, and where it cannot
-/// be known. The others need not be zero: they may lie in swap. (A system call: 0.4 us for 16
-/// pages, of which each may spare a fault.)
+/// The pages of a large block that have memory, one bit each. All bits are set for a long block or
+/// if the kernel does not tell. Other pages need not be zero: they may be in swap. (The system call
+/// takes 0.4 us for 16 pages, and each page may save a fault.)
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
     let is_asked = length > ASKED_FROM
         && length <= FILLED_MOST
         && os::kernel_page_size() == PAGE
-        // A sandbox may end the program for a call that it does not know.
+        // A sandbox may end the program for an unknown system call.
         && !memory_limit::is_in_sandbox();
     if !is_asked || !os::resident_pages(from.addr(), length, &mut resident) {
         return u64::MAX;
@@ -167,8 +166,8 @@ fn touched_pages(from: *mut u8, length: usize) -> u64 {
     resident.iter().enumerate().fold(0, |pages, (at, page)| pages | u64::from(page & 1) << at)
 }
 
-/// The runs of ones in `pages`, as bytes from the first page's start and how many, of a block of
-/// `length` bytes. All ones stand for a block of any length.
+/// The runs of ones in `pages`, as byte offset and length, for a block of `length` bytes. All ones
+/// stand for a block of any length.
 fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -185,32 +184,32 @@ fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// What of a bucket's [`extent`] holds the pattern, where it is filled.
+/// The parts of a filled bucket's [`extent`] that hold the pattern.
 fn filled_runs(bucket: BucketRef) -> impl Iterator<Item = (usize, usize)> {
     let is_large = bucket.span.form() == Form::Large;
     let pages = if is_large { bucket.span.filled.load(Ordering::Relaxed) } else { u64::MAX };
     runs(pages, extent(bucket).1)
 }
 
-/// Puts right what [`verify`] has found.
+/// Repairs the damage that [`verify`] found.
 ///
 /// # Safety
 ///
-/// The bucket is filled, not guarded, and in no use.
+/// The bucket is filled, not guarded and unused.
 pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     let (from, _) = extent(bucket);
     let (first, end) = (damage.first, damage.first + damage.length);
     for (at, size) in filled_runs(bucket) {
         let (start, stop) = (at.max(first), (at + size).min(end));
         if start < stop {
-            // SAFETY: bytes of a bucket that is in no use, as the caller promises.
+            // SAFETY: the caller promises that no code uses the bucket.
             unsafe { bytes::fill(from.wrapping_add(start), stop - start) };
         }
     }
 }
 
-/// What of an emptied bucket holds the pattern, where it is filled; of a large one in its touched
-/// pages.
+/// The range of an emptied bucket that holds the pattern when filled; for a large one only its
+/// touched pages do.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {
@@ -227,16 +226,15 @@ pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     }
 }
 
-/// Whether an emptied bucket still holds the pattern; the damage is relative to
-/// [`extent`].
+/// Checks that an emptied bucket still holds the pattern. The damage is relative to [`extent`].
 ///
 /// # Safety
 ///
-/// It was filled, and is not guarded.
+/// The bucket was filled and is not guarded.
 pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
     let (from, _) = extent(bucket);
     let damaged = filled_runs(bucket).filter_map(|(at, size)| {
-        // SAFETY: the bucket was filled and can be read, as the caller promises.
+        // SAFETY: the caller promises that the bucket was filled and is readable.
         let damage = unsafe { bytes::check(from.wrapping_add(at), size) }?;
         Some(bytes::Damage { first: at + damage.first, ..damage })
     });

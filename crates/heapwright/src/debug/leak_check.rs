@@ -1,25 +1,25 @@
-//! What a leak check finds, for Rust programs that ask for one: sums.
+//! The sums of a leak check, for Rust programs.
 
-/// Blocks and their bytes.
+/// A number of blocks and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Amount {
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Their bytes, as they were asked for.
+    /// The bytes requested for them.
     pub bytes: u64,
 }
 
-/// What a leak check found of the process's blocks.
+/// The result of a leak check of the process's blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LeakCheck {
-    /// Nothing leads to them.
+    /// Blocks that nothing leads to.
     pub definite: Amount,
-    /// Only definitely lost blocks lead to them.
+    /// Blocks that only definitely lost blocks lead to.
     pub indirect: Amount,
-    /// Only what may be no pointer to them leads to them.
+    /// Blocks that only doubtful pointers lead to.
     pub possible: Amount,
-    /// The program still has a way to them.
+    /// Blocks that the program can still reach.
     pub reachable: Amount,
 }

@@ -1,4 +1,4 @@
-//! Leak checks where there are none: not on Linux, or under Miri. See `leaks`.
+//! Stubs of leak checks for other systems than Linux, and for Miri. See `leaks`.
 
 use heapwright_record::debug::Occasion;
 

@@ -1,4 +1,5 @@
-//! The lifetime predictor: will a block live long, and so belong in a bucket with others that do?
+//! The lifetime predictor: tells whether a block will live long, and so belongs with others that
+//! do.
 //!
 //! ```text
 //!   key (stack, class) --> blocks that this thread made there and that are live,
@@ -8,27 +9,25 @@
 //!   many   it is one of a collection       current bucket of long lifetimes
 //! ```
 //!
-//! Slots are handed out forward only, so one long-lived block pins its whole bucket,
-//! and a program that makes a thousand short-lived blocks for each long-lived one
-//! would pin a bucket for each. What blocks of one place did is what the next one will
-//! do: so each class has two current buckets, and a block goes to one of them by how many
-//! blocks of its key are live. (Measured on redis under load: 24 % less memory at the peak.
-//! The idea is that of generations, by site: Barrett and Zorn, "Using Lifetime
-//! Predictors to Improve Memory Allocation Performance", 1993.)
+//! Slots are handed out forward only, so one long-lived block pins its whole bucket. A program with
+//! a thousand short-lived blocks for each long-lived one would pin a bucket for each. The blocks of
+//! one site predict the next one. So each class has two current buckets, and a block's bucket
+//! depends on the number of live blocks with its key. (Redis under load used 24 % less memory at
+//! the peak. The idea is from Barrett and Zorn, "Using Lifetime Predictors to Improve Memory
+//! Allocation Performance", 1993.)
 //!
-//! It is a guess, so it may be cheap and wrong: keys share counters where they
-//! collide, and what another thread frees is taken from that thread's own counters.
-//! Then blocks share buckets, as they would without.
+//! A wrong guess does little harm: blocks share buckets, as they would without predictions. So
+//! colliding keys share counters, and a free by another thread uses that thread's counters.
 //!
-//! Pure arithmetic. Each thread has its own, in its `thread_state`; called by `heap`.
+//! Pure arithmetic. Each thread has a predictor in its `thread_state`; `heap` calls it.
 #![forbid(unsafe_code)]
 
-/// A counter for each key, or for some that collide.
+/// The number of counters; keys may collide.
 const COUNTERS: usize = 4096;
-/// So many live blocks of one key are a collection.
+/// This many live blocks of one key are a collection.
 const MANY: u8 = 64;
 
-/// How long a block is expected to live, and so which current bucket it goes to.
+/// The predicted lifetime of a block, which selects its current bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lifetime {
     /// Freed soon.
@@ -37,10 +36,10 @@ pub(crate) enum Lifetime {
     Long = 1,
 }
 
-/// How many lifetimes are distinguished.
+/// The number of lifetimes.
 pub(crate) const LIFETIMES: usize = 2;
 
-/// How many blocks of each key one thread has live. Zero: none.
+/// The number of a thread's live blocks by key. Zero: none.
 pub(crate) struct LifetimePredictor {
     live: [u8; COUNTERS],
 }
@@ -70,7 +69,7 @@ impl LifetimePredictor {
 /// The counter of a key.
 #[inline]
 const fn counter(stack: u32, class: usize) -> usize {
-    // The golden ratio's bits spread what numbers of stacks have in common.
+    // The golden ratio's bits spread similar stack numbers.
     let hash = (stack ^ (class as u32) << 24).wrapping_mul(0x9e37_79b1);
     hash as usize >> (u32::BITS - COUNTERS.trailing_zeros())
 }
@@ -96,7 +95,7 @@ mod tests {
 
     #[test]
     fn neighbours_have_counters_of_their_own() {
-        // Numbers of stacks are even, and small.
+        // Stack numbers are even and small.
         let mut counters: std::vec::Vec<_> = (0..200).map(|n| counter(2 * n, 5)).collect();
         counters.sort_unstable();
         counters.dedup();

@@ -1,7 +1,7 @@
-//! The debug heap: sees every heap bug, and does not slow down with age.
+//! The debug heap: reports misuse of blocks, and does not slow down with age.
 //!
 //! ```text
-//!   doors      this file: a process's heap (mode=debug), DebugHeap for Rust
+//!   entry      this file: a process's heap (mode=debug), DebugHeap for Rust
 //!     guards     a few blocks of fast mode (guard=sample)
 //!     checked    Checked<A>: the same for another allocator's blocks
 //!       table      records by address, the quarantine               (one lock)
@@ -30,22 +30,21 @@
 //!     fault      accesses that a guard page caught
 //! ```
 //!
-//! After Zig's `GeneralPurposeAllocator` and its pull request 17383: buckets whose
-//! slots are handed out forward only; a full current bucket is replaced by a new one
-//! and no other is looked at. Where that found a freed address's bucket in a tree,
-//! here the address map does, for any address, in two loads, also when the bucket's
-//! memory has gone back. What else is known of a slot is in side memory, so nothing
-//! lies beside the program's bytes but bytes that nobody may change.
+//! The design follows Zig's `GeneralPurposeAllocator` and its pull request 17383. A bucket hands
+//! out its slots forward only. A new bucket replaces a full one, and no other bucket is searched.
+//! Zig finds a freed address's bucket in a tree. Here the address map finds it in two loads, for
+//! any address, even after the bucket's memory went back. All metadata is in side memory: only
+//! pattern bytes lie beside the program's bytes.
 //!
 //! | mistake | how it is seen |
 //! |---|---|
 //! | double free | the slot's state, for as long as the history remembers it |
-//! | free of what is no block's start | the address map and arithmetic |
+//! | free of a pointer to no block's start | the address map and arithmetic |
 //! | wrong call, size, alignment | kept with the slot, compared |
 //! | write beyond or before | the pattern in the slack: at free, in sweeps, at exit |
 //! | write after free | the pattern in the block: in sweeps, before its memory is used again |
 //! | any access to freed or neighbouring memory | guard pages, for a sample or for all |
-//! | read of what nobody has written | two runs with other bytes there (option `fill`), compared by the command |
+//! | read of uninitialised bytes | two runs with other bytes there (option `fill`), compared by the command |
 //!
 //! ```
 //! use heapwright::debug::{Config, DebugHeap};
@@ -85,8 +84,6 @@ mod leaks;
 #[path = "leaks_nowhere.rs"]
 mod leaks;
 mod lifetime;
-#[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
-mod lift;
 mod poisoned;
 mod process;
 mod reach;
@@ -104,6 +101,8 @@ mod symbols;
 mod table;
 mod thread_state;
 mod threads;
+#[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+mod unprotect;
 
 pub use crate::options::debug::{Config, Detect, Guard};
 pub use check::check;
@@ -131,14 +130,14 @@ use heap::Heap;
 /// All debug heaps, by the id in their spans.
 static HEAPS: Recycled<Heap> = Recycled::new();
 
-/// What a heap is before it begins: copied, because it is too large for a stack.
+/// The initial value of a heap. It is copied, because it is too large for a stack.
 static FRESH: Heap = Heap::new();
 
-/// A heap that nobody has. `None`: there is no memory.
+/// An unused heap. `None`: there is no memory.
 fn take_heap() -> Option<&'static Slot<Heap>> {
     describe::read_with(Front::Debug, &READER);
-    // SAFETY: nobody uses the original, and a heap knows nothing of where it is. It has no states,
-    // and null is zero.
+    // SAFETY: no thread uses `FRESH`. A heap holds no pointer to itself and has no states, and zero
+    // is a null pointer.
     unsafe { HEAPS.take_copy(&FRESH, Heap::STATES) }
 }
 
@@ -164,17 +163,16 @@ fn before() {
 
 /// # Safety
 ///
-/// Follows [`before`] in the forking thread or its copy in the child.
+/// The call follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in HEAPS.all() {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the heap's locks before the
+        // fork.
         unsafe { heap.after_fork() };
     }
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { HEAPS.after_fork() };
-    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { guards::after_fork() };
 }
 

@@ -1,12 +1,11 @@
-//! A model of what a debug heap must say, for a property test here and for the
-//! fuzzer (`fuzz/fuzz_targets/debug_heap.rs` includes this file).
+//! A model of a debug heap's findings, for a property test and for the fuzzer
+//! (`fuzz/fuzz_targets/debug_heap.rs` includes this file).
 //!
-//! Bytes are operations, right and wrong ones, on a [`DebugHeap`] or a [`Checked`].
-//! After each one the number of findings is what it must be, and the last one is of
-//! the right kind, about the right byte. What a right operation does is checked, too:
-//! contents, zeros, alignment, and in the end what is live. A write where nobody may
-//! write is only done where it cannot fault, and looked for at once, by a free or by a
-//! sweep: when it is found later is the heap's own affair.
+//! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each one
+//! the number of findings must match, and the last one must have the right kind and byte. The model
+//! also checks contents, zeros, alignment, and the live blocks at the end. An invalid write happens
+//! only if it cannot fault, and a free or a sweep follows at once, so the time of the finding is
+//! known.
 
 extern crate std;
 
@@ -17,17 +16,17 @@ use std::vec::Vec;
 
 use super::{Checked, Config, DebugHeap, Finding, FindingKind, Guard, Leaks};
 
-/// Bytes of one operation: what, which block, a number, a small number, another.
+/// Bytes of one operation: its kind, a block, a number, a small number, another small number.
 pub(crate) const STEP: usize = 6;
 
-/// What the model runs on.
+/// A heap under test.
 trait Subject: GlobalAlloc {
     fn findings(&self) -> u32;
     fn last(&self) -> Option<Finding>;
     fn sweep(&self);
     fn live(&self) -> Leaks;
     fn end(self) -> Leaks;
-    /// Bytes behind a block of `size` bytes, and before one, that are nobody's.
+    /// Unused bytes behind a block of `size` bytes, and before it.
     fn room(&self, size: usize) -> (usize, usize);
 }
 
@@ -55,7 +54,7 @@ macro_rules! subject {
         }
     };
 }
-// At least a byte, and as many as there are to the next possible slot.
+// At least a byte, and as many as up to the next possible slot.
 subject!(DebugHeap, |size: usize| ((size + 1).next_multiple_of(16) - size, 1));
 subject!(Checked<System>, |_| (32, 32));
 
@@ -69,7 +68,7 @@ struct Block {
 impl Block {
     fn check(&self) {
         for at in 0..self.layout.size() {
-            // SAFETY: the block is live, and all of it was written.
+            // SAFETY: the block is live, and all of its bytes were written.
             let byte = unsafe { self.at.wrapping_add(at).read() };
             assert_eq!(byte, self.fill, "byte {at} of {:?} at {:p}", self.layout, self.at);
         }
@@ -96,7 +95,7 @@ fn is_readable(_at: *const u8, _count: usize) -> bool {
 struct World<S> {
     heap: S,
     live: Vec<Block>,
-    /// Freed blocks, which the heap remembers for ever; empty if it need not.
+    /// Freed blocks that the heap remembers for ever; empty without that option.
     freed: Vec<Block>,
     remembers: bool,
     findings: u32,
@@ -104,13 +103,13 @@ struct World<S> {
 }
 
 impl<S: Subject> World<S> {
-    /// Nothing was found since the last time.
+    /// Expects no new finding.
     #[track_caller]
     fn expect_nothing(&mut self) {
         assert_eq!(self.heap.findings(), self.findings, "{:?}", self.heap.last());
     }
 
-    /// One thing was found.
+    /// Expects one new finding.
     #[track_caller]
     fn expect(&mut self, kinds: &[FindingKind]) -> Finding {
         self.findings += 1;
@@ -152,20 +151,20 @@ impl<S: Subject> World<S> {
     }
 
     fn free(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: what is wrong with it is a finding, and not done.
+        // SAFETY: an invalid free becomes a finding, and is not done.
         unsafe { self.heap.dealloc(at, layout) };
     }
 
     fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: what is wrong with the block is a finding, and then it is not moved.
+        // SAFETY: an invalid call becomes a finding, and moves nothing.
         unsafe { self.heap.realloc(at, layout, size) }
     }
 
-    /// Writes `length` bytes that nobody may; false where it would fault.
+    /// Writes `length` forbidden bytes; false if that would fault.
     fn damage(at: *mut u8, length: usize) -> bool {
         let possible = is_readable(at, length);
         if possible {
-            // SAFETY: it can be read, so it is not guarded; it is the heap's own.
+            // SAFETY: the bytes are readable, so not guarded, and belong to the heap.
             unsafe { at.write_bytes(0x41, length) };
         }
         possible
@@ -297,7 +296,8 @@ impl<S: Subject> World<S> {
                     self.heap.sweep();
                     self.live.push(block);
                 }
-                // What touches the next block's start and not this one's end may be its.
+                // Damage that touches the next block's start, but not this one's end, may be
+                // either's.
                 let either = [FindingKind::Overflow, FindingKind::Underflow];
                 let kinds = if distance == 0 { &either[..1] } else { &either };
                 let finding = self.expect(kinds);
@@ -314,7 +314,7 @@ impl<S: Subject> World<S> {
                 }
                 self.free(block.at, block.layout);
                 self.forget(block);
-                // Where the block before has one byte to spare, it is that one's.
+                // If the block before has one spare byte, that byte is its own.
                 let finding = self.expect(&[FindingKind::Underflow, FindingKind::Overflow]);
                 assert_eq!((finding.pointer, finding.length), (at.addr() as u64, 1));
             }
@@ -360,24 +360,23 @@ impl<S: Subject> World<S> {
     }
 }
 
-/// Runs the operations that `bytes` mean; the first byte says on what.
+/// Runs the operations in `bytes`; the first byte selects the heap.
 pub(crate) fn run(bytes: &[u8]) {
     run_with(bytes, Config::DEFAULT);
 }
 
-/// The same, on heaps of which the bytes do not say all.
+/// Runs the operations on heaps with some settings of `config`.
 pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let Some((&first, bytes)) = bytes.split_first() else { return };
     let guard = [Guard::Never, Guard::Sample, Guard::All][usize::from(first % 3)];
-    // What need not be remembered is not asked for.
+    // Blocks are remembered only in some runs.
     let retain = first / 3 % 4 != 0;
     let traces = if first / 12 % 2 == 0 { 0 } else { 4 };
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
-    // Where the system has no guards, what is written to the page before a span's first block, or
-    // behind its last, is not seen, and this model of a debug heap knows nothing of spans. (Miri's
-    // runs are too short to come there.) (The fuzzer has this file without the crate around it, so
-    // the constant is not asked.)
+    // Without the system's guards, writes to the page before a span's first block or behind its
+    // last are not found, and this model does not know spans. (Miri's runs are too short for that.
+    // The fuzzer includes this file without the crate, so the constant is not available.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

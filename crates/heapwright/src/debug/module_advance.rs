@@ -1,4 +1,4 @@
-//! What each module's sites are due although the guards' budget is in debt.
+//! The advance of each module: guards for its sites while the guards' budget is in debt.
 //!
 //! ```text
 //!   module (start..end)   interpreter  | 0 left      its sites wait
@@ -6,42 +6,41 @@
 //!                         an extension | 31 left     its sites have what they are due
 //! ```
 //!
-//! What guards cost is bounded by a debt (see `budget`). Without more, the code that runs first
-//! takes all of it: an interpreter has thousands of sites before it loads the extension for whose
-//! sake the program is checked. So each module has an advance of its own: [`ADVANCE`] blocks are
-//! guarded whatever the debt, which is 0.2 ms. These are not paid later; all modules together have
-//! [`ALL`] of them, which is 9 ms in the worst case.
+//! A debt bounds the cost of guards (see `budget`). The code that runs first would use all of it:
+//! an interpreter has thousands of sites before it loads the extension under test. So each module
+//! has an advance: [`ADVANCE`] of its blocks are guarded in spite of the debt, at a cost of 0.2 ms.
+//! An advance is not repaid. All modules together have [`ALL`] such blocks, 9 ms in the worst case.
 //!
-//! A site is a module's if one of its [`FRAMES`] innermost calls is: an extension allocates through
-//! its interpreter. The range of a module is looked up once. After [`LOOKUPS`] addresses that lie
-//! in none (code made at run time) no module is added any more.
+//! A site belongs to a module if one of its [`FRAMES`] innermost calls does: an extension allocates
+//! through its interpreter. A module's range is looked up once. After [`LOOKUPS`] addresses in no
+//! module (code made at run time), no module is added.
 //!
-//! Called by `sample` through `heap`, for sites that are due while the budget is in debt; and when
-//! code is unmapped.
+//! Called by `sample` through `heap`, for due sites while the budget is in debt, and when code is
+//! unmapped.
 
 use core::ops::Range;
 
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Modules that have an advance: the first so many that are seen.
+/// The most modules with an advance.
 const MODULES: usize = 128;
-/// Blocks of each.
+/// Blocks of each module.
 const ADVANCE: u32 = 32;
-/// Blocks of all.
+/// Blocks of all modules.
 const ALL: u32 = 48 * ADVANCE;
-/// Calls, the innermost first, whose modules count.
+/// The number of innermost calls whose modules count.
 const FRAMES: usize = 4;
-/// Look-ups that find no module.
+/// The most look-ups that find no module.
 const LOOKUPS: u32 = 256;
-/// The start of a place whose module has gone.
+/// The start of a place whose module was unmapped.
 const VACANT: usize = 1;
 
-/// A place for a module: those in use come first.
+/// A place for a module; used places come first.
 struct Module {
-    /// 0: never used.
+    /// The start of the range; 0: never used.
     start: AtomicUsize,
-    /// Written last; 0: nothing is known yet, or any more.
+    /// The end of the range, written last; 0: the place is not valid.
     end: AtomicUsize,
     left: AtomicU32,
 }
@@ -72,9 +71,9 @@ impl ModuleAdvances {
         }
     }
 
-    /// Whether a block of a site with these calls, the innermost first, is guarded on a module's
-    /// advance. `find` says what range the module of an address has. Takes as long as there are
-    /// modules.
+    /// Whether a module's advance pays for a guarded block of a site with these calls, the
+    /// innermost first. `find` returns the range of an address's module. Takes time in proportion
+    /// to the modules.
     pub(super) fn advance(
         &self,
         calls: &[usize],
@@ -82,7 +81,7 @@ impl ModuleAdvances {
     ) -> bool {
         self.left.load(Ordering::Relaxed) > 0
             && calls.iter().take(FRAMES).any(|&call| {
-                // A return address: the call itself is before it, maybe at a module's very end.
+                // A return address: the call is before it, perhaps at a module's very end.
                 let pc = call.wrapping_sub(1);
                 let module = self.known(pc).or_else(|| self.add(pc, &find));
                 module.is_some_and(|module| sync::take_one(&module.left).is_some())
@@ -90,7 +89,7 @@ impl ModuleAdvances {
             && sync::take_one(&self.left).is_some()
     }
 
-    /// Modules that have gone leave their places: others may come to be where they were.
+    /// Frees the places of unmapped modules; others may come to their addresses.
     pub(super) fn forget(&self, find: impl Fn(usize) -> Option<Range<usize>>) {
         for module in self.used() {
             let range = module.start.load(Ordering::Relaxed)..module.end.load(Ordering::Acquire);
@@ -109,8 +108,7 @@ impl ModuleAdvances {
         self.used().find(|module| module.has(pc))
     }
 
-    /// The module of an address, from now on. `None`: it lies in none, or there is no room for one
-    /// more.
+    /// Adds the module of an address. `None`: the address is in no module, or there is no room.
     fn add(&self, pc: usize, find: &impl Fn(usize) -> Option<Range<usize>>) -> Option<&Module> {
         if self.lookups.load(Ordering::Relaxed) == 0 {
             return None;
@@ -127,7 +125,7 @@ impl ModuleAdvances {
                     .compare_exchange(start, range.start, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
             {
-                // (Two threads may add one module at once: it has two advances.)
+                // (If two threads add one module at once, it has two advances.)
                 module.left.store(ADVANCE, Ordering::Relaxed);
                 module.end.store(range.end, Ordering::Release);
                 return Some(module);
@@ -156,7 +154,7 @@ mod tests {
                 (0..100).filter(|site| advances.advance(&[module + 10 * site + 1], find)).count();
             assert_eq!(granted, ADVANCE as usize);
         }
-        // A call into the last byte of a module, and from the first of the next.
+        // A call into the last byte of a module, and from the first byte of the next.
         assert!(!advances.advance(&[6000], find));
         assert!(advances.advance(&[6001], find));
     }
@@ -182,7 +180,7 @@ mod tests {
             assert!(!advances.advance(&[500_000 + site], counted));
         }
         assert_eq!(lookups.get(), LOOKUPS);
-        // Modules that are known keep their advance; those that are not have none.
+        // Known modules keep their advance; others have none.
         assert!(!advances.advance(&[5001], find));
     }
 
@@ -206,12 +204,12 @@ mod tests {
         let advances = ModuleAdvances::new();
         while advances.advance(&[5001], find) {}
         assert!(advances.advance(&[7001], find));
-        // The library at 5000 goes, and a larger one comes there.
+        // The library at 5000 is unmapped, and a larger one comes there.
         let other = |pc| if (4000..6000).contains(&pc) { Some(4000..6000) } else { find(pc) };
         advances.forget(other);
         assert!(advances.advance(&[5001], other) && advances.advance(&[4001], other));
         assert_eq!(advances.used().count(), 2);
-        // What stays keeps what it had left.
+        // The module that stays keeps the rest of its advance.
         let more = (0..100).filter(|_| advances.advance(&[7001], other)).count();
         assert_eq!(more, ADVANCE as usize - 1);
     }

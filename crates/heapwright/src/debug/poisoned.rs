@@ -1,5 +1,4 @@
-//! Poison: bytes of live blocks that nobody may use for now, as the program says
-//! (AddressSanitizer's interface).
+//! Poison: bytes of live blocks that the program forbids for now (AddressSanitizer's interface).
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
@@ -8,16 +7,15 @@
 //!   side memory                                8 KiB: a bit a byte of the unit
 //! ```
 //!
-//! A unit has bits from the first byte on that is poisoned in it until its span ends, and the span
-//! says that one of its units has ([`Span::has_poison`]): where nothing is poisoned, nobody looks
-//! further than to that word. The summary lets a look pass over 4 KiB at once that nothing is
-//! poisoned in.
+//! A unit gets bits when its first byte is poisoned, and keeps them until its span ends. The span
+//! has a flag for that ([`Span::has_poison`]), so a span without poison costs one load. The summary
+//! lets a search skip 4 KiB without poison at once.
 //!
-//! Bits are set under the store's lock, for a block that is live; the free of a block clears its
-//! bits without it. A word that becomes zero there may be one of a neighbour's, too, so it is
-//! looked at again after its bit of the summary was cleared.
+//! Bits of a live block are set under the store's lock; the free of a block clears its bits without
+//! it. A word that becomes zero there may get a neighbour's bit. So it is read again after its
+//! summary bit was cleared.
 //!
-//! Called by `store` and `heap`. Anyone may look, at any time.
+//! Called by `store` and `heap`. Any thread may read at any time.
 
 use core::ptr;
 
@@ -28,24 +26,24 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use super::side::{BITS, Side};
 use super::span::{Poison, Span};
 
-/// Words of bits a unit.
+/// The words of bits of a unit.
 const WORDS: usize = UNIT / 64;
 
 const _: () = assert!(size_of::<[AtomicU64; WORDS]>() == BITS);
 
-/// What a row of the side bitmaps is in a unit of a span.
+/// The row of the side bitmaps of a span's unit.
 #[repr(C)]
 struct Row {
-    /// The unit's span: see there.
+    /// The unit's span; see `span`.
     _span: AtomicPtr<Span>,
-    /// Its bits, if it has some.
+    /// The unit's bits, if it has some.
     bits: AtomicPtr<[AtomicU64; WORDS]>,
     summary: [AtomicU64; WORDS / 64],
 }
 
 const _: () = assert!(size_of::<Row>() <= crate::address_map::SIDE_BITMAP);
 
-/// Bytes of one unit.
+/// A range of bytes in one unit.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece {
     unit: usize,
@@ -55,14 +53,14 @@ pub(crate) struct Piece {
 
 /// The row of a unit of a span.
 fn row(unit: usize) -> &'static Row {
-    // SAFETY: side bitmaps of units below the limit are committed, aligned to words, and zero where
-    // no slab uses them; a debugged unit has no slab.
+    // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a
+    // slab uses them; a span's unit has no slab.
     unsafe { &*MAP.side_bitmap(unit).cast::<Row>() }
 }
 
 impl Row {
     fn bits(&self) -> Option<&'static [AtomicU64; WORDS]> {
-        // SAFETY: null, or side memory for the bits, which stays readable for ever.
+        // SAFETY: the pointer is null or side memory for bits, which stays readable for ever.
         unsafe { self.bits.load(Ordering::Acquire).as_ref() }
     }
 
@@ -71,7 +69,7 @@ impl Row {
     }
 }
 
-/// The words that a piece has bits in, and which bits of each.
+/// The words with bits of a piece, and a mask for each.
 fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
     let (from, end) = (piece.from, piece.from + piece.bytes);
     (from / 64..end.div_ceil(64)).map(move |word| {
@@ -81,7 +79,7 @@ fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// So many bytes at an address in the window, unit by unit.
+/// Splits `bytes` bytes at an address in the window by units.
 pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece> {
     let (mut at, mut left) = (address, bytes);
     core::iter::from_fn(move || {
@@ -94,14 +92,14 @@ pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece
 }
 
 impl Piece {
-    /// Its first byte.
+    /// The address of the first byte.
     pub(crate) fn address(self) -> usize {
         MAP.address_of(self.unit).addr() + self.from
     }
 }
 
-/// Poisons bytes of a live block of `span`, whose store's side memory this is: the caller holds its
-/// lock. Not where there is no memory.
+/// Poisons bytes of a live block of `span`. The caller holds the lock of the store that owns
+/// `side`. Does nothing if there is no memory.
 pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     let row = row(piece.unit);
     if row.bits().is_none() {
@@ -119,13 +117,13 @@ pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     span.set_poison(Poison::Some);
 }
 
-/// Poisons bytes no longer. The block that they are in is live, or the caller's to free.
+/// Unpoisons bytes. Their block is live, or the caller frees it.
 #[cold]
 pub(crate) fn clear(piece: Piece) {
     let row = row(piece.unit);
     let Some(bits) = row.bits() else { return };
-    // By the bits, not the summary: another thread that clears a bit of the word takes the
-    // summary's away for a moment.
+    // Reads the bits, not the summary: another thread that clears a bit of the word clears the
+    // summary for a moment.
     for (word, mask) in words(piece) {
         if bits[word].load(Ordering::Relaxed) & mask == 0 {
             continue;
@@ -141,7 +139,7 @@ pub(crate) fn clear(piece: Piece) {
     }
 }
 
-/// How many of so many bytes at an address in a span come before the first that is poisoned.
+/// The number of bytes, at most `most`, from an address in a span to the first poisoned one.
 #[cold]
 pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
     let mut clean = 0;
@@ -159,7 +157,7 @@ pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// How many of so many bytes at an address in a span come before the first that is not poisoned.
+/// The number of bytes, at most `most`, from an address in a span to the first unpoisoned one.
 #[cold]
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     let mut poisoned = 0;
@@ -175,12 +173,12 @@ pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// The place in the unit of a word's first one.
+/// The place in the unit of a word's lowest bit.
 fn first(word: usize, ones: u64) -> Option<usize> {
     (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
 }
 
-/// Takes the bits of a span's units back, which hold no block any more: the caller has the store's
+/// Releases the bits of a span's units, which hold no block any more. The caller holds the store's
 /// lock, and the span ends.
 pub(crate) fn forget(side: &mut Side, span: &Span) {
     for unit in span.unit()..span.unit() + span.units() {
@@ -188,7 +186,8 @@ pub(crate) fn forget(side: &mut Side, span: &Span) {
         let bits = row.bits.swap(ptr::null_mut(), Ordering::Relaxed);
         row.summary.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         if !bits.is_null() {
-            // SAFETY: taken by `set`, and no block of the unit is live, so nobody writes them.
+            // SAFETY: `set` took the memory, and no block of the unit is live, so no code writes
+            // the bits.
             unsafe { side.give_bits(bits.cast()) };
         }
     }
@@ -213,7 +212,7 @@ mod tests {
         room(Span::of(address).expect("a block's"), address)
     }
 
-    /// Sixteen bytes a slot: four blocks have bits in one word.
+    /// Slots of sixteen bytes: four blocks have bits in one word.
     #[test]
     fn neighbours_in_one_word_keep_theirs() {
         let heap = heap();
@@ -222,7 +221,7 @@ mod tests {
         let blocks: Vec<_> = (0..16).map(|_| unsafe { heap.alloc(layout) }).collect();
         let is_poisoned = |at: usize| find_block(at).is_some_and(|found| found.is_poisoned);
         for (number, block) in blocks.iter().enumerate() {
-            // More than the block has: it counts as far as that goes.
+            // More bytes than the block has: the poison ends with the block.
             poison(block.addr() + number % 15, 100, true);
         }
         for (number, &block) in blocks.iter().enumerate() {
@@ -258,7 +257,7 @@ mod tests {
         let (at, span) = (block.addr(), Span::of(block.addr()).expect("a block's"));
         let units = span.unit()..span.unit() + span.units();
         assert!(units.len() > 1);
-        // Over the end of the first unit.
+        // A range across the end of the first unit.
         let (from, bytes) = (UNIT - at % UNIT - 100, 107);
         poison(at + from, bytes, true);
         assert_eq!((room_at(at), room_at(at + from + 1)), (from, 0));

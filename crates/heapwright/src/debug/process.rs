@@ -1,8 +1,8 @@
-//! The process's debug heap: what `malloc` means where `mode=debug`.
+//! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The table of the debug heap (`heap::modes`) asks here first. Requests are served; blocks are
-//! taken back if they are in a span, or if they are nobody's, which is a finding; other blocks (the
-//! C library's, first-class heaps', those from before) are left to `heap`.
+//! The debug heap's table (`heap::modes`) calls this first. It serves requests, frees blocks in
+//! spans, and reports pointers to no block. Other blocks (the C library's, first-class heaps',
+//! earlier ones) are left to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -37,23 +37,22 @@ use super::{HEAPS, join_forks, take_heap};
 use crate::request::{Request, Return};
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
-/// The process that had its last look.
+/// The id of the process that ran the check at exit.
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 fn heap() -> Option<&'static Heap> {
-    // SAFETY: null, or a heap, which is never freed.
+    // SAFETY: the pointer is null or a heap, which is never freed.
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
 }
 
-/// Looks for leaks in the blocks that `malloc` has handed out, now. What is found is in
-/// the record as well (option `record`), with stacks, and printed where findings are.
+/// Runs a leak check now over all blocks of `malloc`. Returns the sums. Leaks also go into the
+/// record (option `record`) with their stacks, and are printed with the findings.
 ///
-/// The program stands still while its threads say what is in their registers and the
-/// kernel copies its page tables; the rest is done in a copy of the process, for which
-/// this waits. Time in proportion to what is live.
+/// The program stops while its threads publish their registers and the kernel copies its page
+/// tables. A copy of the process does the rest, and this call waits for it. Takes time in
+/// proportion to the live bytes.
 ///
-/// `None`: `malloc` is not the debug heap's (`mode=debug`), another check is under way,
-/// there is no `/proc`, or there is no memory.
+/// `None`: the mode is not `mode=debug`, another check runs, there is no `/proc`, or no memory.
 ///
 /// ```
 /// // Not in mode=debug:
@@ -64,27 +63,27 @@ pub fn check_leaks() -> Option<LeakCheck> {
     leaks::check(heap()?, Occasion::Call)
 }
 
-/// What a process that debugs needs before `main`: see `leaks`.
+/// Prepares a process in debug mode before `main`; see `leaks`.
 pub(crate) fn prepare() {
     begin_record();
     leaks::prepare();
 }
 
-/// Begins the record, where one is wanted: a process that is killed later has been here.
+/// Begins the record if one is wanted, so that a process that is killed later has one.
 fn begin_record() {
     if let Some(heap) = heap() {
         heap.reporter.begun_recorder();
     }
 }
 
-/// Looks for leaks, because a signal came. False: not now, but soon.
+/// Runs a leak check for a signal. False: it must wait.
 #[cfg_attr(miri, allow(dead_code, reason = "there are no leak checks"))]
 pub(super) fn check_at_signal() -> bool {
     heap().is_none_or(|heap| leaks::begin(heap, Occasion::Signal))
 }
 
-/// Makes the process's debug heap, where the options want one. The substrate is
-/// open; the caller starts the heap, and is alone.
+/// Makes the process's debug heap if the options want one. The substrate is open; the caller starts
+/// the heap, and no other thread runs.
 #[cold]
 #[inline(never)]
 pub(crate) fn start() -> bool {
@@ -112,16 +111,16 @@ pub(crate) fn start() -> bool {
     true
 }
 
-/// What must wait until the caller holds no lock.
+/// Work that waits until the caller holds no lock.
 pub(crate) fn begun() {
     join_forks();
 }
 
-/// The heap that an address in a span belongs to.
+/// The heap of a span.
 #[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
     let id = span.heap.load(Ordering::Relaxed);
-    // The process's own, nearly always.
+    // Nearly always the process's own heap.
     heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 
@@ -133,40 +132,39 @@ pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     Some(heap.allocate(request))
 }
 
-/// Takes a block back. False: it is somebody else's.
+/// Frees a block. False: another allocator owns it.
 ///
 /// # Safety
 ///
-/// If the block is in use, nobody uses it afterwards.
+/// If the block is in use, no code uses it afterwards.
 #[inline(never)]
 pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     let address = block.addr();
     if let Some(span) = Span::of(address)
         && let Some(heap) = of(span)
     {
-        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        // SAFETY: the caller promises that no code uses the block afterwards.
         unsafe { heap.free(span, address, what) };
         return true;
     }
     report_if_foreign(address, what)
 }
 
-/// Moves a block. `None`: it is somebody else's.
+/// Resizes a block. `None`: another allocator owns it.
 ///
 /// # Safety
 ///
-/// As `realloc`.
+/// As for `realloc`.
 #[inline(never)]
 pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> Option<*mut u8> {
     let address = block.addr();
     if let Some(span) = Span::of(address)
         && let Some(heap) = of(span)
     {
-        // SAFETY: if the block is in use, only the returned one is used afterwards, as the caller
-        // promises.
+        // SAFETY: the caller promises that only the returned block is used afterwards.
         return Some(unsafe { heap.realloc(span, address, what, request) });
     }
-    // As if it had given none: the program goes on with a new block.
+    // As for a null pointer: the program continues with a new block.
     if !report_if_foreign(address, what) {
         return None;
     }
@@ -184,13 +182,13 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     report_if_foreign(address, what).then_some(0)
 }
 
-/// Reports a pointer that is in no span and is no block of another heap or allocator. Returns
+/// Reports a pointer that is in no span and in no block of another heap or allocator. Returns
 /// whether it did.
 #[cold]
 fn report_if_foreign(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
     let region = match MAP.lookup(address).1.kind() {
-        // What was a span and is none now.
+        // The unit belonged to a span that ended.
         Kind::Debug | Kind::DebugRest(_) => Some(Region::Nothing),
         _ => region_unless_block(address),
     };
@@ -199,12 +197,12 @@ fn report_if_foreign(address: usize, what: Return) -> bool {
     true
 }
 
-/// What is at an address that is no block of the heap that was asked.
+/// The region of an address that is no block of this heap.
 pub(super) fn region(address: usize) -> Region {
     region_unless_block(address).unwrap_or(Region::OtherHeap)
 }
 
-/// What is at an address; `None`: it may be a block, of another heap or allocator.
+/// The region of an address. `None`: it may be a block of another heap or allocator.
 fn region_unless_block(address: usize) -> Option<Region> {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -220,7 +218,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
     }
 }
 
-/// The kind of foreign memory that an address is in.
+/// The kind of foreign memory at an address.
 fn region_of(address: usize) -> Region {
     let (contents, mapping) = match os::what_is_at(address) {
         Ok(Some(found)) => found,
@@ -240,20 +238,19 @@ fn region_of(address: usize) -> Region {
     }
 }
 
-/// Whether `bytes` bytes at `address`, in a span that begins at unit `head`, are a live block's,
-/// and none is poisoned: at a glance. False says nothing.
+/// Whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit `head`,
+/// in a live block without poison. False is no answer.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Bytes from an address in a span's unit to the end of the live block that it lies in; 0 where it
-/// lies in none.
+/// Bytes from an address in a span's unit to the end of its live block; 0 if it is in none.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }
 
-/// Reports that a function of the C library was asked to access what no live block holds.
+/// Reports that a function of the C library got memory that no live block holds.
 #[cold]
 pub(crate) fn out_of_bounds(asked: Asked) {
     if let Some(span) = Span::of(asked.address)
@@ -266,7 +263,7 @@ pub(crate) fn out_of_bounds(asked: Asked) {
     }
 }
 
-/// Poisons bytes of the live block that an address lies in, or no longer.
+/// Poisons bytes of the live block at an address, or unpoisons them.
 pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     if let Some(span) = Span::of(address)
         && let Some(heap) = of(span)
@@ -275,16 +272,16 @@ pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     }
 }
 
-/// How many bytes from an address on are poisoned without a gap, at most so many. `None`: it is in
-/// no debug heap's unit.
+/// The number of successive poisoned bytes from an address on, at most `most`. `None`: the address
+/// is in no debug heap's unit.
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     let span = Span::of(address)?;
     let left = bounds::left(span, address).min(most);
     Some(if span.has_poison() { poisoned::poisoned_bytes(address, left) } else { 0 })
 }
 
-/// Where the block that an address lies in was made, or freed: the number of the thread, and the
-/// stack. `None`: there is no such block, or it was not freed.
+/// The thread number and stack of the call that made, or freed, the block at an address. `None`:
+/// there is no such block, or it was not freed.
 pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     let Found::Slot(place) = Span::of(address)?.locate(address) else { return None };
     let word = place.record().word();
@@ -294,29 +291,29 @@ pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'s
     is_known.then(|| (moment.thread, stacks::frames(Stack(moment.stack))))
 }
 
-/// Keeps the block that an address lies in: it is no leak. Or does not keep it any more.
+/// Declares the block at an address as no leak, or withdraws that.
 pub(crate) fn keep(address: usize, kept: bool) {
     keep::keep(address, kept);
 }
 
-/// Keeps what the calling thread allocates from now on, or does not any more.
+/// Declares the calling thread's further blocks as no leaks, or stops that.
 pub(crate) fn keep_new(kept: bool) {
     if let Some(heap) = heap() {
         heap.keep_new(kept);
     }
 }
 
-/// Live blocks and their bytes.
+/// The number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// Blocks handed out and taken back so far, and the bytes asked for.
+/// The numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// The block of a span that an address lies in. `None`: in none, or between blocks.
+/// The block of a span at an address. `None`: the address is in none, or between blocks.
 pub(crate) fn find_block(address: usize) -> Option<Description> {
     let span = Span::of(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -337,7 +334,7 @@ pub(crate) fn find_block(address: usize) -> Option<Description> {
     })
 }
 
-/// A fault: see `fault`.
+/// Judges a fault; see `fault`.
 #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
 pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
     let Some(span) = Span::of(address) else { return Verdict::NotOurs };
@@ -347,31 +344,31 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
-/// Puts the guard of an address's page back, after the one access that it was lifted for.
+/// Restores the guard of an address's page after the one access.
 pub(crate) fn put_guard_back(address: usize) {
     if let Some(heap) = heap() {
-        super::lift::put_back(heap, address);
+        super::unprotect::put_back(heap, address);
     }
 }
 
 /// Removes the guards in a range for one call of the kernel. False: there are none, or they stay.
 pub(crate) fn lift_guards(address: usize, bytes: usize) -> bool {
-    heap().is_some_and(|heap| super::lift::lift_range(heap, address, bytes))
+    heap().is_some_and(|heap| super::unprotect::unprotect_range(heap, address, bytes))
 }
 
-/// Puts the guards in a range back after the call for which they were removed.
+/// Restores the guards in a range after the call of the kernel.
 pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     if let Some(heap) = heap() {
-        super::lift::put_range_back(heap, address, bytes);
+        super::unprotect::put_range_back(heap, address, bytes);
     }
 }
 
 /// Whether the page of an address is a guard.
 pub(crate) fn is_guarded(address: usize) -> bool {
-    heap().is_some_and(|heap| super::lift::is_guarded(heap, address))
+    heap().is_some_and(|heap| super::unprotect::is_guarded(heap, address))
 }
 
-/// Code may be unmapped: the record, if one is wanted, learns of all modules.
+/// Records all modules, if a record is wanted, before code is unmapped.
 pub(crate) fn remember_code() {
     let Some(heap) = heap() else { return };
     if !substrate::is_original_process() {
@@ -383,7 +380,7 @@ pub(crate) fn remember_code() {
     }
 }
 
-/// Code was unmapped.
+/// Forgets unmapped code.
 pub(crate) fn forget_code() {
     crate::stacks::forget_code();
     if let Some(heap) = heap() {
@@ -391,9 +388,9 @@ pub(crate) fn forget_code() {
     }
 }
 
-/// Gives the record to another user, so that the process goes on in it. For a process of root's
-/// that is about to become a user's, or is root's again. (Takes no lock: a child of `vfork` may
-/// call this.)
+/// Gives the record to another user, so that the process can continue it. A process of root calls
+/// this before it changes its user, or afterwards. (It takes no lock, because a child of `vfork`
+/// may call it.)
 pub(crate) fn give_record(from: u32, to: u32) {
     let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
         return;
@@ -403,19 +400,17 @@ pub(crate) fn give_record(from: u32, to: u32) {
     path.give(os::process_id(), from, to);
 }
 
-/// Whether the process is looked at for the last time: what was found, or what is lost, is wanted
-/// at its end.
+/// Whether the process is checked at its end, for findings or leaks.
 pub(crate) fn looks_at_end() -> bool {
     options::get().debugs && (options::leaks().at_exit || options::record_file().is_some())
 }
 
-/// Whether the caller, a signal handler, has interrupted the heap in its own thread, and must not
-/// look at it.
+/// Whether the caller is a signal handler that interrupted the heap in its own thread.
 pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }
 
-/// The last look, once a process, which ends by its own will (0) or by a signal.
+/// The check at exit, once a process: on a normal exit (0) or a signal.
 pub(crate) fn at_exit(signal: u32) {
     let Some(heap) = heap() else { return };
     let process = os::process_id();

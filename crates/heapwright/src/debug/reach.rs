@@ -1,4 +1,4 @@
-//! Reach: which of some live blocks are referred to from outside of them.
+//! Reach: finds the suspects among live blocks that memory outside of them refers to.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames
@@ -8,10 +8,9 @@
 //!   suspect: reached --> its words are roots, too
 //! ```
 //!
-//! Conservative: a number that looks like an address counts as one. What a debug heap
-//! frees it fills, and it hardly ever uses an address again soon, so few words lead to
-//! a block by chance. The stack below the caller is left out: that is where all
-//! stale pointers of the work that just ended are.
+//! Conservative: a number that looks like an address counts as one. A debug heap fills freed blocks
+//! and seldom reuses an address soon, so few words lead to a block by chance. The stack below the
+//! caller is not read: it holds the stale pointers of the closure.
 //!
 //! Called by `check`. Reads live blocks under their heap's lock.
 
@@ -24,24 +23,24 @@ use super::heap::Heap;
 use super::scope;
 use super::table::{give_room, room};
 
-/// A block that may have been left behind.
+/// A block that may be a leak.
 #[derive(Clone, Copy)]
 pub(super) struct Suspect {
     pub(super) start: usize,
     pub(super) size: usize,
     heap: &'static Heap,
     is_reached: bool,
-    /// The next reached one that was not read yet, and 1; 0 ends the list.
+    /// The index plus 1 of the next reached suspect to read; 0 ends the list.
     next: usize,
 }
 
 impl Suspect {
-    /// Whether it is live still.
+    /// Whether the block is still live.
     pub(super) fn is_live(&self) -> bool {
         self.heap.with_live(self.start, &mut |_, _| ())
     }
 
-    /// Reports it as a leak.
+    /// Reports the block as a leak.
     pub(super) fn report(&self) {
         self.heap.report_leak_at(self.start);
     }
@@ -56,11 +55,11 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// All live blocks of a scope. `None`: there is no memory to write them down.
+    /// All live blocks of a scope. `None`: there is no memory for the list.
     pub(super) fn of(scope: u32) -> Option<Self> {
         let mut count = 0;
         each(scope, &mut |_, _, _, is_of_scope| count += usize::from(is_of_scope));
-        // Threads that still run may make more; those will be left out.
+        // Running threads may make more blocks; those are left out.
         let bytes = (count + 16) * size_of::<Suspect>();
         let memory = if count == 0 { ptr::null_mut() } else { room(bytes) };
         let mut suspects = Self { memory, room: bytes, count: 0, unread: 0 };
@@ -74,7 +73,7 @@ impl Suspects {
             if is_of_scope && suspects.count < count + 16 {
                 let suspect = Suspect { start, size, heap, is_reached: false, next: 0 };
                 let place = memory.cast::<Suspect>().wrapping_add(suspects.count);
-                // SAFETY: one of as many places as there is room for.
+                // SAFETY: one of the places that fit in the memory.
                 unsafe { place.write(suspect) };
                 suspects.count += 1;
             }
@@ -87,23 +86,23 @@ impl Suspects {
         if self.count == 0 {
             return &mut [];
         }
-        // SAFETY: so many were written, and the memory is ours.
+        // SAFETY: this many suspects were written, and the memory is ours.
         unsafe { slice::from_raw_parts_mut(self.memory.cast(), self.count) }
     }
 
-    /// Those that nothing was found to lead to.
+    /// The suspects that nothing leads to.
     pub(super) fn unreached(&mut self) -> impl Iterator<Item = Suspect> {
         self.list().iter().filter(|suspect| !suspect.is_reached).copied()
     }
 
-    /// Follows everything that leads to them. `stack`: an address in the calling
-    /// thread's stack, above which its callers' frames are.
+    /// Follows all references to suspects. `stack` is an address in the calling thread's stack,
+    /// below the frames of its callers.
     pub(super) fn follow(&mut self, scope: u32, stack: usize) {
         if self.count == 0 {
             return;
         }
         os::each_data_segment(&mut |from, to| self.read(from, to));
-        // The thread's own words lie in the mapping of its stack, but for the first's.
+        // A thread's own words lie in the mapping of its stack, except for the first thread's.
         let own = os::mapping_of(os::thread_token()).ok().flatten();
         let frames = os::mapping_of(stack).ok().flatten();
         if let Some(frames) = frames {
@@ -138,14 +137,13 @@ impl Suspects {
 
     fn read_words(&mut self, from: *const usize, count: usize) {
         for word in 0..count {
-            // SAFETY: aligned and mapped; whatever thread writes there meanwhile, a word is a
-            // word.
+            // SAFETY: the word is aligned and mapped; a concurrent write yields some word.
             let word = unsafe { from.wrapping_add(word).read_volatile() };
             self.reach(word);
         }
     }
 
-    /// A word was found.
+    /// Marks the suspect that a word leads to, if any.
     fn reach(&mut self, word: usize) {
         let unread = self.unread;
         let list = self.list();
@@ -173,14 +171,14 @@ impl Suspects {
 impl Drop for Suspects {
     fn drop(&mut self) {
         if !self.memory.is_null() {
-            // SAFETY: from `room` with these bytes, and nobody has it any more.
+            // SAFETY: the memory came from `room` with this size, and no code uses it.
             unsafe { give_room(self.memory, self.room) };
         }
     }
 }
 
-/// Calls `visit` with every live block of every heap: its heap, address, size, and
-/// whether it is of the scope.
+/// Calls `visit` with every live block of every heap: its heap, address and size, and whether it is
+/// in the scope.
 fn each(scope: u32, visit: &mut dyn FnMut(&'static Heap, usize, usize, bool)) {
     for heap in HEAPS.all() {
         heap.each_block(&mut |start, size, thread| {

@@ -8,16 +8,15 @@
 //!     ...
 //! ```
 //!
-//! One `write` a finding, behind the first a line that says how to get functions and lines; from a
-//! buffer that is not on the stack of the thread that runs into it; one lock, under which nothing
-//! is allocated and no lock of the loader's is taken. Names are those of exported functions;
-//! `heapwright report` finds lines.
+//! Each finding is one `write`. The first is followed by a line about functions and lines. The
+//! buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
+//! allocated and no lock of the loader is taken. Names are those of exported functions; `heapwright
+//! report` finds lines.
 //!
-//! A mistake in a loop is reported once: findings of one kind at one place about
-//! blocks of one place are the same, and only counted. After a hundred different
-//! ones the rest is counted, too.
+//! A mistake in a loop is reported once: findings of one kind, at one place, about blocks of one
+//! site count as the same. After a hundred different findings, the others are only counted.
 //!
-//! What is reported is recorded, too (`recorder`), where a record is wanted.
+//! Findings also go into the record (`recorder`), if one is wanted.
 
 use core::sync::atomic::compiler_fence;
 
@@ -36,52 +35,51 @@ use crate::sync::{Guard, Lock};
 
 use super::threads::Threads;
 
-/// The process's record. One file a process, so there is one, under its own lock.
+/// The process's record, under its own lock: there is one file a process.
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// Different findings that are reported; the rest is only counted.
+/// The most different findings that are reported; others are only counted.
 const MOST_REPORTED: usize = 100;
-/// Longest report in bytes.
+/// The longest report in bytes.
 const PAGE: usize = 24 << 10;
 
-/// Where a heap's findings go.
+/// The destination of a heap's findings.
 pub(crate) struct Reporter {
     quiet: AtomicBool,
     stops: AtomicBool,
-    /// What ends the process once it is reported: an [`Ends`] as a number.
+    /// The findings that end the process: an [`Ends`] as a number.
     ends: AtomicU8,
     logs: AtomicBool,
-    /// What is reported is recorded, too.
+    /// Whether findings also go into the record.
     records: AtomicBool,
     began: AtomicU64,
     found: AtomicU32,
     state: Lock<State>,
 }
 
-/// Which findings end the process once they are reported. (An access ends it by its fault.)
+/// The findings that end the process after their report. (An access ends it by its fault.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
-    /// None.
+    /// No finding.
     Never,
-    /// A free of what is no block in use, as in fast mode.
+    /// A free of a pointer to no block in use, as in fast mode.
     AtWrongPointers,
-    /// All.
+    /// Every finding.
     Always,
 }
 
 struct State {
-    /// The keys of the findings that were reported: the first `reported_count`. And how often
-    /// each was made.
+    /// The keys of reported findings, of which `reported_count` are valid, and the count of each.
     reported: [u64; MOST_REPORTED],
     times: [u64; MOST_REPORTED],
     reported_count: usize,
     last: Option<Finding>,
-    /// Whether it was said how to get names.
+    /// Whether the hint about names was printed.
     has_hinted: bool,
     text: Text,
 }
 
-/// Text under construction. What does not fit is cut.
+/// Text under construction; the excess is cut.
 struct Text {
     bytes: [u8; PAGE],
     length: usize,
@@ -97,7 +95,7 @@ impl Text {
         }
     }
 
-    /// A name from outside.
+    /// Adds a name from outside, escaped.
     fn name(&mut self, name: &[u8]) {
         escaped(name, |piece| self.text(piece));
     }
@@ -106,7 +104,7 @@ impl Text {
         self.bytes(Digits::hexadecimal(number).as_bytes());
     }
 
-    /// Begins anew, with the process.
+    /// Starts a text with the process's id.
     fn begin(&mut self, process: u32) {
         self.length = 0;
         self.text("==");
@@ -114,7 +112,7 @@ impl Text {
         self.text("==");
     }
 
-    /// The frames of a stack, a line each. `exact`: the first is no return address.
+    /// Adds the frames of a stack, a line each. `exact`: the first frame is no return address.
     fn stack(&mut self, stack: u32, exact: bool) {
         for (number, &pc) in stacks::frames(Stack(stack)).iter().enumerate() {
             self.text("    #");
@@ -135,7 +133,7 @@ impl Text {
         self.text(if blocks == 1 { " block" } else { " blocks" });
     }
 
-    /// Says how to get functions and lines of the frames above: once.
+    /// Adds the hint about functions and lines, once.
     fn hint(&mut self, has_hinted: &mut bool) {
         if !core::mem::replace(has_hinted, true) {
             self.text("    functions and lines: `heapwright check -- PROGRAM`, or `addr2line -Cfpie FILE 0xOFFSET` of (FILE+0xOFFSET)");
@@ -170,14 +168,14 @@ impl Words for Text {
     }
 }
 
-/// Findings that are one mistake have one key.
+/// The key of a finding; findings of one mistake share it.
 fn key(finding: &Finding) -> u64 {
     let parts = [
         finding.kind as u64,
         u64::from(finding.here.stack),
         u64::from(finding.allocated.stack),
         u64::from(finding.freed.stack),
-        // Without stacks, the size and the place must distinguish them.
+        // Without stacks, the size and the place distinguish findings.
         if finding.allocated.stack == 0 { finding.size << 32 ^ finding.offset as u64 } else { 0 },
         if finding.here.stack | finding.allocated.stack == 0 { finding.pointer } else { 0 },
     ];
@@ -215,7 +213,7 @@ impl Reporter {
         self.began.store(os::now_ns(), Ordering::Relaxed);
     }
 
-    /// Says what ends the process.
+    /// Sets the findings that end the process.
     pub(crate) fn end_at(&self, ends: Ends) {
         self.ends.store(ends as u8, Ordering::Relaxed);
     }
@@ -237,27 +235,27 @@ impl Reporter {
                         ))
     }
 
-    /// Writes findings to the file `prefix.<pid>`, too.
+    /// Also writes findings to the file `prefix.<pid>`.
     pub(crate) fn record_to(&self, prefix: &[u8]) {
         RECORDER.lock().begin(prefix);
         self.records.store(true, Ordering::Relaxed);
     }
 
-    /// The record, where this heap has one.
+    /// The record, if this heap has one.
     pub(in crate::debug) fn recorder(&self) -> Option<Guard<'static, Recorder>> {
         self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon())?
     }
 
-    /// The record, begun, where this heap has one and it can be had.
+    /// The record, started, if this heap has one and its lock is free.
     pub(in crate::debug) fn begun_recorder(&self) -> Option<Guard<'static, Recorder>> {
         let mut recorder = self.recorder()?;
         recorder.begins().then_some(recorder)
     }
 
-    /// Holds everything that a report is made with, for a leak check.
-    pub(in crate::debug) fn hold(&self) -> Option<Voice<'_>> {
+    /// Locks the parts of a report, for a leak check.
+    pub(in crate::debug) fn hold(&self) -> Option<Output<'_>> {
         let state = self.state.lock_soon()?;
-        Some(Voice { state, recorder: self.recorder(), process: os::process_id() })
+        Some(Output { state, recorder: self.recorder(), process: os::process_id() })
     }
 
     /// Whether findings are printed.
@@ -276,7 +274,7 @@ impl Reporter {
         os::now_ns().saturating_sub(self.began.load(Ordering::Relaxed))
     }
 
-    /// How many findings there were, all of them.
+    /// The number of all findings.
     pub(crate) fn found(&self) -> u32 {
         self.found.load(Ordering::Relaxed)
     }
@@ -286,8 +284,8 @@ impl Reporter {
         self.state.lock().last
     }
 
-    /// Whether the last finding is about a function that this thread called, and a block that
-    /// begins there.
+    /// Whether the last finding is about a function that this thread called and a block that begins
+    /// at `block`.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();
@@ -306,7 +304,7 @@ impl Reporter {
         if self.is_loud() {
             super::symbols::note(_scope, finding);
         }
-        // A fault may come while its own thread reports something else.
+        // A fault may come while its own thread reports another finding.
         let state = match finding.call {
             Call::Access | Call::Function => self.state.lock_soon(),
             _ => Some(self.state.lock()),
@@ -331,13 +329,13 @@ impl Reporter {
         }
         if self.ends_at(finding) {
             compiler_fence(Ordering::SeqCst);
-            // A debugger stops here; without one, the process ends.
+            // A debugger stops here; without one the process ends.
             crate::sync::hold_all();
             os::abort();
         }
     }
 
-    /// Notes a place in the record that deserves guards in the next run, too.
+    /// Writes a site to the record that deserves guards in the next run.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
         if let Some(mut recorder) = self.begun_recorder() {
@@ -346,8 +344,8 @@ impl Reporter {
         }
     }
 
-    /// Says how it ended, where something was found or a record is kept: by a signal, or (0) by its
-    /// own will.
+    /// Prints and records the end of the process, if there was a finding or a record: by a signal,
+    /// or 0.
     pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon() else { return };
         let found = self.found();
@@ -383,7 +381,7 @@ impl Reporter {
         }
     }
 
-    /// A line for an operation.
+    /// Logs an operation on a line.
     pub(crate) fn log(&self, call: Call, block: usize, size: usize, stack: u32) {
         let mut state = self.state.lock();
         let text = &mut state.text;
@@ -405,7 +403,7 @@ impl Reporter {
         text.emit();
     }
 
-    /// The heap ended: the next one of this id begins anew.
+    /// Resets the reporter of an ended heap, for the next one of this id.
     pub(crate) fn forget(&self) {
         self.in_child();
         self.state.lock().last = None;
@@ -420,17 +418,17 @@ impl Reporter {
 
     /// # Safety
     ///
-    /// Follows [`Reporter::before_fork`] in the forking thread or its copy.
+    /// The call follows [`Reporter::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
         if self.records.load(Ordering::Relaxed) {
-            // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+            // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
             unsafe { RECORDER.release() };
         }
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { self.state.release() };
     }
 
-    /// The child has findings and a record of its own.
+    /// Gives the child its own findings and record.
     pub(crate) fn in_child(&self) {
         self.found.store(0, Ordering::Relaxed);
         // A signal handler that forks may have interrupted a report.
@@ -467,15 +465,15 @@ impl State {
     }
 }
 
-/// What a leak check speaks with.
-pub(in crate::debug) struct Voice<'a> {
+/// The locked output of a leak check: standard error, and the record if there is one.
+pub(in crate::debug) struct Output<'a> {
     state: Guard<'a, State>,
     recorder: Option<Guard<'static, Recorder>>,
-    /// Whose voice it is: a copy of the process speaks with it, too.
+    /// The process that is reported on; a copy of it writes the output.
     process: u32,
 }
 
-/// Definitely lost blocks of one stack, and what was lost with them.
+/// The definitely lost blocks of one stack, and the indirect losses behind them.
 pub(in crate::debug) struct Lost {
     pub(in crate::debug) blocks: u64,
     pub(in crate::debug) bytes: u64,
@@ -484,13 +482,13 @@ pub(in crate::debug) struct Lost {
     pub(in crate::debug) stack: u32,
 }
 
-impl Voice<'_> {
+impl Output<'_> {
     /// The record, if there is one.
     pub(in crate::debug) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()
     }
 
-    /// Prints that blocks are lost.
+    /// Prints a group of lost blocks.
     pub(in crate::debug) fn lost(&mut self, lost: &Lost) {
         let State { text, has_hinted, .. } = &mut *self.state;
         text.begin(self.process);
@@ -511,7 +509,7 @@ impl Voice<'_> {
         text.emit();
     }
 
-    /// Prints what a check came to: definite, indirect, possible, reachable. `more`:
+    /// Prints the sums of a check: definite, indirect, possible, reachable. `more` is the number of
     /// groups that were not printed.
     pub(in crate::debug) fn summary(&mut self, amounts: &[(u64, u64); 4], more: u64) {
         const WORDS: [&str; 4] =
@@ -534,7 +532,7 @@ impl Voice<'_> {
     }
 }
 
-/// Writes a finding and what it speaks of to the record.
+/// Writes a finding with its stacks and threads to the record.
 fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
     recorder.put_map();
     for (_, moment) in finding.moments() {
@@ -545,7 +543,7 @@ fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
     recorder.flush();
 }
 
-/// Which file's data or code a pointer leads to, or which pool's object.
+/// Adds the file whose data or code a pointer leads to, or the pool of its object.
 fn whose(text: &mut Text, finding: &Finding) {
     match finding.region {
         Region::Globals | Region::Code => {
@@ -565,7 +563,7 @@ fn whose(text: &mut Text, finding: &Finding) {
     }
 }
 
-/// Where in its module's file an address is.
+/// Adds the place of an address in its module's file.
 fn place(text: &mut Text, module: &Module, address: usize) {
     text.text(" (");
     text.name(module.path());
@@ -574,7 +572,7 @@ fn place(text: &mut Text, module: &Module, address: usize) {
     text.text(")");
 }
 
-/// One frame: its function as far as exported names say, its module and build.
+/// Adds one frame: its function among exported names, its module and build.
 fn frame(text: &mut Text, pc: usize, is_return: bool) {
     let at = if is_return { pc - 1 } else { pc };
     let named = stacks::symbol_of(at, |name, offset| {

@@ -8,21 +8,19 @@
 //!             each, of the 64 every second, of the 256 every fourth: as many as the root of what the site makes
 //! ```
 //!
-//! So a small program's blocks are guarded, a bug at a place that runs once is seen the first time,
-//! and a place that runs a million times costs ten guards, or as many as there is time for. A site
-//! that is new or seldom comes before one that is old and hot. Blocks stand at the end of their
-//! page and at its beginning in turn: a read beyond the end is caught by the one, a read before the
+//! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
+//! time. A site that runs a million times costs ten guards, or as many as there is time for. New
+//! and rare sites come before old, hot ones. Blocks stand alternately at the end and at the start
+//! of their page: one catches reads beyond the end, the other reads before the start.
 //! start by the other.
+//! A site becomes *flagged* by a late finding (a canary was hit), or by a guard hit that may not
+//! repeat (`flagged`), in this run or an earlier one. All its blocks are guarded from then on, at
+//! the end that matters, so the next wrong access is caught at once. The record notes each flagged
+//! site once.
 //!
-//! A site where something was found late (a canary was hit), or by a guard that may not stand there
-//! the next time, is *flagged*, in this run or by an earlier one (`flagged`): all its blocks are
-//! guarded from then on, at the end that matters, so the next wrong access is caught as it happens.
-//! The record hears of each such site once, however many blocks it makes.
-//!
-//! Guarded blocks take a page each, so no more stand at a time than fill a quarter of what is live
-//! (at least 4 MiB); a site's turn then waits until some were freed. Because there is time for it
-//! none is guarded where more stand than fill a 64th (at least 2 MiB): else long-lived blocks, of
-//! which there is time for many, would take a quarter more memory.
+//! A guarded block takes a page. So they fill at most a quarter of the live bytes (at least 4 MiB);
+//! beyond that a site's turn waits for frees. Guards by choice fill at most a 64th (at least 2
+//! MiB): otherwise long-lived blocks would take a quarter more memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -30,22 +28,22 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use super::budget::Allowance;
 use super::shape::PAGE;
 
-/// The first so many of a site are due.
+/// The first blocks of a site are due, this many.
 const FIRST: u32 = 2;
-/// Blocks until the next one, after those; four times as many each time.
+/// Blocks until the next due one; four times as many each time.
 const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
-/// Guarded pages that may stand, whatever is live.
+/// Guarded pages that are always allowed.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
-/// So many, where it is only that there is time.
+/// The same for guards by choice.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
-/// Of a flagged site: the record says so, for its blocks' ends; and for their starts.
+/// Of a flagged site: the record has it, for its blocks' ends, or for their starts.
 const NOTED: u32 = 1 << 8;
 const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
 const TURN: u32 = 1 << 31;
-/// The site is due a block, for which the budget is in too much debt, and no module's advance pays.
+/// The site is due a block, but the budget is too deep in debt and no module's advance pays.
 const WAITS: u32 = 1 << 30;
 
 /// The sites of a heap, by the numbers of their stacks.
@@ -53,7 +51,7 @@ pub(crate) struct Sites {
     words: Segments<AtomicU32, 4096, 21>,
 }
 
-/// Where a guarded block is to stand.
+/// The place of a guarded block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     /// Its end at the end of the page.
@@ -64,12 +62,12 @@ pub(crate) enum Side {
     Into(usize),
 }
 
-/// Why a block is guarded.
+/// The reason for a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
     /// Its site is due one.
     Due,
-    /// There is time for it.
+    /// The budget has time for it.
     Spare,
 }
 
@@ -78,7 +76,7 @@ fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// What to do with a block, by its site's word; and the word afterwards, but for the turn.
+/// The decision for a block by its site's word, and the next word, except for the turn.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
@@ -87,7 +85,7 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     if to_go > 0 {
         let is_spare = match allowance {
             Allowance::All => true,
-            // The pause is four times as long each time, and its steps twice as long.
+            // The pause grows fourfold each time, and its steps twofold.
             Allowance::Some => to_go.is_multiple_of(1 << due.saturating_sub(FIRST).min(23)),
             Allowance::Due | Allowance::None => false,
         };
@@ -111,13 +109,12 @@ impl Sites {
     }
 
     fn site(&self, stack: u32) -> Option<&AtomicU32> {
-        // Numbers of stacks are at least two apart.
+        // Stack numbers are at least two apart.
         self.words.get_or_make(stack as usize / 2)
     }
 
-    /// Whether a block that `stack` asks for is to be guarded, and how. `has_advance`: whether a
-    /// module pays for it, where the budget does not. `pages` such stand now, and `live` bytes are
-    /// live.
+    /// Decides whether a block of `stack` is guarded, and where. `has_advance` tells whether a
+    /// module pays if the budget does not. `pages` guarded pages exist, and `live` bytes are live.
     #[inline]
     pub(crate) fn draw(
         &self,
@@ -127,7 +124,7 @@ impl Sites {
         pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
-        // Two threads at one site may draw the same; the odds are none the worse.
+        // Two threads at one site may draw the same; that changes no odds.
         let word = site.load(Ordering::Relaxed);
         let asks = allowance == Allowance::None && word & WAITS == 0 && is_due(word);
         let (after, why) = next(word, if asks { Allowance::Due } else { allowance });
@@ -149,7 +146,7 @@ impl Sites {
         if !asks {
             site.store(after ^ turns, Ordering::Relaxed);
         } else if has_advance() {
-            // The question takes a while: a flag that was set meanwhile stays.
+            // The call takes a while: a flag that was set meanwhile stays.
             let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = site.compare_exchange(word, after ^ turns, set, seen);
         } else {
@@ -159,20 +156,19 @@ impl Sites {
         Some(side)
     }
 
-    /// Whether nothing was asked for at the site of `stack` so far.
+    /// Whether the site of `stack` made no block yet.
     pub(crate) fn is_new(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) == 0)
     }
 
-    /// The end at which the next block of `stack` stands, where all are guarded.
+    /// The end for the next block of `stack`, if all blocks are guarded.
     pub(crate) fn turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// The same where few blocks are guarded, those of new sites first: the site is none from now
-    /// on.
+    /// The same if few blocks are guarded, new sites first; the site is not new afterwards.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -185,8 +181,7 @@ impl Sites {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
     }
 
-    /// Something was found in a block that `stack` asked for: all of them stand at this end from
-    /// now on.
+    /// Flags the site of `stack`: all its blocks stand at this end from now on.
     pub(crate) fn flag(&self, stack: u32, side: Side) {
         if let Some(site) = self.site(stack) {
             let turn = if side == Side::Left { TURN } else { 0 };
@@ -196,12 +191,12 @@ impl Sites {
         }
     }
 
-    /// [`Self::flag`] for a finding of this run. Returns whether the record needs a note: the site
-    /// was not noted for this end before.
+    /// Flags the site for a finding of this run. Returns whether the record must note it: not if
+    /// the site was flagged for this end before.
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
-        // (A thread that draws meanwhile may take the bit away: it is noted twice.)
+        // (A concurrent draw may clear the bit; then it is noted twice.)
         self.site(stack).is_some_and(|site| site.fetch_or(noted, Ordering::Relaxed) & noted == 0)
     }
 }

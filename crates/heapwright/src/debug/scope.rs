@@ -1,4 +1,4 @@
-//! Scopes: the threads of a check, and so its blocks and findings.
+//! Scopes: assign threads, and so blocks and findings, to a check.
 //!
 //! ```text
 //!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)
@@ -6,12 +6,11 @@
 //!   block   made by thread 17 --> threads' entry 17 --> scope
 //! ```
 //!
-//! A thread that enters a check gets another number in each heap, so the blocks that
-//! it made before are not the check's. A scope that ends leaves its threads and their
-//! blocks to the scope around it, or to none.
+//! A thread that enters a check gets a new number in each heap, so its earlier blocks do not belong
+//! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
-//! Numbers are used again after some hundred checks: a thread that outlives so many,
-//! and comes to a heap it never used, would be taken for a later check's.
+//! Numbers are reused after some hundred checks. A thread that outlives so many and then enters a
+//! new heap would be assigned to a later check.
 //!
 //! Called by `heap`, `report` and `check`.
 
@@ -23,16 +22,16 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use super::HEAPS;
 use super::threads::Threads;
 
-/// Checks that run at a time, at most.
+/// The most checks that run at a time.
 pub(super) const MOST: u32 = 128;
 /// The mark of scope 0, which is none: the usual slack of timers in nanoseconds.
 const UNMARKED: u64 = 50_000;
-/// How often a place is used until its scopes' numbers are used again.
+/// The number of uses of a place before its scopes' numbers repeat.
 const ROUNDS: u32 = 400;
 
-/// One check that runs.
+/// A running check.
 pub(super) struct Scope {
-    /// 0: nobody has it.
+    /// 0: the place is free.
     id: AtomicU32,
     parent: AtomicU32,
     findings: AtomicU32,
@@ -56,7 +55,7 @@ fn get(id: u32) -> Option<&'static Scope> {
     (id != 0 && scope.id.load(Ordering::Acquire) == id).then_some(scope)
 }
 
-/// The scope that the calling thread is in, by its mark; 0: in none.
+/// The calling thread's scope, by its mark; 0: none.
 pub(super) fn of_this_thread() -> u32 {
     match os::mark().checked_sub(UNMARKED) {
         Some(id @ 1..0x1_0000) if get(id as u32).is_some() => id as u32,
@@ -81,9 +80,8 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for the scope it is about, and those around that: the scope of
-/// the thread that ran into it, or whose block it was. Damage is its block's alone,
-/// the thread that comes across it. Returns which scope it is about, 0 for none.
+/// Counts a finding for its scope and the outer ones. The scope is that of the failing thread or of
+/// the block's thread; for damage, only the block's. Returns the scope; 0: none.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);
@@ -102,7 +100,7 @@ pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     about
 }
 
-/// The calling thread's part of a scope; ends it when dropped.
+/// The calling thread's entry into a scope, which ends when this is dropped.
 pub(super) struct Entered {
     pub(super) id: u32,
     parent: u32,
@@ -114,7 +112,7 @@ impl Entered {
     pub(super) fn begin() -> Option<Self> {
         let round = ROUND.fetch_add(1, Ordering::Relaxed) % ROUNDS;
         let (mark, parent) = (os::mark(), of_this_thread());
-        // Place 0 is left out: there a number might be 0.
+        // Place 0 is not used, because its number might be 0.
         let id = (1..MOST).map(|place| round * MOST + place).find(|&id| {
             let scope = &SCOPES[(id % MOST) as usize];
             scope.id.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -127,7 +125,7 @@ impl Entered {
         Some(Self { id, parent, mark })
     }
 
-    /// How many findings there were, and the kind of the last.
+    /// The number of findings, and the kind of the last one.
     pub(super) fn findings(&self) -> (u32, FindingKind) {
         get(self.id).map_or((0, FindingKind::Unknown), |scope| {
             let last = scope.last.load(Ordering::Relaxed) as u16;
@@ -135,7 +133,7 @@ impl Entered {
         })
     }
 
-    /// Whether threads run that were started in the scope.
+    /// Whether threads started in the scope still run.
     pub(super) fn has_threads(&self) -> bool {
         let me = os::thread_id();
         let mut running = false;

@@ -1,35 +1,34 @@
-//! Shapes: how a span of one size class is cut into buckets and slots.
+//! Shapes: divide a span of one size class into buckets and slots.
 //!
 //! ```text
 //!   span     | bucket 0              | bucket 1              | ...            64 KiB
 //!   bucket   | lead | slot 0 | slot 1 | ...        | tail |    1 to 16 pages
 //! ```
 //!
-//! A bucket is whole pages, because pages are what goes back to the kernel and
-//! what a guard can stand on: one survivor pins one bucket, so buckets are as
-//! small as what they waste allows: a sixteenth of the pages that are touched, more
-//! for larger slots, of which 8 KiB has a bucket of one. The *lead* keeps the first
-//! slot's predecessor ours, so that a write before it is seen; it is the largest power
-//! of two that divides the slot's size, so slots stay aligned to that, up to 1 KiB.
+//! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
+//! block pins its bucket, so buckets are as small as waste allows: a sixteenth of the touched
+//! pages, more for larger slots; 8 KiB slots have buckets of one. The *lead* is memory of ours
+//! before the first slot, so that a write before it is seen. Its size is the largest power of two
+//! that divides the slot's, up to 1 KiB, so slots stay aligned.
 //!
-//! Pure arithmetic; anyone may call it.
+//! Pure arithmetic.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};
 
 /// The grain of buckets.
 pub(crate) const PAGE: usize = 4096;
-/// Buckets in a span, at most.
+/// The most buckets of a span.
 pub(crate) const BUCKETS: usize = UNIT / PAGE;
-/// Slots up to this size lie in buckets of several.
+/// Slots up to this size share buckets.
 pub(crate) const SLOT_MAX: usize = 28 << 10;
-/// Alignments up to this are a bucket's to give.
+/// The largest alignment that buckets serve.
 pub(crate) const ALIGN_MAX: usize = 1024;
-/// Bytes at the ends of a bucket, and before a large block, that are given the pattern
-/// and looked at: of a lead and a tail, which may be pages, those next to the slots.
+/// Bytes at a bucket's ends, and before a large block, that get the pattern and are checked: those
+/// next to the slots, because a lead or a tail may be pages long.
 pub(crate) const WATCHED: usize = 64;
 
-/// How a span of one class is cut.
+/// The division of a span of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// `log2` of the bytes in a bucket.
@@ -50,8 +49,7 @@ impl Shape {
         1 << self.shift
     }
 
-    /// Where an offset into a span lies: the bucket, and the slot in it unless the
-    /// offset is in a lead or a tail.
+    /// The bucket of an offset into a span, and its slot; `None` in a lead or a tail.
     #[inline]
     pub(crate) const fn locate(&self, offset: usize) -> (usize, Option<usize>) {
         let bucket = offset >> self.shift;
@@ -74,16 +72,16 @@ impl Shape {
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// Bytes of the pages that are touched where all slots are in use. A lead and a
-    /// tail may be longer than that: address space costs nothing.
+    /// Bytes of the pages that are touched if all slots are in use. A lead and a tail may be
+    /// longer, because address space costs nothing.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Whether little of what is touched is not in slots. The larger the slots are,
-    /// the more may be: one that stays would pin more in a bucket of many.
+    /// Whether few of the touched bytes are outside of slots. Larger slots may waste more, because
+    /// one live block would pin more in a bucket of many.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;
@@ -95,7 +93,7 @@ impl Shape {
         }
     }
 
-    /// Where a bucket's tail begins, and how many bytes of it are watched.
+    /// The start of a bucket's tail, and the number of its checked bytes.
     pub(crate) const fn tail(&self) -> (usize, usize) {
         let end = self.lead as usize + self.slots as usize * self.slot as usize;
         let tail = self.bucket() - end;
@@ -108,8 +106,7 @@ impl Shape {
     }
 }
 
-/// The shape of a class, with at most `most` slots a bucket: that many, where a
-/// bucket can have as many.
+/// The shape of a class with at most `most` slots a bucket, and as many if a bucket can have them.
 pub(crate) const fn of(class: usize, most: usize) -> Shape {
     let slot = size_class::size(class);
     let lead = lead(slot);
@@ -128,7 +125,7 @@ pub(crate) const fn of(class: usize, most: usize) -> Shape {
         if now.slots > 0 && now.spills_little() {
             return now;
         }
-        // More of its bytes in slots than of the best one's?
+        // Does a larger share of its bytes lie in slots?
         if now.slots as usize * best.bucket() > best.slots as usize * bucket {
             best = now;
         }
@@ -154,8 +151,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// The class that serves a request with at least one byte to spare, `None` for one
-/// that needs a span of its own.
+/// The class for a request with at least one spare byte. `None`: it needs a span of its own.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

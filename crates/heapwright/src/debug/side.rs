@@ -1,19 +1,19 @@
-//! Side memory: where the records of blocks are, in reservations of their own.
+//! Side memory: reservations for the records of blocks.
 //!
 //! ```text
 //!   piece   | guard page | record | record | ...... | reserved .... | guard page |
 //!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one of what is no record
 //! ```
 //!
-//! Records are read without a lock, also after they have gone: what is read then is the head of
-//! another record of its order. So memory that was a record's is never anything else's, nor the
-//! other way about: poison's bits have a list of their own ([`Side::take_bits`]).
+//! Records are read without a lock, even after their end; a late read then sees another record of
+//! the same order. So memory of a record is never used for anything else, and no other memory for
+//! records: poison's bits have their own list ([`Side::take_bits`]).
 //!
-//! Not in the window: there a write far beyond a large block could reach them. A piece begins and
-//! ends with pages that nobody can touch, and is kept out of core dumps. Record sizes are powers of
-//! two; a freed record is reused for its order. It keeps its pages, cleared, if free records with
-//! pages then take no more than a 32nd of what is in use, or 256 KiB; else whole pages go back to
-//! the kernel, so side memory follows what is live and remembered, not its peak.
+//! The memory is not in the window, because a write far beyond a large block could reach it there.
+//! A piece has guard pages at its ends and is excluded from core dumps. Record sizes are powers of
+//! two; a freed record is reused for its order. It keeps its pages, cleared, while such pages are
+//! at most a 32nd of the used ones, or 256 KiB. Other whole pages go back, so side memory follows
+//! the live and remembered blocks.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -29,18 +29,17 @@ const ORDERS: usize = 9;
 pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
 /// Address space reserved at a time; halved while it is refused.
 const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
-/// The smallest piece: of a few of the largest records.
+/// The smallest piece: room for a few of the largest records.
 const LEAST: usize = 4 * LARGEST;
 /// Under an address-space limit a piece is this fraction of it: reserved space counts, and blocks
 /// need it.
 const SHARE: usize = 32;
-/// What is made accessible at a time.
+/// Bytes that become accessible at a time.
 const STEP: usize = 256 << 10;
-/// In a free record's link: it has its pages. The link lies where a stale reader looks for a span's
-/// form, number of buckets and the like, so the lowest byte must stay 0, which is no form at all.
+/// Set in a free record's link if it kept its pages. A stale reader sees the link as a span's form
+/// and bucket count, so the lowest byte must stay 0, which is no form.
 const KEEPS: usize = SMALLEST / 2;
-/// Free records may keep their pages up to such a share of what is in use, and at least so many
-/// bytes.
+/// The share of used bytes that free records may keep in pages, and the least number of bytes.
 const KEPT_SHARE: usize = 32;
 const KEPT_LEAST: usize = 256 << 10;
 
@@ -57,12 +56,12 @@ pub(crate) struct Side {
     kept: usize,
 }
 
-// SAFETY: the pointers are to memory that only its holder uses.
+// SAFETY: the pointers lead to memory that only the holder uses.
 unsafe impl Send for Side {}
 
-/// The list of what was bits.
+/// The list of former bits.
 const OF_BITS: usize = ORDERS;
-/// Bytes of what [`Side::take_bits`] takes.
+/// Bytes that [`Side::take_bits`] returns.
 pub(crate) const BITS: usize = 8 << 10;
 
 const fn order(size: usize) -> usize {
@@ -71,7 +70,7 @@ const fn order(size: usize) -> usize {
 }
 
 impl Side {
-    /// Nothing, so far.
+    /// No memory yet.
     pub(crate) const fn new() -> Self {
         Self {
             next: ptr::null_mut(),
@@ -88,14 +87,13 @@ impl Side {
         self.used
     }
 
-    /// Zeroed memory for a record of `size` bytes, at a multiple of 512. Null where
-    /// there is none.
+    /// Zeroed memory for a record of `size` bytes, at a multiple of 512. Null: there is none.
     pub(crate) fn take(&mut self, size: usize) -> *mut u8 {
         let order = order(size);
         if order >= ORDERS { ptr::null_mut() } else { self.take_from(order, SMALLEST << order) }
     }
 
-    /// [`BITS`] zeroed bytes that never were a record's. Null where there is no memory.
+    /// [`BITS`] zeroed bytes that were never a record's. Null: there is no memory.
     pub(crate) fn take_bits(&mut self) -> *mut u8 {
         self.take_from(OF_BITS, BITS)
     }
@@ -121,7 +119,7 @@ impl Side {
         at
     }
 
-    /// Takes a record back that was taken with this size.
+    /// Releases a record that was taken with this size.
     ///
     /// # Safety
     ///
@@ -133,11 +131,11 @@ impl Side {
         unsafe { self.give_to(order, at, SMALLEST << order) };
     }
 
-    /// Takes back what [`Side::take_bits`] has handed out.
+    /// Releases memory from [`Side::take_bits`].
     ///
     /// # Safety
     ///
-    /// As of [`Side::give`].
+    /// As for [`Side::give`].
     pub(crate) unsafe fn give_bits(&mut self, at: *mut u8) {
         // SAFETY: as the caller promises.
         unsafe { self.give_to(OF_BITS, at, BITS) };
@@ -145,18 +143,18 @@ impl Side {
 
     /// # Safety
     ///
-    /// As of [`Side::give`]; it was taken from this list.
+    /// As for [`Side::give`]; the memory was taken from this list.
     unsafe fn give_to(&mut self, list: usize, at: *mut u8, size: usize) {
         let page = SYSTEM.page_size();
         let whole = size.is_multiple_of(page) && at.addr().is_multiple_of(page);
         let keeps = whole && self.kept + size <= KEPT_LEAST.max(self.used / KEPT_SHARE);
         // SAFETY: the record is ours, and committed.
         if !whole || keeps || unsafe { !SYSTEM.decommit(at, size) } {
-            // SAFETY: the memory is committed, and nobody uses it any more.
+            // SAFETY: the memory is committed, and no code uses it any more.
             unsafe { at.write_bytes(0, size) };
         }
         let next = self.free[list].map_addr(|next| next | if keeps { KEEPS } else { 0 });
-        // SAFETY: its first word, which nobody uses any more, and which is aligned.
+        // SAFETY: the first word is aligned, and no code uses it any more.
         unsafe { at.cast::<*mut u8>().write(next) };
         self.free[list] = at;
         self.used -= size;
@@ -169,7 +167,7 @@ impl Side {
         // Large records begin at pages, so that these can go back.
         let skip = self.next.align_offset(size.min(SYSTEM.page_size()));
         if self.next.is_null() || skip + size > self.end.addr() - self.next.addr() {
-            // The rest of the piece is forgotten: less than one record.
+            // The rest of the piece, less than a record, is abandoned.
             if !self.reserve() {
                 return ptr::null_mut();
             }

@@ -1,4 +1,4 @@
-//! What is remembered of a slot: 24 bytes, far from the slot.
+//! The record of a slot: 24 bytes, far from the slot.
 //!
 //! ```text
 //!   word       | free thread 16 | alloc thread 16 | size 16 | .. | kept 1 | align 5 | origin 3 | state 3 |
@@ -9,33 +9,31 @@
 //!               ^------------- the bucket is opened again --------------/
 //! ```
 //!
-//! The word changes by one compare-and-exchange, so of two threads that free a
-//! block at once one is reported. `FREEING` is the moment in which the slot's bytes
-//! are being filled, and nobody may judge them. All else is written before the
-//! word that makes it true.
+//! The word changes by one compare-and-exchange, so of two threads that free a block at once one
+//! fails. In the state `FREEING` the slot's bytes are being filled and must not be judged. All
+//! other fields are written before the word.
 //!
-//! Sequence numbers count a thread's operations (two threads' numbers say nothing of
-//! which was first) and wrap after four thousand million; threads are numbered as
-//! they come, up to 65534.
+//! Sequence numbers count operations: their order is meaningful within one thread, and they wrap
+//! after four thousand million. Threads are numbered in order of arrival, up to 65534.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Where a slot is in its life.
+/// The state of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Not handed out since its bucket was opened.
     Unused,
-    /// The program's.
+    /// In use by the program.
     Live,
-    /// Being given back.
+    /// Being freed.
     Freeing,
-    /// Given back.
+    /// Freed.
     Freed,
 }
 
-/// The bit of a block that the program keeps.
+/// The bit of a block that the program declared as no leak.
 const KEPT: u64 = 1 << 11;
-/// The size a word holds where the span knows the true one.
+/// The size in a word whose span has the true one.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
 /// One slot's first word, unpacked.
@@ -48,7 +46,7 @@ impl Word {
     /// The word of a block that was just handed out.
     pub(crate) const fn live(size: usize, align: usize, origin: u8, thread: u16) -> Self {
         let align = if align == 0 { 0 } else { align.trailing_zeros() };
-        // Beyond that all are one.
+        // Larger alignments are stored as this one.
         let align = if align > 31 { 31 } else { align };
         let size = if size < SIZE_IN_SPAN { size } else { SIZE_IN_SPAN };
         Self(
@@ -59,27 +57,27 @@ impl Word {
         )
     }
 
-    /// This block, once the program has learnt that it may use one byte of it.
+    /// The word of a block of size 0 after a usable-size call allowed one byte.
     pub(crate) const fn of_one_byte(self) -> Self {
         Self(self.0 & !(0xffff << 16) | 1 << 16)
     }
 
-    /// This block, which the program keeps, or does not keep any more: see [`Word::is_kept`].
+    /// The word with the mark of a kept block set or cleared; see [`Word::is_kept`].
     pub(crate) const fn kept(self, kept: bool) -> Self {
         Self(self.0 & !KEPT | if kept { KEPT } else { 0 })
     }
 
-    /// Whether the program has said that the block is no leak, whatever leads to it.
+    /// Whether the program declared the block as no leak.
     pub(crate) const fn is_kept(self) -> bool {
         self.0 & KEPT != 0
     }
 
-    /// This block while `thread` gives it back.
+    /// The word while `thread` frees the block.
     pub(crate) const fn freeing(self, thread: u16) -> Self {
         Self(self.0 & 0x0000_ffff_ffff_fff8 | 2 | (thread as u64) << 48)
     }
 
-    /// This block once that is done.
+    /// The word after the free.
     pub(crate) const fn freed(self) -> Self {
         Self(self.0 & !7 | 3)
     }
@@ -144,21 +142,21 @@ impl Slot {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Says what is true from now on. Only the slot's owner: the thread that hands it out, that
-    /// won the exchange, or that opens its bucket.
+    /// Sets the word. Only the slot's owner may: the thread that hands it out, won the exchange, or
+    /// opens its bucket.
     #[inline]
     pub(crate) fn set(&self, word: Word) {
         self.word.store(word.0, Ordering::Release);
     }
 
-    /// Changes the word if it is `from`; of several threads that try, one may.
+    /// Changes the word if it is `from`; of several threads, one succeeds.
     #[inline]
     pub(crate) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
         let done = self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
         done.map(|_| ()).map_err(Word)
     }
 
-    /// [`Slot::exchange`] where there is only one thread: it has what it looked at.
+    /// [`Slot::exchange`]; with a single thread, without a locked instruction.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {
@@ -168,7 +166,7 @@ impl Slot {
         self.exchange(from, to)
     }
 
-    /// Hands the slot out: nobody else knows it yet.
+    /// Hands the slot out; no other thread knows it yet.
     #[inline]
     pub(crate) fn hand_out(&self, stack: u32, sequence: u32, word: Word) {
         self.made_at.store(stack, Ordering::Relaxed);

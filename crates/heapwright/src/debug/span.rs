@@ -1,4 +1,4 @@
-//! Spans: runs of units that hold debugged blocks, and what is remembered of them.
+//! Spans: runs of units for debugged blocks, and their records.
 //!
 //! ```text
 //!   shape    in the window                                        blocks
@@ -9,9 +9,9 @@
 //!   record, in side memory: | head | bucket 0 .. 15 | slot 0 | slot 1 | ... |
 //! ```
 //!
-//! The unit's row in the address map's side bitmaps holds the record's address, so
-//! an address leads to its slot by two loads and a multiplication, whether the slot
-//! is in use, freed, guarded, or its memory has gone back.
+//! The unit's row in the address map's side bitmaps holds the record's address. So two loads and a
+//! multiplication lead from an address to its slot, whether the slot is in use, freed, guarded, or
+//! without memory.
 //!
 //! A bucket's life:
 //!
@@ -22,8 +22,8 @@
 //!                 +------------------ REUSABLE <---evicted------+
 //! ```
 //!
-//! `live` counts slots that were not freed, those not handed out yet among them, so
-//! it reaches zero once, when the last is freed; the thread that frees it retires the bucket.
+//! `live` counts slots that are not freed, including those not handed out yet. So it reaches zero
+//! once, and the thread that frees the last slot retires the bucket.
 //!
 //! Called by `store` and `heap`. Links and states change under the store's lock.
 
@@ -38,11 +38,11 @@ use crate::sync::atomic::{
 use super::shape::{BUCKETS, PAGE, Shape, WATCHED};
 use super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 
-/// What kind of span.
+/// The kind of a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Form {
-    /// Not a span any more.
+    /// An ended span.
     Gone = 0,
     /// Buckets of several slots.
     Small = 1,
@@ -52,37 +52,37 @@ pub(crate) enum Form {
     Large = 3,
 }
 
-/// Where a bucket is in its life.
+/// The stage of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Stage {
     /// Never used.
     Unopened = 0,
-    /// Slots are handed out, or all are.
+    /// Some or all slots are handed out.
     Open = 1,
     /// All freed; filled, to be verified when it leaves the history.
     Filled = 2,
     /// All freed; its pages hold nothing, and are guarded if they could be.
     Guarded = 3,
-    /// Not remembered any more.
+    /// Out of the history.
     Reusable = 4,
-    /// All freed; the thread that freed the last is about to fill or guard it.
+    /// All freed; the thread that freed the last slot will fill or guard it.
     Emptied = 5,
 }
 
-/// What is in a bucket's memory while no slot of it is handed out.
+/// The contents of a bucket's memory while no slot is handed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Memory {
     /// The pattern.
     Pattern = 0,
-    /// Zeroes: nothing was ever there, or its pages went back.
+    /// Zeros: the memory was never used, or its pages went back.
     Zero = 1,
-    /// Nothing: it is guarded, and reads as zero once it is not.
+    /// Guarded; reads as zero after the guard is removed.
     Guarded = 2,
 }
 
-/// What a span has of poison: see `poisoned`.
+/// The poison of a span; see `poisoned`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Poison {
@@ -102,16 +102,15 @@ pub(crate) struct Bucket {
     memory: AtomicU8,
     /// Sampled: bytes from the slot's start to the block's.
     pub(crate) offset: AtomicU16,
-    /// How many forks the process had behind it when the bucket was opened, or when a
-    /// child went on in it.
+    /// The number of forks before the bucket was opened, or before a child continued in it.
     pub(crate) epoch: AtomicU16,
-    /// The next one in a list, with its number in the low bits: see [`BucketRef`].
+    /// The next bucket of a list, with its number in the low bits; see [`BucketRef`].
     pub(crate) next: AtomicPtr<Span>,
     /// Large: bytes from the slot's start to the guard behind the block.
     pub(crate) room: AtomicUsize,
 }
 
-/// What is remembered of a span.
+/// The record of a span.
 #[repr(C, align(64))]
 pub(crate) struct Span {
     form: AtomicU8,
@@ -131,16 +130,16 @@ pub(crate) struct Span {
     pub(crate) offset: AtomicUsize,
     /// The heap's number.
     pub(crate) heap: AtomicU32,
-    /// Whether bytes of it may be poisoned: a [`Poison`].
+    /// Whether bytes of the span may be poisoned: a [`Poison`].
     poison: AtomicU32,
     /// The slots' records.
     records: AtomicPtr<Slot>,
-    /// Its neighbours in the list of spans of its class with a bucket to open.
+    /// The neighbours in the list of spans of its class with a bucket to open.
     pub(crate) next: AtomicPtr<Span>,
     pub(crate) prev: AtomicPtr<Span>,
     pub(crate) buckets: [Bucket; BUCKETS],
-    /// Large, in the history and filled: which of the room's pages hold the pattern, a bit each;
-    /// all ones: the whole room, however long.
+    /// For a filled large span in the history: a bit for each page with the pattern. All ones stand
+    /// for the whole room, however long.
     pub(crate) filled: AtomicU64,
     _rest: [AtomicU32; 10],
 }
@@ -171,7 +170,7 @@ impl BucketRef {
     /// From one word; null is none.
     pub(crate) fn unpack(word: *mut Span) -> Option<Self> {
         let index = word.addr() % 64;
-        // SAFETY: null, or a packed span; spans' memory stays readable for ever.
+        // SAFETY: the pointer is null or a packed span; spans' memory stays readable for ever.
         let span = unsafe { word.map_addr(|at| at & !63).as_ref() }?;
         Some(Self { span, index })
     }
@@ -199,14 +198,14 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// What is remembered of it.
+    /// The slot's record.
     #[inline]
     pub(crate) fn record(self) -> &'static Slot {
         // SAFETY: side memory was taken for all slots of all buckets; zero is valid.
         unsafe { &*self.records() }
     }
 
-    /// The same as a pointer, which is also good for the bucket's later slots.
+    /// The record as a pointer, which also reaches the records of the bucket's later slots.
     #[inline]
     pub(crate) fn records(self) -> *const Slot {
         self.bucket.span.slot_record(self.bucket.index, self.slot)
@@ -219,7 +218,7 @@ impl Place {
         self.bucket.span.start().wrapping_add(shape.slot_at(self.bucket.index, self.slot))
     }
 
-    /// The block's first byte. Means something once the slot was handed out.
+    /// The block's first byte; valid after the slot was handed out.
     #[inline]
     pub(crate) fn block(self) -> *mut u8 {
         match self.bucket.span.form() {
@@ -228,7 +227,7 @@ impl Place {
         }
     }
 
-    /// Whether a live block begins at `address`, which is in the slot, by its word.
+    /// Whether a live block begins at `address`, an address in the slot, by its word.
     #[inline]
     pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
         word.state() == State::Live && self.block().addr() == address
@@ -243,7 +242,7 @@ impl Place {
         }
     }
 
-    /// Says where in its slot the block begins, which stands there alone.
+    /// Sets the start of a block that is alone in its slot.
     pub(crate) fn set_offset(self, offset: usize) {
         match self.bucket.span.form() {
             Form::Large => self.bucket.span.offset.store(offset, Ordering::Relaxed),
@@ -251,14 +250,13 @@ impl Place {
         }
     }
 
-    /// Whether the slot is to be handed out.
+    /// Whether the slot can be handed out.
     #[inline]
     pub(crate) fn is_unused(self) -> bool {
         self.record().word() == Word::UNUSED
     }
 
-    /// Bytes in the slot before the block, the block's, and those behind it that
-    /// are checked.
+    /// Bytes in the slot before the block, the block's bytes, and the checked bytes behind it.
     pub(crate) fn parts(self, size: usize) -> (usize, usize, usize) {
         let before = self.offset();
         let room = match self.bucket.span.form() {
@@ -269,9 +267,8 @@ impl Place {
         (before, size, room.saturating_sub(before + size))
     }
 
-    /// Bytes before the block that hold the pattern and are looked at: of a small
-    /// block those before its bucket's first slot, for what is before another is the
-    /// slack of its neighbour.
+    /// Checked bytes with the pattern before the block. For a small block these are only the bytes
+    /// before its bucket's first slot; before other slots lies their neighbour's slack.
     pub(crate) fn near(self) -> usize {
         let span = self.bucket.span;
         match span.form() {
@@ -282,7 +279,7 @@ impl Place {
         }
     }
 
-    /// Bytes the program asked for, by the slot's word.
+    /// The bytes requested, by the slot's word.
     #[inline]
     pub(crate) fn size(self, word: Word) -> usize {
         match word.size() {
@@ -292,29 +289,29 @@ impl Place {
     }
 }
 
-/// What an address in a span is in.
+/// The part of a span that contains an address.
 pub(crate) enum Found {
     /// A slot.
     Slot(Place),
-    /// Between slots, or a guard: of this bucket.
+    /// A gap between slots, or a guard, of this bucket.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     Gap(BucketRef),
-    /// Nothing: the span has gone.
+    /// Nothing: the span has ended.
     Nothing,
 }
 
 impl Span {
-    /// Bytes of the record of a span with so many slots.
+    /// Bytes of the record of a span with this many slots.
     pub(crate) const fn bytes_with(slots: usize) -> usize {
         size_of::<Self>() + slots * size_of::<Slot>()
     }
 
-    /// Makes a span of `units` units from `unit` on, and enters it in the address map.
+    /// Makes a span of `units` units from `unit` on, and adds it to the address map.
     ///
     /// # Safety
     ///
-    /// `record` is zeroed side memory for the slots of `shape` in all buckets; the
-    /// units are the caller's, with debug entries.
+    /// `record` is zeroed side memory for the slots of `shape` in all buckets. The units are the
+    /// caller's and have debug entries.
     pub(crate) unsafe fn make(
         record: *mut u8,
         form: Form,
@@ -323,7 +320,7 @@ impl Span {
         (unit, units): (usize, usize),
         heap: u32,
     ) -> &'static Self {
-        // SAFETY: zero is a valid span, and nobody frees side memory to the system.
+        // SAFETY: zero is a valid span, and side memory stays mapped.
         let span = unsafe { &*record.cast::<Self>() };
         span.class.store(class as u8, Ordering::Relaxed);
         span.unit.store(unit as u32, Ordering::Relaxed);
@@ -341,14 +338,13 @@ impl Span {
         span
     }
 
-    /// Ends the span: the address map forgets it. Its units' entries are the
-    /// caller's to change next.
+    /// Ends the span: the address map forgets it. The caller changes the units' entries next.
     pub(crate) fn end(&self) {
         row(self.unit()).store(ptr::null_mut(), Ordering::Release);
         self.form.store(Form::Gone as u8, Ordering::Release);
     }
 
-    /// The span that `address` is in. Touches nothing at the address.
+    /// The span of `address`. Does not touch the memory there.
     #[inline]
     pub(crate) fn of(address: usize) -> Option<&'static Self> {
         let (unit, entry) = MAP.lookup(address);
@@ -363,9 +359,9 @@ impl Span {
             Kind::DebugRest(head) => head,
             _ => return None,
         };
-        // SAFETY: null, or a span, whose memory stays readable for ever.
+        // SAFETY: the pointer is null or a span, whose memory stays readable for ever.
         let span = unsafe { row(head).load(Ordering::Acquire).as_ref() }?;
-        // Another thread may just have ended it and made another of its record.
+        // Another thread may have just ended it and reused its record.
         (span.unit() == head && span.form() != Form::Gone).then_some(span)
     }
 
@@ -380,8 +376,8 @@ impl Span {
         (0..self.bucket_count()).map(move |index| BucketRef { span: self, index })
     }
 
-    /// The slot that begins at an address in a span of small blocks; `None` where
-    /// none does. (What [`Span::locate`] says, for the commonest question.)
+    /// The slot that begins at an address in a span of small blocks; `None`: no slot does. (A fast
+    /// case of [`Span::locate`].)
     #[inline(always)]
     pub(crate) fn small_slot_at(&'static self, address: usize) -> Option<Place> {
         if self.form.load(Ordering::Acquire) != Form::Small as u8 {
@@ -397,12 +393,12 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Whether `bytes` bytes at `address` lie in a live block of the span that begins at unit
-    /// `head`, and none is poisoned: at a glance, where the entry of its unit is [`Entry::DEBUG`],
-    /// or [`Entry::debug_rest`] (`is_rest`). False says nothing.
+    /// Whether the fast check finds `bytes` bytes at `address` in a live block without poison, in
+    /// the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
+    /// [`Entry::debug_rest`] (`is_rest`). False is no answer.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
-        // SAFETY: null, or a span, whose memory stays readable for ever.
+        // SAFETY: the pointer is null or a span, whose memory stays readable for ever.
         let Some(span) = (unsafe { row(head).load(Ordering::Acquire).as_ref() }) else {
             return false;
         };
@@ -434,7 +430,7 @@ impl Span {
             0
         };
         let start = shape.slot_at(index, slot) + usize::from(before);
-        // From before the block it would be more than any block has.
+        // An address before the block gives more than any block has.
         let into = offset.wrapping_sub(start);
         word.state() == State::Live && into <= word.size() && bytes <= word.size() - into
     }
@@ -445,17 +441,17 @@ impl Span {
         self.poison.load(Ordering::Relaxed) == Poison::Some as u32
     }
 
-    /// Whether some units of it may have bits for that.
+    /// Whether some units of the span may have poison bits.
     pub(crate) fn has_bits(&self) -> bool {
         self.poison.load(Ordering::Relaxed) != Poison::Never as u32
     }
 
-    /// Says what it has.
+    /// Sets the state of the poison.
     pub(crate) fn set_poison(&self, poison: Poison) {
         self.poison.store(poison as u32, Ordering::Relaxed);
     }
 
-    /// What an address in the span is in.
+    /// The part of the span that contains an address.
     #[inline]
     pub(crate) fn locate(&'static self, address: usize) -> Found {
         let Some(offset) = address.checked_sub(self.start().addr()) else { return Found::Nothing };
@@ -540,7 +536,8 @@ impl Span {
     /// How many buckets it has.
     pub(crate) fn bucket_count(&self) -> usize {
         match self.form() {
-            // (Bounded for whoever reads it while it goes: its form before and its shape after.)
+            // (Bounded for a reader during the span's end: it may see the old form and the new
+            // shape.)
             Form::Small => self.shape().buckets().min(BUCKETS),
             // The last page has no neighbour of ours behind it.
             Form::Sampled => BUCKETS / 2 - 1,
@@ -553,24 +550,24 @@ impl Span {
     fn slot_record(&'static self, bucket: usize, slot: usize) -> *const Slot {
         let slots = self.records.load(Ordering::Relaxed);
         if slots.is_null() {
-            // The span has gone since the caller found it.
+            // The span ended after the caller found it.
             return &GONE;
         }
         slots.wrapping_add(bucket * self.slots_a_bucket() + slot)
     }
 
-    /// The span's record as side memory gave it: good for all of its bytes.
+    /// The span's record as side memory returned it, valid for all of its bytes.
     pub(crate) fn side_memory(&self) -> *mut u8 {
         self.records.load(Ordering::Relaxed).cast::<u8>().wrapping_sub(size_of::<Self>())
     }
 }
 
-/// What is said of the slots of a span that has gone: nothing was handed out.
+/// The record of all slots of an ended span: not handed out.
 static GONE: Slot = Slot::unused();
 
 impl Bucket {
-    /// Counts a slot as freed; true for the last one. The release makes all records
-    /// and fills visible to the thread that frees the last.
+    /// Counts a slot as freed; true for the last one. The release order makes all records and fills
+    /// visible to the thread that frees the last.
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {
@@ -581,7 +578,7 @@ impl Bucket {
         self.live.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts freed slots as live again, unless all of them are freed: then the bucket is being
+    /// Counts freed slots as live again, unless the count is zero: then the bucket is being
     /// retired.
     pub(super) fn count_again(&self, slots: usize) -> bool {
         let more = |live: u16| (live > 0).then(|| live + slots as u16);
@@ -616,10 +613,10 @@ impl Bucket {
     }
 }
 
-/// The place in the address map's side rows where a unit's span is named.
+/// The place in the address map's side rows with a unit's span.
 #[inline]
 fn row(unit: usize) -> &'static AtomicPtr<Span> {
-    // SAFETY: side bitmaps of units below the limit are committed, aligned to words,
-    // and zero where no slab uses them; a debugged unit has no slab.
+    // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a
+    // slab uses them; a span's unit has no slab.
     unsafe { &*MAP.side_bitmap(unit).cast::<AtomicPtr<Span>>() }
 }

@@ -1,30 +1,29 @@
-//! Sparse buckets: their freed slots are handed out again while their live blocks stay.
+//! Sparse buckets: their freed slots are reused while their live blocks stay.
 //!
 //! ```text
 //!   bucket    | live | freed | freed | live | freed | freed | freed | ...   no thread's current one
 //!   reopened           ^^^^^^^^^^^^^          ^^^^^^^^^^^^^^^^^^^^^         UNUSED again, in runs
 //! ```
 //!
-//! A bucket is retired when its last block is freed, so one block that stays keeps the memory of
-//! all its neighbours. That is what the debug heap is for, as long as it is little: a freed slot
-//! that nobody uses is watched, and remembers who freed it. But programs whose blocks of long and
-//! of short lives come from the same calls would keep several times what they use (redis under
-//! load: 129 MiB open for 36 MiB live). So once what is open exceeds [`spared`], the next bucket of
-//! a class is a sparse one if there is one: at least half of its slots freed, a quarter of them for
-//! [`AGE`] operations or longer. Those slots are verified first, as the bytes of a bucket that
-//! leaves the history are; more findings than can be noted at once wait, and so do their slots.
-//! (Redis' peak fell by a quarter, python3's by a tenth; with the history's budget, which follows
-//! [`spared`] too, by 32 and 16 %.)
+//! A bucket is retired when its last block is freed, so one live block keeps the memory of all its
+//! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
+//! But some programs make long-lived and short-lived blocks by the same calls, and would keep
+//! several times their live bytes (redis under load: 129 MiB open for 36 MiB live). So when the
+//! open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one. At
+//! least half of its slots are freed, and a quarter of them for [`AGE`] operations or longer. These
+//! slots are verified first, like a bucket that leaves the history. If there are too many findings
+//! to record, the other slots wait. (The peak fell by a quarter for redis and a tenth for python3;
+//! by 32 and 16 % with the history's budget, which also follows [`spared`].)
 //!
 //! Invariants:
 //!
-//! - A bucket with an `UNUSED` slot is some thread's current one (or is lost to a forked child),
-//!   and is not reopened.
-//! - As many slots as become `UNUSED` are counted as live in the bucket before; so it cannot
-//!   be retired meanwhile. A bucket whose count is zero is being retired, and left alone.
+//! - A bucket with an `UNUSED` slot is some thread's current one (or lost to a forked child), and
+//!   is not reopened.
+//! - Slots are counted as live in the bucket before they become `UNUSED`, so it cannot be retired
+//!   meanwhile. A bucket whose count is zero is being retired, and is left alone.
 //!
-//! Candidates are looked for with a cursor of their own, [`STEPS`] buckets for each bucket opened,
-//! and noted for the other classes: no request looks at more, however many buckets there are.
+//! A cursor searches candidates, [`STEPS`] buckets for each bucket opened, and records them for all
+//! classes. So no request looks at more buckets, however many there are.
 //!
 //! Called by `store`, under the heap's lock.
 
@@ -39,25 +38,25 @@ use super::slot::{Slot, State, Word};
 use super::span::{BucketRef, Form, Place, Span, Stage};
 use super::store::{Units, Verify};
 
-/// Operations that a freed slot waits for, at least.
+/// The least number of operations that a freed slot waits.
 const AGE: i32 = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
-/// Buckets looked at for one that is opened.
+/// Buckets searched for each one opened.
 const STEPS: usize = 64;
-/// Slots of a bucket, at most.
+/// The most slots of a bucket.
 const MOST_SLOTS: usize = UNIT / 16;
-/// Candidates noted of each class.
+/// Candidates recorded for each class.
 const NOTED: usize = 8;
-/// Open bytes that no live block has to be behind.
+/// Open bytes that are always allowed beyond live blocks.
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
-/// Bytes that may be open or remembered while `live` bytes are in use: beyond that sparse buckets
-/// are reopened, and the history is short.
+/// Bytes that may be open or remembered with `live` bytes in use. Beyond that sparse buckets are
+/// reopened, and the history is short.
 pub(super) const fn spared(live: u64) -> usize {
     let live = live as usize;
     SPARED_LEAST.saturating_add(live).saturating_add(live / 2)
 }
 
-/// Candidates of each class, and where the search goes on.
+/// Candidates of each class, and the position of the search.
 pub(super) struct SparseBuckets {
     noted: [[*mut Span; NOTED]; CLASSES],
     /// The unit and the bucket in it.
@@ -69,8 +68,8 @@ impl SparseBuckets {
         Self { noted: [[ptr::null_mut(); NOTED]; CLASSES], at: (0, 0) }
     }
 
-    /// Opens freed slots of a bucket of the class again: they are `UNUSED`, and in it alone. `now`:
-    /// the sequence number; `fills`: freed slots hold the pattern.
+    /// Reopens freed slots of a bucket of the class: they become the only `UNUSED` slots in it.
+    /// `now` is the sequence number; `fills` tells whether freed slots hold the pattern.
     pub(super) fn reopen(
         &mut self,
         (heap, units): (u32, &Units),
@@ -107,7 +106,7 @@ impl SparseBuckets {
         None
     }
 
-    /// The bucket that the search comes to next, or none in a unit without.
+    /// The next bucket of the search, or `None` in a unit without one.
     fn next(&mut self, heap: u32, units: &Units) -> Option<BucketRef> {
         let (unit, index) = self.at;
         if let Some(span) = Span::heading(unit, heap)
@@ -122,7 +121,7 @@ impl SparseBuckets {
     }
 }
 
-/// Whether it looks as if the bucket could be reopened.
+/// Whether the bucket is a candidate.
 fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
     let live = usize::from(bucket.record().live.load(Ordering::Relaxed));
     bucket.span.form() == Form::Small
@@ -133,10 +132,10 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
         && live * 2 <= bucket.span.slots_a_bucket()
 }
 
-/// Makes the slots `UNUSED` that were freed long enough ago. False: there is none that may be.
+/// Makes slots `UNUSED` that were freed long enough ago. False: there is none.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
-    // The word first: the number of a free is written before it, and that of an earlier one stays
-    // while the slot is live.
+    // Reads the word first: the sequence number of a free is written before it, and an earlier one
+    // stays while the slot is live.
     let is_old = |record: &Slot| {
         record.word().state() == State::Freed && {
             // Another thread's operation may have a later number than `now`.
@@ -154,12 +153,12 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     if count * 4 < bucket.span.slots_a_bucket() {
         return false;
     }
-    // A thread that has taken its numbers long ago may free another slot meanwhile, so these are
-    // noted.
+    // A thread with old sequence numbers may free another slot meanwhile, so the choice is
+    // recorded.
     let mut chosen = [0u64; MOST_SLOTS / 64];
     count = 0;
     for place in bucket.slots().filter(|place| is_old(place.record())) {
-        // Up to one whose damage cannot be noted any more: that stays freed, for the next look.
+        // A slot whose damage cannot be recorded stays freed until the next search.
         if fills && !is_verified(place, found) {
             break;
         }
@@ -177,18 +176,18 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     true
 }
 
-/// Whether a freed slot has the pattern's bytes, from now on at least: what was found is noted.
-/// False: there is no room for that.
+/// Verifies a freed slot, repairs it and records its damage. False: there is no room for the
+/// damage.
 fn is_verified(place: Place, found: Verify<'_>) -> bool {
     let (bucket, at) = (place.bucket, place.slot_start());
     let slot_bytes = bucket.span.slot_bytes();
-    // SAFETY: a freed slot of an open bucket, which is not guarded while the heap's lock is held.
+    // SAFETY: a freed slot of an open bucket, which is not guarded while the lock is held.
     let Some(damage) = (unsafe { bytes::check(at, slot_bytes) }) else { return true };
     let first = at.addr() + damage.first - extent(bucket).0.addr();
     if !found(bucket, bytes::Damage { first, ..damage }) {
         return false;
     }
-    // SAFETY: the slot is nobody's.
+    // SAFETY: no code uses the slot.
     unsafe { bytes::fill(at, slot_bytes) };
     true
 }

@@ -32,43 +32,44 @@ use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 use super::sparse::{self, SparseBuckets};
 
-/// Lists of spans with a bucket to open: classes, the sampled, large by units.
+/// Lists of spans with a bucket to open: for each class, for sampled spans, for large ones by
+/// units.
 const SAMPLED: usize = CLASSES;
 const LARGE: usize = CLASSES + 1;
-/// Large spans up to so many units are used again as they are.
+/// Large spans up to this many units are reused whole.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// The history's budget, where none was asked for: of the bytes that are open, as many as sparse
-/// buckets leave of what may be idle, not fewer or more than these shares; and not below this.
+/// The default budget of the history: the part of the idle bytes that sparse buckets leave, within
+/// these shares of the open bytes, and at least this.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
-/// Retired buckets that are guarded before it becomes one in [`GUARD_ONE_IN`].
+/// Retired buckets that are guarded before only one in [`GUARD_ONE_IN`] is.
 const GUARD_FIRST: u32 = 4;
 const GUARD_ONE_IN: u32 = 64;
-/// Spans of a class that are kept although nothing is in them.
+/// Unused spans of a class that are kept.
 const SPARE_SPANS: u32 = 1;
 
-/// What the store may do.
+/// The settings of the store.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) guard: Guard,
-    /// Whether the pattern is written and looked for.
+    /// Whether the pattern is written and checked.
     pub(crate) touches: bool,
-    /// Whether freed blocks are.
+    /// Whether freed blocks are filled.
     pub(crate) fills: bool,
-    /// Whether guards stand at the ends of large blocks, whatever `guard` says.
+    /// Whether large blocks have guards at their ends, independent of `guard`.
     pub(crate) ends: bool,
-    /// Bytes the history may cost; 0: by what is open and live.
+    /// Bytes that the history may cost; 0: decided by the open and live bytes.
     pub(crate) memory: usize,
-    /// Slots a bucket, at most.
+    /// The most slots of a bucket.
     pub(crate) slots: usize,
-    /// Emptied buckets are remembered for ever.
+    /// Whether emptied buckets are remembered for ever.
     pub(crate) retain: bool,
 }
 
-/// The units between which a heap's spans lie: written under the store's lock, and read by walks
-/// without. Sweeps would otherwise pass every unit of the window, whoever has it.
+/// The range of units of a heap's spans, written under the store's lock and read by walks without
+/// it. Sweeps would otherwise pass every unit of the window.
 pub(crate) struct Units {
     first: AtomicUsize,
     end: AtomicUsize,
@@ -118,22 +119,22 @@ pub(crate) struct Store {
     retired: [u32; LISTS],
     history: History,
     sparse: SparseBuckets,
-    /// Bytes in open buckets, and how many there are.
+    /// Bytes in open buckets, and the number of these.
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
-    /// Of open bytes, those of large spans that are guards, or addresses to grow into.
+    /// The part of `open_bytes` that is guards, or addresses to grow into.
     spare_bytes: usize,
-    /// Bytes that are live, as the heap last said.
+    /// Live bytes, as the heap last wrote them.
     pub(crate) live_bytes: u64,
-    /// Open pages of the sampled.
+    /// Open pages of sampled spans.
     pub(crate) sampled_pages: usize,
     /// Forks between the first process and this one, up to 65,535.
     pub(crate) epoch: u16,
-    /// Where the sweep goes on.
+    /// The position of the sweep.
     sweep_at: (usize, usize),
 }
 
-// SAFETY: what the pointers lead to is only changed under the lock around the store.
+// SAFETY: the memory behind the pointers only changes under the lock around the store.
 unsafe impl Send for Store {}
 
 /// A bucket that was opened.
@@ -143,8 +144,8 @@ pub(crate) struct Opened {
     pub(crate) zero: bool,
 }
 
-/// Writes after their free that were found in a bucket. False: there is no room to note more, and
-/// they must be found again, or are lost.
+/// Receives writes after free found in a bucket. False: there is no room; they must be found again,
+/// or are lost.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -177,14 +178,14 @@ impl Store {
         }
     }
 
-    /// Says whose it is, and what it may do.
+    /// Sets the heap and the settings.
     pub(crate) fn begin(&mut self, heap: u32, units: &'static Units, limits: Limits) {
         self.heap = heap;
         self.units = units;
         self.limits = limits;
     }
 
-    /// Opens a bucket of a class. `now` is the sequence number; without one no sparse bucket is
+    /// Opens a bucket of a class. `now` is the sequence number; without it no sparse bucket is
     /// reopened.
     pub(crate) fn open_small(
         &mut self,
@@ -205,7 +206,7 @@ impl Store {
         let span = self.available(class, found, make)?;
         let opened = match self.open(span, class) {
             Some(opened) => opened,
-            // A new span has no guard that would have to go.
+            // A new span has no guards to remove.
             None => {
                 let span = make(self)?;
                 self.link(span, class);
@@ -229,7 +230,7 @@ impl Store {
         Some(opened)
     }
 
-    /// A bucket of a class whose freed slots are to be handed out again: see `sparse`.
+    /// A bucket of a class whose freed slots are reused; see `sparse`.
     fn reopen_sparse(&mut self, class: usize, now: u32, found: Verify<'_>) -> Option<BucketRef> {
         if self.limits.retain || self.memory_bytes() <= sparse::spared(self.live_bytes) {
             return None;
@@ -274,9 +275,8 @@ impl Store {
         Some(opened)
     }
 
-    /// Opens a span for one block in `room` bytes, whole pages, between two guards, and with
-    /// addresses for `spare` more (see [`Store::resize_large`]); at a multiple of `align` if that
-    /// is more than a unit.
+    /// Opens a span for one block: `room` bytes, whole pages, between two guards, and addresses for
+    /// `spare` more (see [`Store::resize_large`]). An `align` above a unit is kept.
     pub(crate) fn open_large(
         &mut self,
         (room, spare): (usize, usize),
@@ -300,8 +300,8 @@ impl Store {
         let part = (span.start().wrapping_add(PAGE), room);
         let (opened, is_bare) = match self.open_part(span, list, part) {
             Some(opened) => (opened, false),
-            // A kernel that is near its limit of mappings refuses a hole in a guard, and takes all
-            // of it away.
+            // A kernel near its limit of mappings refuses a hole in a guard, so the whole guard is
+            // removed.
             None => (self.open(span, list)?, true),
         };
         let record = opened.bucket.record();
@@ -316,16 +316,17 @@ impl Store {
                 unsafe { bytes::fill(at(had), room - had) };
             }
         } else if had == 0 || is_bare {
-            // It is new, or nothing of it is guarded any more.
-            // SAFETY: the span is ours, and nothing is in it.
+            // It is new, or without any guard.
+            // SAFETY: the span is ours and holds nothing.
             unsafe { os::guard(span.start(), PAGE) };
             // SAFETY: the pages behind the room, in a span that is ours and holds nothing.
             unsafe { os::guard(at(room), all - room + PAGE) };
         } else if was_guarded {
-            // From end to end, and `open_part` took away what is in the room's place.
+            // Guarded from end to end; `open_part` removed the guard in the room's place.
         } else if had < room {
-            // The guards at its ends stayed, whatever became of what is between them.
-            // SAFETY: pages of the span, which is ours, that are not in use yet.
+            // The guards at its ends stayed.
+            // SAFETY: pages of the span, which is ours, that are not
+            // in use yet.
             if unsafe { !os::unguard(at(had), room - had) } {
                 record.set_memory(if opened.zero { Memory::Zero } else { Memory::Pattern });
                 self.close(opened.bucket);
@@ -334,7 +335,7 @@ impl Store {
                 return None;
             }
             if !opened.zero {
-                // SAFETY: bytes of the room, in a span that is ours, and no guard any more.
+                // SAFETY: bytes of the room, in a span that is ours, no longer guarded.
                 unsafe { bytes::fill(at(had), room - had) };
             }
         } else if had > room {
@@ -346,13 +347,13 @@ impl Store {
         Some(opened)
     }
 
-    /// Whether large blocks may stay where they are when they are resized: unless each end is to
-    /// stand at a guard, or no address is to be used twice.
+    /// Whether resized large blocks may stay in place: not if each end must stand at a guard, or if
+    /// no address is reused.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
 
-    /// Whether [`Store::resize_large`] can be asked for so much room.
+    /// Whether [`Store::resize_large`] can give this much room.
     pub(crate) fn has_room(&self, bucket: BucketRef, room: usize) -> bool {
         let had = bucket.record().room.load(Ordering::Relaxed);
         self.may_stay()
@@ -360,25 +361,24 @@ impl Store {
             && !os::is_more_than_there_is(room.saturating_sub(had))
     }
 
-    /// Gives the block of a large span another room, whole pages, for which it [`Store::has_room`];
-    /// what stands behind it are guards again. False: the kernel refused.
+    /// Changes the room of a large span's block, whole pages within [`Store::has_room`]; guards
+    /// follow it again. False: the kernel refused.
     pub(crate) fn resize_large(&mut self, bucket: BucketRef, room: usize) -> bool {
         let span = bucket.span;
         let had = bucket.record().room.load(Ordering::Relaxed);
         let at = |offset: usize| span.start().wrapping_add(PAGE + offset);
         if self.limits.ends && room > had {
-            // SAFETY: pages of the span behind its room, which are in no use.
+            // SAFETY: unused pages of the span behind its room.
             if unsafe { !os::unguard(at(had), room - had) } {
                 return false;
             }
         } else if room < had {
-            // SAFETY: pages of the span that were the block's, and are no more.
+            // SAFETY: pages of the span that no longer belong to the block.
             let is_guarded = self.limits.ends && unsafe { os::guard(at(room), had - room) };
-            // Without a guard the pages go as they are: the pattern is looked for in the room
-            // alone.
+            // Without a guard the pages go back: the pattern is only checked in the room.
             if !is_guarded {
-                // SAFETY: pages behind the room, in no use. (Where the kernel refuses, they keep
-                // bytes that nobody reads.)
+                // SAFETY: unused pages behind the room. (If the kernel refuses, they keep unread
+                // bytes.)
                 unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }
@@ -404,8 +404,7 @@ impl Store {
         Some(made)
     }
 
-    /// The first span of a list, or a new one; if there is no memory, one that the
-    /// history gives up.
+    /// The first span of a list, or a new one; without memory, one from the history.
     fn available(
         &mut self,
         list: usize,
@@ -421,7 +420,7 @@ impl Store {
             return Some(span);
         }
         if list == SAMPLED {
-            // A place without a guard will do.
+            // The caller takes a place without a guard instead.
             return None;
         }
         self.forget_all(found);
@@ -463,23 +462,22 @@ impl Store {
         let want = if dense { Want::Dense } else { Want::Zero };
         let Some(run) = chunk::take(units, align_units, want, Entry::DEBUG, Entry::debug_rest)
         else {
-            // SAFETY: just taken.
+            // SAFETY: the record was just taken with this size.
             unsafe { self.side.give(record, bytes) };
             return None;
         };
-        // SAFETY: zeroed side memory for all slots; the units were taken with debug
-        // entries.
+        // SAFETY: zeroed side memory for all slots; the units were taken with debug entries.
         let span = unsafe { Span::make(record, form, class, shape, (run.unit, units), self.heap) };
         let all = (1u32 << span.bucket_count()) - 1;
         span.free.store(all as u16, Ordering::Relaxed);
-        // SAFETY: the run was just taken; nobody else uses it.
+        // SAFETY: the run was just taken; no other code uses it.
         let zero = run.zero
             || form != Form::Small && unsafe { SYSTEM.decommit(span.start(), units * UNIT) };
         for bucket in &span.buckets {
             bucket.set_memory(if zero { Memory::Zero } else { Memory::Pattern });
         }
         if !zero {
-            // SAFETY: the run was just taken; nobody else uses it, and the span has its units.
+            // SAFETY: the run was just taken; no other code uses it, and the span has its units.
             unsafe { bytes::fill(span.start(), units * UNIT) };
         }
         self.units.add(span);
@@ -512,15 +510,13 @@ impl Store {
         }
     }
 
-    /// Takes the first bucket of a span that has one to open.
-    /// `None`: the kernel did not take its guard away; the bucket is as it was, and the
-    /// sweep of open ones does not come to it.
+    /// Opens the first free bucket of a span that has one. `None`: the kernel did not remove its
+    /// guard. The bucket is then unchanged, and the sweep does not visit it.
     fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
         self.open_part(span, list, guarded_range(first_free(span)))
     }
 
-    /// [`Store::open`] of a bucket of which so many bytes are to be used: where it is guarded, the
-    /// rest stays so.
+    /// [`Store::open`] for a part of the bucket; if it is guarded, the rest stays guarded.
     fn open_part(
         &mut self,
         span: &'static Span,
@@ -562,8 +558,7 @@ impl Store {
         }
     }
 
-    /// Bytes of memory that open buckets may take: without guards, and addresses that nothing is
-    /// behind.
+    /// Bytes of memory that open buckets may take, without guards and unused addresses.
     fn memory_bytes(&self) -> usize {
         self.open_bytes - self.spare_bytes - self.sampled_pages * PAGE
     }
@@ -576,10 +571,9 @@ impl Store {
         }
     }
 
-    /// Takes a bucket out of use whose slots are all freed: nobody looks after it until it is
-    /// retired. Returns whether it should be guarded rather than filled: where there is time for
-    /// that, or because it is one of the first of its class, or one in some; a large one also where
-    /// the budget is not much in debt.
+    /// Takes a bucket with only freed slots out of use. Returns whether to guard it rather than
+    /// fill it: there is time, it is one of the first of its class, or it is one in some. A large
+    /// bucket is also guarded unless the budget is deep in debt.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
@@ -594,9 +588,9 @@ impl Store {
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, form) => {
                 let has_time = match form {
-                    // Where its pages would go, nobody would see a write to it.
+                    // Without its pages no write to it would be seen.
                     Form::Large => allowance != Allowance::None || !is_to_be_filled(bucket),
-                    // New spans lie in huge pages then, which a guard cuts.
+                    // Beyond this, new spans use huge pages, which a guard splits.
                     _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
                 };
                 has_time || number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN)
@@ -604,7 +598,7 @@ impl Store {
         }
     }
 
-    /// Puts an emptied bucket into the history, as it was left.
+    /// Adds an emptied bucket to the history.
     pub(crate) fn retire(&mut self, bucket: BucketRef, left: Memory, found: Verify<'_>) {
         self.close(bucket);
         if bucket.span.form() == Form::Sampled {
@@ -626,23 +620,23 @@ impl Store {
         while self.history.bytes() > budget && self.forget_oldest(found) {}
     }
 
-    /// Forgets the oldest bucket of the history: it can be used again.
+    /// Removes the oldest bucket from the history: it can be reused.
     fn forget_oldest(&mut self, found: Verify<'_>) -> bool {
         let Some(bucket) = self.history.pop() else { return false };
         if self.limits.fills
             && bucket.record().stage() == Stage::Filled
-            // SAFETY: filled when it was retired, and nobody guards it now.
+            // SAFETY: it was filled when retired, and is not guarded now.
             && let Some(damage) = unsafe { verify(bucket) }
         {
             found(bucket, damage);
-            // SAFETY: filled when it was retired, in no use, and nobody guards it now.
+            // SAFETY: it was filled when retired, is unused, and is not guarded now.
             unsafe { repair(bucket, damage) };
         }
         self.make_available(bucket, Self::list_of(bucket.span));
         true
     }
 
-    /// Forgets all of the history, because there is no memory.
+    /// Empties the history, because there is no memory.
     fn forget_all(&mut self, found: Verify<'_>) {
         while self.forget_oldest(found) {}
         for list in 0..LISTS {
@@ -679,7 +673,7 @@ impl Store {
         }
     }
 
-    /// Gives a span back whose buckets are all free, and which is in no list.
+    /// Releases a span whose buckets are all free, and which is in no list.
     fn release(&mut self, span: &'static Span) {
         let (unit, units) = (span.unit(), span.units());
         let bytes = Self::record_bytes(span);
@@ -688,7 +682,7 @@ impl Store {
         if span.form() != Form::Small || used.iter().any(|b| b.memory() == Memory::Guarded) {
             // SAFETY: the span is in no use.
             if unsafe { !os::unguard(span.start(), units * UNIT) } {
-                // Nobody can use it as it is: it is lost.
+                // The span cannot be used with its guard, so it is lost.
                 return;
             }
         }
@@ -702,10 +696,10 @@ impl Store {
         unsafe { self.side.give(record, bytes) };
     }
 
-    /// Gives a span back whatever is in it: the heap ends.
+    /// Releases a span with any contents; the heap ends.
     pub(crate) fn release_whatever(&mut self, span: &'static Span) {
         for bucket in &span.buckets[..span.bucket_count()] {
-            // What is in it may be anything.
+            // Its memory may hold anything.
             if bucket.stage() == Stage::Open && bucket.memory() != Memory::Guarded {
                 bucket.set_memory(Memory::Pattern);
             }
@@ -731,12 +725,12 @@ impl Store {
         Span::bytes_with(buckets * span.slots_a_bucket())
     }
 
-    /// What the buckets that are remembered although they are empty cost, in bytes.
+    /// The cost of the history's buckets, in bytes.
     pub(crate) fn history(&self) -> usize {
         self.history.bytes()
     }
 
-    /// The bucket to be looked after next, passing at most `most` units.
+    /// The next bucket for the sweep, within `most` units.
     pub(crate) fn next_for_sweep(&mut self, most: usize) -> Option<BucketRef> {
         for _ in 0..most {
             let (unit, index) = self.sweep_at;
@@ -752,7 +746,7 @@ impl Store {
     }
 }
 
-/// The bucket of a span that is opened next. There is one.
+/// The bucket of a span that is opened next; one exists.
 fn first_free(span: &'static Span) -> BucketRef {
     BucketRef { span, index: span.free.load(Ordering::Relaxed).trailing_zeros() as usize }
 }

@@ -1,4 +1,4 @@
-//! Functions and lines of what a check found, resolved in the process (feature `symbols`).
+//! Functions and lines of a check's findings, resolved in the process (feature `symbols`).
 //!
 //! ```text
 //!   a finding            printed at once, with addresses: whoever comes across it may hold any lock, and must not allocate
@@ -9,9 +9,8 @@
 //!   the check has ended  nothing is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
 //!
-//! Looking names up allocates, also from the debug heap, if that is the program's. By then the
-//! check's own scope is over, and what is kept of the program's files is given back, so a check
-//! around this one has nothing left behind.
+//! The lookup of names allocates, perhaps from the debug heap. By then the check's own scope has
+//! ended, and cached data of the program's files is released, so an outer check sees no leak.
 //!
 //! Called by `report` and `check`.
 #![expect(clippy::disallowed_types, reason = "it is used where nothing of the heap is held")]
@@ -30,21 +29,20 @@ use crate::sync::Lock;
 
 use super::scope;
 
-/// Findings that wait for the ends of their checks; further ones are told without names alone.
+/// The most findings that wait for the end of their checks; others are printed without names only.
 const MOST: usize = 32;
 
-/// A finding, and the scope that it is of.
+/// A finding and its scope.
 #[derive(Clone, Copy)]
 struct Note {
-    /// 0: there is none.
+    /// 0: the note is empty.
     scope: u32,
     finding: Finding,
 }
 
 static NOTES: Lock<[Option<Note>; MOST]> = Lock::new([None; MOST]);
 
-/// Notes a finding for the check whose scope this is. Anyone may be the caller, a signal handler,
-/// too.
+/// Records a finding for the check of this scope. Any thread may call this, even a signal handler.
 #[cold]
 pub(super) fn note(scope: u32, finding: &Finding) {
     let Some(mut notes) = NOTES.lock_soon() else { return };
@@ -52,14 +50,14 @@ pub(super) fn note(scope: u32, finding: &Finding) {
     if scope == 0 || notes.iter().flatten().any(same) {
         return;
     }
-    // (Of a closure that panicked nobody has asked.)
+    // (A closure that panicked leaves its notes.)
     let is_free = |note: &Option<Note>| note.is_none_or(|note| !scope::is_running(note.scope));
     if let Some(place) = notes.iter_mut().find(|note| is_free(note)) {
         *place = Some(Note { scope, finding: *finding });
     }
 }
 
-/// Whether two findings are one mistake.
+/// Whether two findings are the same mistake.
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let key = |finding: &Finding| {
         (finding.kind, finding.here.stack, finding.freed.stack, finding.allocated.stack)
@@ -67,11 +65,10 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     key(one) == key(other)
 }
 
-/// Findings of a scope, taken from the notes.
+/// The findings taken from the notes of a scope.
 pub(super) struct Taken([Option<Finding>; MOST]);
 
-/// Takes the findings of a scope that still runs: once it does not, another check's may take their
-/// places.
+/// Takes the findings of a scope that still runs; afterwards another check may reuse their places.
 #[cold]
 pub(super) fn take(scope: u32) -> Taken {
     let mut taken = [None; MOST];
@@ -83,8 +80,7 @@ pub(super) fn take(scope: u32) -> Taken {
     Taken(taken)
 }
 
-/// Tells what was found in a scope that has ended, with functions and lines. The caller holds
-/// nothing.
+/// Prints the findings of an ended scope with functions and lines. The caller holds no lock.
 #[cold]
 pub(super) fn tell(taken: &Taken) {
     let mut text = Text(String::new());
@@ -118,15 +114,15 @@ impl Text {
             self.0.push('\n');
             let is_exact = role == Role::Here && finding.call == Call::Access;
             for (number, &pc) in stacks::frames(Stack(moment.stack)).iter().enumerate() {
-                // A return address is the next instruction's.
+                // A return address belongs to the next instruction.
                 let at = if is_exact && number == 0 { pc } else { pc - 1 };
                 self.frame(number, at);
             }
         }
     }
 
-    /// A line for each function at an address: those that were inlined, and the one they are in.
-    /// Not for heapwright's own and std's, which are no part of what a test does.
+    /// Adds a line for each function at an address: inlined ones and the one around them. Functions
+    /// of heapwright and std are left out.
     fn frame(&mut self, number: usize, at: usize) {
         let mut is_known = false;
         backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {

@@ -1,4 +1,4 @@
-//! The table: what is remembered of blocks that lie in another allocator's memory.
+//! The table: records of blocks that lie in another allocator's memory.
 //!
 //! ```text
 //!   address --hash--> chain --> record, 48 bytes: place, size, stacks, threads, state
@@ -8,17 +8,15 @@
 //!     +------- forgotten, or its address was handed out again <---------- GONE <----------+
 //! ```
 //!
-//! The address map knows nothing of such memory, and a header in front of the block
-//! would have to be believed by the receiver of a pointer. So the way from a block
-//! to its record is a hash table, in guarded memory of its own: a pointer that
-//! was never handed out is recognised without touching what it leads to.
+//! The address map does not know such memory, and a header before the block could not be trusted.
+//! So a hash table in guarded memory leads from a block to its record. A pointer that was never
+//! returned is recognised without an access through it.
 //!
-//! Quarantined blocks are listed oldest first; `GONE` ones went back to their
-//! allocator, and are remembered so that a late double free is reported as one. A block's
-//! place is kept as its complement, so that a search for pointers to blocks does not
-//! find them here.
+//! The list of quarantined blocks is in order of age. `GONE` blocks went back to their allocator,
+//! and are remembered so that a late double free is reported as one. The table stores the
+//! complement of a block's address, so that a search for pointers does not find it here.
 //!
-//! Called by `checked` and `check`, under the heap's lock on it.
+//! Called by `checked` and `check`, under the heap's lock on the table.
 
 use core::ptr;
 
@@ -32,26 +30,26 @@ use crate::segments;
 const FIRST: usize = 256;
 const SEGMENTS: usize = 24;
 const NONE: u32 = u32::MAX;
-/// Blocks that went back to their allocator and are remembered, at most.
+/// The most blocks that are remembered after they went back to their allocator.
 const GONE_MOST: usize = if cfg!(miri) { 32 } else { 4096 };
 
-/// Where a block is in its life.
+/// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum State {
     /// A record without a block.
     Unused = 0,
-    /// The program's.
+    /// In use by the program.
     Live,
     /// Being freed.
     Freeing,
     /// In the quarantine.
     Quarantined,
-    /// Out of the quarantine, looked at for the last time.
+    /// Out of the quarantine, in its last check.
     Leaving,
     /// Its memory went back.
     Gone,
-    /// Its address was handed out again; still in a list.
+    /// Its address was handed out again; the record is still in a list.
     Stale,
 }
 
@@ -64,7 +62,7 @@ pub(super) struct Entry {
     freed_at: u32,
     made: u32,
     freed: u32,
-    /// The next one in its chain, and in its list.
+    /// The next record of its chain, and of its list.
     chain: u32,
     list: u32,
     pub(super) made_by: u16,
@@ -85,12 +83,12 @@ impl Entry {
         1 << self.align
     }
 
-    /// The same block before it was given back.
+    /// The record with the state before the free.
     pub(super) const fn before(self) -> Self {
         Self { state: State::Live, ..self }
     }
 
-    /// Whether the program has given it back.
+    /// Whether the program freed the block.
     pub(super) fn is_freed(&self) -> bool {
         !matches!(self.state, State::Live | State::Unused)
     }
@@ -124,15 +122,15 @@ impl List {
     const EMPTY: Self = Self { first: NONE, last: NONE, count: 0 };
 }
 
-/// What a pointer is that was given back.
+/// The result of a claim: the block that a freed pointer leads to.
 pub(super) enum Claim {
-    /// A live block, taken back by this call.
+    /// A live block, claimed by this call.
     Taken(u32, Entry),
-    /// The start of a block that was given back before.
+    /// The start of a block that was freed before.
     Freed(Entry),
     /// Inside a block.
     Inside(Entry),
-    /// Nothing that is known.
+    /// No known block.
     Unknown,
 }
 
@@ -152,11 +150,10 @@ pub(super) struct Table {
     pub(super) taken_back: u64,
 }
 
-// SAFETY: the pointers lead to memory that only the table's holder uses, and to
-// blocks that are not touched here.
+// SAFETY: only the table's holder uses the memory behind the pointers; blocks are not touched.
 unsafe impl Send for Table {}
 
-/// Zeroed memory between two guards. Null where there is none.
+/// Zeroed memory between two guards. Null: there is none.
 pub(super) fn room(bytes: usize) -> *mut u8 {
     let page = SYSTEM.page_size();
     let bytes = bytes.next_multiple_of(page);
@@ -178,16 +175,16 @@ pub(super) fn room(bytes: usize) -> *mut u8 {
 
 /// # Safety
 ///
-/// `at` is from [`room`] with these `bytes`, and nobody uses it.
+/// `at` is from [`room`] with these `bytes`, and no code uses it.
 pub(super) unsafe fn give_room(at: *mut u8, bytes: usize) {
     let page = SYSTEM.page_size();
     let bytes = bytes.next_multiple_of(page);
-    // SAFETY: by the contract, with the guards before and behind it.
+    // SAFETY: the caller passes memory from `room`, which has a guard on either side.
     unsafe { SYSTEM.release(at.wrapping_sub(page), bytes + 2 * page) };
 }
 
 impl Table {
-    /// Nothing, so far.
+    /// An empty table.
     pub(super) const fn new() -> Self {
         Self {
             chains: ptr::null_mut(),
@@ -205,7 +202,7 @@ impl Table {
         }
     }
 
-    /// How many records were ever made: indices are below.
+    /// The number of records ever made; all indices are below.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -222,8 +219,7 @@ impl Table {
     }
 
     fn change(&mut self, index: u32, change: impl FnOnce(&mut Entry)) {
-        // SAFETY: an index in a chain is of a record that was made, and the table is the caller's
-        // alone.
+        // SAFETY: an index in a chain belongs to an existing record, and the table is the caller's.
         change(unsafe { &mut *self.at(index) });
     }
 
@@ -278,12 +274,12 @@ impl Table {
         }
     }
 
-    /// As many chains as there may be records, twice as many when they are used up.
+    /// Makes as many chains as records, and twice as many when these are used up.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
         let chains: *mut u32 = room(size_of::<u32>() << bits).cast();
         if chains.is_null() {
-            // Longer chains will do, once there are any.
+            // Without memory the chains become longer.
             return !self.chains.is_null();
         }
         // SAFETY: so many bytes; all ones is none.
@@ -335,13 +331,13 @@ impl Table {
         self.unused = index;
     }
 
-    /// Remembers a block that is handed out. False: there is no memory for that.
+    /// Adds a block that is handed out. False: there is no memory for its record.
     pub(super) fn insert(&mut self, block: *mut u8, size: usize, align: usize, by: Moment) -> bool {
         if let Some(old) = self.find(block.addr()) {
             self.leave(old);
             let entry = self.get(old);
             if entry.state == State::Live {
-                // Its allocator took everything back at once.
+                // Its allocator released all memory at once.
                 self.live -= 1;
                 self.live_bytes -= entry.size;
                 self.give(old);
@@ -379,7 +375,7 @@ impl Table {
         (entry.state == State::Live).then_some(entry)
     }
 
-    /// Takes the block at `address` back, if it is one.
+    /// Claims the block at `address`, if there is one.
     pub(super) fn claim(&mut self, address: usize, by: Moment) -> Claim {
         let Some(index) = self.find(address) else {
             let inside = |entry: &Entry| {
@@ -433,9 +429,9 @@ impl Table {
         Some(index)
     }
 
-    /// Puts a claimed block, which was filled, into the quarantine.
+    /// Quarantines a claimed and filled block.
     pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
-        // Not so if its allocator handed it out meanwhile.
+        // Its allocator may have handed it out again meanwhile.
         if self.get(index).state == State::Freeing {
             self.change(index, |entry| entry.state = State::Quarantined);
             self.push(|table| &mut table.quarantined, index);
@@ -443,7 +439,7 @@ impl Table {
         }
     }
 
-    /// The quarantine's oldest block, if it costs more than `budget` bytes in all.
+    /// The quarantine's oldest block, if all together cost more than `budget` bytes.
     pub(super) fn oldest(
         &mut self,
         budget: usize,
@@ -462,7 +458,7 @@ impl Table {
         None
     }
 
-    /// A block that left the quarantine is about to go back to its allocator.
+    /// Records that a block out of the quarantine goes back to its allocator.
     pub(super) fn is_gone(&mut self, index: u32) {
         self.change(index, |entry| entry.state = State::Gone);
         self.push(|table| &mut table.gone, index);
@@ -476,7 +472,7 @@ impl Table {
         }
     }
 
-    /// Forgets everything, and gives the memory back.
+    /// Empties the table and releases its memory.
     pub(super) fn clear(&mut self) {
         if !self.chains.is_null() {
             // SAFETY: made by `grow` with these bytes.

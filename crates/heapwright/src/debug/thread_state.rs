@@ -5,12 +5,12 @@
 //!                          | stacks seen lately | counts
 //! ```
 //!
-//! A state is its thread's alone while it is busy there; so nothing here is locked.
-//! A call that finds its thread's state busy (a signal handler that interrupted its own
-//! thread inside the heap), or a thread without an index, uses the *common state*, under a lock.
+//! Only the state's thread uses it, while it is busy, so no lock is needed. If the state is busy (a
+//! signal handler interrupted its own thread inside the heap), or the thread has no index, the call
+//! uses the *common state*, under a lock.
 //!
-//! A thread that ends leaves its state with its index: the index's next holder goes
-//! on in the same buckets. Holders are distinguished by the index's count of them.
+//! A thread that ends leaves its state to the next holder of its index, which continues in the same
+//! buckets. The index's count of holders distinguishes them.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -28,26 +28,26 @@ use super::span::{BucketRef, Found, Span};
 /// Sequence numbers that a state takes at a time.
 const SEQUENCE_STEP: u32 = 256;
 
-/// Where a state's next slot of a class is.
+/// The next slot of a class in a state.
 pub(crate) struct Current {
-    /// The slot, or whatever if none is left.
+    /// The slot; undefined if none is left.
     pub(crate) at: *mut u8,
     /// Its record.
     pub(crate) record: *const Slot,
-    /// Slots left, one after the other.
+    /// Successive slots left.
     pub(crate) left: u32,
     /// Bytes in a slot.
     pub(crate) size: u32,
     /// Whether slots read as zero.
     pub(crate) zero: bool,
-    /// Whether what is behind a block must be given the pattern.
+    /// Whether the bytes behind a block still need the pattern.
     pub(crate) lacks_pattern: bool,
-    /// Whether the bucket has further slots to hand out, behind others: see `sparse`.
+    /// Whether the bucket has more free slots behind used ones; see `sparse`.
     pub(crate) has_more: bool,
 }
 
 impl Current {
-    /// Goes on with the first slots of the bucket, from slot `first` on, that can be handed out.
+    /// Continues with the next free slots of the bucket, from slot `first` on.
     pub(crate) fn go_on(&mut self, bucket: BucketRef, first: usize) {
         let mut slots =
             bucket.slots().skip(first).skip_while(|place| !place.is_unused()).peekable();
@@ -60,12 +60,12 @@ impl Current {
         self.has_more = slots.any(|place| place.is_unused());
     }
 
-    /// The same, where the last of those slots was handed out. False: there are no others.
+    /// Continues after the last of those slots. False: there are no others.
     pub(crate) fn has_gone_on(&mut self) -> bool {
         if !self.has_more {
             return false;
         }
-        // Slots that were not handed out count as live, so the bucket is still the thread's.
+        // Slots not handed out count as live, so the bucket is still the thread's.
         let last = self.at.addr() - 1;
         if let Some(span) = Span::of(last)
             && let Found::Slot(place) = span.locate(last)
@@ -76,7 +76,7 @@ impl Current {
     }
 }
 
-/// What only the state's thread touches.
+/// The part of a state that only its thread uses.
 pub(crate) struct Mine {
     pub(crate) current: [[Current; LIFETIMES]; CLASSES],
     pub(crate) lifetimes: LifetimePredictor,
@@ -85,15 +85,15 @@ pub(crate) struct Mine {
     /// The thread's number in findings.
     pub(crate) thread: u16,
     holder: u32,
-    /// How often more the thread has said that it makes no leaks than that it does again.
+    /// The depth of the thread's nested requests to report no leaks of its blocks.
     pub(crate) keeps: u32,
     pub(crate) scratch: Scratch,
 }
 
-/// One thread's part of a heap. Zero is one that no thread has used.
+/// A thread's part of a heap. The zero value is unused.
 pub(crate) struct ThreadState {
     busy: AtomicBool,
-    /// The lock to give back when the state is left: the common state's.
+    /// The lock to release when the state is left; only for the common state.
     owed: AtomicPtr<Lock<()>>,
     /// Blocks allocated and freed, and bytes asked for and freed.
     pub(crate) made: AtomicU64,
@@ -103,20 +103,20 @@ pub(crate) struct ThreadState {
     mine: UnsafeCell<Mine>,
 }
 
-// SAFETY: `mine` is touched by the thread that made the state busy, and by no other.
+// SAFETY: only the thread that made the state busy touches `mine`.
 unsafe impl Sync for ThreadState {}
 
 impl ThreadState {
-    /// Owes a lock, which was taken and is to be given back when the state is left.
+    /// Sets the lock, which is held, to release when the state is left.
     pub(crate) fn owe(&self, lock: &'static Lock<()>) {
         self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Makes the state the caller's until [`ThreadState::leave`]; false if it is entered:
-    /// by the caller's own thread, further down its stack.
+    /// Enters the state until [`ThreadState::leave`]. False: the caller's own thread, further down
+    /// its stack, is in it.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
-        // One thread only, which is interrupted or is not: no exchange is needed.
+        // Only one thread uses the state, so no exchange is needed.
         if self.busy.load(Ordering::Relaxed) {
             return false;
         }
@@ -143,14 +143,14 @@ impl ThreadState {
     #[cold]
     fn pay(&self) {
         let lock = self.owed.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: null, or the lock that `owe` was given, which lives for ever.
+        // SAFETY: the pointer is null or the lock from `owe`, which lives for ever.
         if let Some(lock) = unsafe { lock.as_ref() } {
-            // SAFETY: `owe` was given a lock that is taken; it is given back once.
+            // SAFETY: the lock from `owe` is held, and is released once.
             unsafe { lock.release() };
         }
     }
 
-    /// What is the thread's alone.
+    /// The part that only the thread uses.
     ///
     /// # Safety
     ///
@@ -158,8 +158,7 @@ impl ThreadState {
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the thread that entered has it alone")]
     pub(crate) unsafe fn mine(&self) -> &mut Mine {
-        // SAFETY: the state is entered, and there is no other reference from it, as the caller
-        // promises.
+        // SAFETY: the caller promises that the state is entered and no other reference exists.
         unsafe { &mut *self.mine.get() }
     }
 
@@ -175,19 +174,19 @@ impl ThreadState {
         bump(&self.made_bytes, bytes as u64);
     }
 
-    /// Counts bytes that a block has more than when it was made.
+    /// Counts the bytes by which a block grew.
     pub(crate) fn count_more(&self, bytes: usize) {
         bump(&self.made_bytes, bytes as u64);
     }
 
-    /// Begins to count anew.
+    /// Resets the counts.
     pub(crate) fn count_nothing(&self) {
         for counter in [&self.made, &self.freed, &self.made_bytes, &self.freed_bytes] {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Counts a block that came back.
+    /// Counts a freed block.
     #[inline]
     pub(crate) fn count_freed(&self, bytes: usize) {
         bump(&self.freed, 1);
@@ -202,13 +201,13 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Mine {
-    /// Whether the state has another holder than the last time.
+    /// Whether the state has a new holder.
     #[inline]
     pub(crate) fn is_new(&self, holder: u32) -> bool {
         self.holder != holder || self.thread == 0
     }
 
-    /// The state belongs to thread number `thread` from now on.
+    /// Assigns the state to thread number `thread`.
     pub(crate) fn assign(&mut self, holder: u32, thread: u16) {
         self.holder = holder;
         self.thread = thread;
@@ -217,14 +216,14 @@ impl Mine {
         self.scratch = Scratch::new();
     }
 
-    /// Forgets the current buckets: their slots may be the copies of others.
+    /// Forgets the current buckets, whose slots may be copies of others.
     pub(crate) fn forget_buckets(&mut self) {
         for current in self.current.as_flattened_mut() {
             (current.left, current.has_more) = (0, false);
         }
     }
 
-    /// Takes new sequence numbers, the next time one is needed.
+    /// Drops the reserved sequence numbers.
     pub(crate) fn forget_numbers(&mut self) {
         self.last = self.next;
     }

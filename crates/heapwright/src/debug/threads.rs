@@ -1,12 +1,12 @@
-//! Threads: their numbers in findings, and what they were called.
+//! Threads: their numbers in findings, and their names.
 //!
 //! ```text
 //!   number (1, 2, 3, ...) --> system's number | check | name
 //! ```
 //!
-//! A block outlives its thread, and the system uses its numbers again. So threads
-//! are counted as they come to the heap; a record has 16 bits for that, and threads
-//! beyond 65534 share the last number. The name is that at the first allocation.
+//! A block outlives its thread, and the system reuses thread numbers. So threads are numbered in
+//! order of arrival. A record has 16 bits for the number; threads beyond 65534 share the last one.
+//! The name is that at the first allocation.
 
 use crate::os;
 use crate::recorder::Recorder;
@@ -16,19 +16,19 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The number that all later threads share.
 const LAST: u32 = 65_534;
 
-/// A thread that came to the heap.
+/// A thread that used the heap.
 #[repr(C)]
 struct Entry {
     system: AtomicU32,
-    /// The check that it runs in: see `scope`.
+    /// The thread's check; see `scope`.
     scope: AtomicU32,
     name: [AtomicU64; 2],
 }
 
-// SAFETY: numbers, all of them.
+// SAFETY: all fields are numbers.
 unsafe impl Zeroed for Entry {}
 
-/// All threads that came to a heap.
+/// All threads that used a heap.
 pub(crate) struct Threads {
     count: AtomicU32,
     entries: Segments<Entry, 64, 11>,
@@ -43,8 +43,8 @@ impl Threads {
         self.entries.get(number as usize)
     }
 
-    /// The next number, for the calling thread, which is `system` to the system and
-    /// runs in the check `scope`.
+    /// Assigns the next number to the calling thread, which is `system` to the system and runs in
+    /// the check `scope`.
     pub(crate) fn number_of(&self, system: u32, scope: u32) -> u16 {
         let next = |n: u32| (n < LAST).then_some(n + 1);
         let number = match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
@@ -66,19 +66,19 @@ impl Threads {
         number as u16
     }
 
-    /// The number of a thread that came lately, by the system's number.
+    /// The number of a recent thread, by the system's number.
     pub(crate) fn known(&self, system: u32) -> Option<u16> {
         const LATELY: u32 = 256;
         u16::try_from(self.last_of(system, LATELY)?).ok()
     }
 
-    /// The number of a thread, the last that the system called so; 0: it never came.
+    /// The number of the last thread with this system's number; 0: there was none.
     #[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
     pub(crate) fn number_of_system(&self, system: u32) -> u32 {
         self.last_of(system, LAST).unwrap_or(0)
     }
 
-    /// The last of the latest `within` threads that the system called so.
+    /// The last of the latest `within` threads with this system's number.
     fn last_of(&self, system: u32, within: u32) -> Option<u32> {
         let last = self.count();
         let is = |number: &u32| {
@@ -88,7 +88,7 @@ impl Threads {
         (last.saturating_sub(within) + 1..=last).rev().find(is)
     }
 
-    /// Adds a thread to a record, if it ever came.
+    /// Adds a thread to a record, if it used the heap.
     pub(crate) fn record(&self, number: u32, recorder: &mut Recorder) {
         if let Some((system, name)) = self.identity(number) {
             recorder.put_thread(number, system, &name);
@@ -101,7 +101,7 @@ impl Threads {
             return None;
         }
         let entry = self.entry(number)?;
-        // First: the name was written before it.
+        // First, because the name was written before it.
         let system = entry.system.load(Ordering::Acquire);
         let mut name = [0; 16];
         name[..8].copy_from_slice(&entry.name[0].load(Ordering::Relaxed).to_ne_bytes());
@@ -109,7 +109,7 @@ impl Threads {
         (system != 0).then_some((system, name))
     }
 
-    /// The check that a thread runs in; 0: in none.
+    /// A thread's check; 0: none.
     pub(super) fn scope_of(&self, number: u32) -> u32 {
         if number == 0 {
             return 0;
@@ -117,8 +117,8 @@ impl Threads {
         self.entry(number).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
     }
 
-    /// Calls `visit` with the system's number of each thread of a check, and the
-    /// place where the check is.
+    /// Calls `visit` with the system's number of each thread of a check, and with the place of its
+    /// check.
     pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
         for number in 1..=self.count() {
             if let Some(entry) = self.entry(number)
@@ -129,7 +129,7 @@ impl Threads {
         }
     }
 
-    /// How many threads came.
+    /// The number of threads.
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }

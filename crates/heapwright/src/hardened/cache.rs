@@ -180,7 +180,7 @@ const _: () = assert!(offset_of!(Cache, stub) == 0);
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
-    /// Address space is limited.
+    /// Whether address space is limited.
     is_limited: bool,
 }
 

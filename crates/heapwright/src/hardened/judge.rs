@@ -1,13 +1,13 @@
-//! What is said of misuse, in one line, and what is done then.
+//! Reports of misuse, one line each, and their consequences.
 //!
 //! ```text
 //!   heapwright: free(0x7f..): <what is wrong>; <what to do>; detect=-canary silences this
 //! ```
 //!
-//! `on_misuse=abort`: the process ends there. `on_misuse=report`: it goes on, and loses nothing but
-//! the block, where that is not safe to use again.
+//! With `on_misuse=abort` the process ends. With `on_misuse=report` it continues and loses at most
+//! the block, if its reuse is not safe.
 //!
-//! Called by the rest of `hardened`, at times with the lock of a size class.
+//! Called by the rest of `hardened`, sometimes with the lock of a size class held.
 
 use super::Extent;
 use super::settings;
@@ -15,7 +15,7 @@ use super::word;
 use crate::misuse;
 use crate::text::Line;
 
-/// What is wrong with a block.
+/// The mistake about a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wrong {
     /// It was freed before.
@@ -37,8 +37,8 @@ pub(super) enum Wrong {
     Alignment(usize),
 }
 
-/// Reports that something is wrong with the block of `size` bytes at `address`, found by `call`.
-/// Returns only where the program is to go on.
+/// Reports a mistake about the block of `size` bytes at `address`, found by `call`. Returns only if
+/// the program continues.
 #[cold]
 #[inline(never)]
 pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
@@ -85,8 +85,8 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
     misuse::end(line)
 }
 
-/// A pointer that is not the start of a block was given to `call`: it lies in this block, or in
-/// none. Returns only where the program is to go on.
+/// Reports a pointer given to `call` that is not the start of a block, but lies in `found` or in
+/// none. Returns only if the program continues.
 #[cold]
 #[inline(never)]
 pub(super) fn not_a_block(call: &str, address: usize, found: Option<Extent>) {

@@ -8,14 +8,14 @@
 //!           in fields that slabs use, the units of the guards and the maker
 //! ```
 //!
-//! A write past the page of the last byte meets the guard; one in that page is found when the block
-//! is freed or resized. A freed block becomes inaccessible at once, and its pages go back. Up to
-//! [`QUEUED`] of those wait in a queue. Its older half serves requests of as many units in random
-//! order. A run that leaves the queue is the chunk's again.
+//! A write past the page of the last byte hits the guard. A write within that page is found when
+//! the block is freed or resized. A freed block becomes inaccessible at once, and its pages go
+//! back. Up to [`QUEUED`] of them wait in a queue. Its older half serves requests of as many units,
+//! in random order. A run that leaves the queue returns to the chunk.
 //!
-//! Invariants: a block's record is its holder's; `requested` becomes [`Record::KEPT`] by an
-//! exchange, so of two threads that free a block one is told. The queue is touched with its lock,
-//! which is taken with no other lock of this heap, and before the chunk's.
+//! Invariants: the holder of a block owns its record. An exchange sets `requested` to
+//! [`Record::KEPT`], so of two threads that free a block one fails. The queue has a lock. It is
+//! taken with no other lock of this heap, and before the chunk's.
 //!
 //! Called by `mod`.
 
@@ -34,14 +34,13 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{self, Lock};
 use crate::unit_record::Record;
 
-/// Freed blocks that wait, at most, and their address space.
+/// The most freed blocks that wait, and their most units.
 const QUEUED: usize = 64;
 const QUEUED_UNITS: usize = (256 << 20) / UNIT;
-/// A guard has so many units at most.
+/// The most units of a guard.
 const MOST_GUARD: usize = 4;
 
-/// A run that waits: its first unit, the units of the guard before the block, and those of the
-/// block.
+/// A waiting run: its first unit, the units of the guard before the block, and those of the block.
 #[derive(Clone, Copy)]
 struct Run {
     first: usize,
@@ -70,15 +69,15 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
-    /// Where it lies, for what keeps its pages.
+    /// The run's place, for `warm`.
     fn place(self) -> Place {
         let usable = large_block::usable(MAP.record(self.block()));
         let (block, before, behind) = (self.block(), self.before, self.units + self.after);
         Place { block, before, behind, usable }
     }
 
-    /// Makes a run that waited usable for a block of so many bytes, which reads as zero. False: the
-    /// kernel refused, and its addresses are lost.
+    /// Makes a run from the queue usable again for a block of `usable` bytes, which read as zero.
+    /// False: the kernel refused, and the run's addresses are lost.
     fn begin_again(self, usable: usize) -> bool {
         let place = self.place();
         if place.is_warm() {
@@ -90,24 +89,24 @@ impl Run {
             }
         }
         place.begin_again();
-        // SAFETY: the run was taken out of the queue, and nobody else knows it.
+        // SAFETY: the run was taken out of the queue, and no other code knows it.
         unsafe { os::unguard(MAP.address_of(self.block()), usable) }
     }
 
-    /// Gives it back to the chunk; so many bytes of it have no pages.
+    /// Returns the run to the chunk; its last `empty` bytes have no pages.
     fn give(self, empty: usize) {
         let place = self.place();
         if place.is_warm() && !place.cool() {
             return;
         }
-        // One by one, as they were made: the kernel may allow so many.
+        // Each guard is removed as it was made: the kernel may limit the number of calls.
         let guards = [
             (self.first, self.before),
             (self.block(), self.units),
             (self.block() + self.units, self.after),
         ];
         let unguard = |&(unit, units): &(usize, usize)| {
-            // SAFETY: the run is this heap's, and nobody uses it.
+            // SAFETY: the run is this heap's, and no code uses it.
             unsafe { os::unguard(MAP.address_of(unit), units * UNIT) }
         };
         if guards.iter().all(unguard) {
@@ -117,11 +116,11 @@ impl Run {
             MAP.record(self.block()).purged.store(0, Ordering::Relaxed);
             chunk::give_moved(self.first, self.all(), empty);
         }
-        // Else the kernel refused, and the addresses are lost.
+        // Otherwise the kernel refused, and the addresses are lost.
     }
 }
 
-/// Freed blocks, oldest first from `next` on, in a circle.
+/// A ring of freed blocks, the oldest at `next`.
 struct Queue {
     runs: [Run; QUEUED],
     next: usize,
@@ -133,8 +132,8 @@ static QUEUE: Lock<Queue> =
     Lock::new(Queue { runs: [Run::NONE; QUEUED], next: 0, units: 0, random: Random::new() });
 
 impl Queue {
-    /// One of the older half that has so many units, taken out. The search begins at a random one,
-    /// so a forked child does not go through the queue in its parent's order.
+    /// Removes a run of `units` units from the older half. The search begins at a random run, so a
+    /// forked child uses another order than its parent.
     fn take(&mut self, units: usize) -> Option<Run> {
         let from = self.random.below(QUEUED / 2);
         let at = (from..from + QUEUED / 2)
@@ -145,13 +144,13 @@ impl Queue {
         Some(run)
     }
 
-    /// Puts one in, and gives those to `goes` that have to make room.
+    /// Adds a run, and passes the runs that make room for it to `goes`.
     fn put(&mut self, run: Run, mut goes: impl FnMut(Run)) {
         self.units += run.all();
         let mut out = core::mem::replace(&mut self.runs[self.next], run);
         self.next = (self.next + 1) % QUEUED;
         let mut at = self.next;
-        // The last one is the new run itself, where it alone is too long.
+        // The last run may be the new one itself, if it alone is too long.
         for _ in 0..=QUEUED {
             if out.units > 0 {
                 self.units -= out.all();
@@ -166,7 +165,7 @@ impl Queue {
         }
     }
 
-    /// Two lengths of guards.
+    /// The random lengths of two guards.
     fn guards(&mut self) -> (usize, usize) {
         (1 + self.random.below(MOST_GUARD), 1 + self.random.below(MOST_GUARD))
     }
@@ -180,25 +179,25 @@ fn made_as(request: Request) -> u16 {
     super::maker_of(request) | (request.align.trailing_zeros() as u16) << ALIGN_SHIFT
 }
 
-/// The bytes of a block of `size` bytes: whole pages, and one at least.
+/// The usable bytes of a block of `size` bytes: whole pages, at least one.
 fn whole_pages(size: usize) -> usize {
     size.max(1).next_multiple_of(SYSTEM.page_size())
 }
 
-/// The range behind the usable bytes of a block of a run: the rest of its units, and the guard.
+/// The range behind a block's usable bytes: the rest of its units, and the guard.
 fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     let block = MAP.address_of(run.block());
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// A block of `request.size` bytes, which are none where the alignment is more than empty slots
-/// have. Null: there is no memory.
+/// A block of `request.size` bytes; 0 if the alignment exceeds that of empty slots. Null: there is
+/// no memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
 
-/// [`allocate`] for a block that has grown, and probably goes on: with half as many units more,
-/// which stay guarded until it does.
+/// [`allocate`] for a block that grew and probably grows again: half as many more units, which stay
+/// guarded until then.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -208,14 +207,14 @@ pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
 fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
-    // A signal handler that interrupted the holder of a lock.
+    // A signal handler that may have interrupted the holder of a lock.
     if sync::is_interrupted() || os::is_more_than_there_is(usable) {
         return core::ptr::null_mut();
     }
     let units = usable.div_ceil(UNIT) + room;
     let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
     let reused = reused.filter(|run| run.begin_again(usable));
-    // Freed blocks that wait go back before a request is refused.
+    // Waiting blocks are released before a request is refused.
     let take_at_last = || {
         trim();
         take(units, align)
@@ -226,10 +225,10 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let unit = run.block();
     let block = MAP.address_of(unit);
     if reused.is_none() {
-        // SAFETY: units of the run that was just taken, before the block.
+        // SAFETY: the units before the block belong to the new run.
         unsafe { os::guard(MAP.address_of(run.first), run.before * UNIT) };
         let (at, length) = behind(run, usable);
-        // SAFETY: pages of the run that was just taken, behind the block.
+        // SAFETY: the pages behind the block belong to the new run.
         unsafe { os::guard(at, length) };
     }
     let record = MAP.record(unit);
@@ -243,17 +242,17 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     if reused.is_none() {
         run.place().begin();
     }
-    // SAFETY: the usable bytes of a block that nobody knows yet.
+    // SAFETY: the usable bytes of a block that no other code knows yet.
     unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     block
 }
 
-/// Takes a run from the chunk, which reads as zero.
+/// Takes a run from the chunk; its bytes read as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
     let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
-    // The block is as aligned as the run is.
+    // The block's alignment is that of the run.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {
@@ -263,9 +262,9 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // With the guards, which may turn out to be none: what goes back is taken to read as zero.
+        // Includes the guards, which the kernel may refuse: a returned run must read as zero.
         let at = MAP.address_of(run.first);
-        // SAFETY: the run was just taken, is committed, and nobody knows it.
+        // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };
     }
     Some(run)
@@ -280,7 +279,7 @@ fn unit_of(address: usize) -> Option<usize> {
     is_one.then_some(unit)
 }
 
-/// The block, live or just freed, that an address lies in.
+/// The block, live or just freed, that contains an address.
 pub(super) fn find(address: usize) -> Option<Extent> {
     let (unit, entry) = MAP.lookup(address);
     let head = match entry.kind() {
@@ -298,7 +297,7 @@ pub(super) fn find(address: usize) -> Option<Extent> {
     Some(Extent { block, size: if is_live { asked } else { large_block::usable(record) }, is_live })
 }
 
-/// The bytes asked for of the live block that begins at an address.
+/// The bytes requested for the live block that begins at an address.
 pub(super) fn asked(address: usize) -> Option<usize> {
     asked_of(unit_of(address)?)
 }
@@ -308,20 +307,20 @@ fn asked_of(unit: usize) -> Option<usize> {
     (asked != Record::KEPT).then_some(asked)
 }
 
-/// Makes pages of a block inaccessible; or, where the kernel refuses, makes them read as zero.
+/// Makes pages of a block inaccessible; if the kernel refuses, makes them read as zero.
 ///
 /// # Safety
 ///
-/// The range is whole pages of a block, which the caller gives away.
+/// The range is whole pages of a block that the caller gives up.
 unsafe fn take_away(at: *mut u8, length: usize) {
-    // SAFETY: the caller gives the pages away.
+    // SAFETY: the caller gives up the pages.
     if !unsafe { os::guard(at, length) } {
-        // SAFETY: the caller gives the pages away.
+        // SAFETY: the caller gives up the pages.
         unsafe { SYSTEM.make_zero(at, length) };
     }
 }
 
-/// Frees a large block. False: it is none of this heap's.
+/// Frees a large block. False: the block is not this heap's.
 pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
@@ -336,20 +335,21 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let run = Run::of(unit);
     let is_lost = sync::is_interrupted();
     if run.all() > QUEUED_UNITS && !is_lost {
-        // It would not wait, so guards on all of its pages are not worth their tables. What is in
-        // them goes at once. SAFETY: the caller gives the block away.
+        // The block would not wait, so guards on its pages do not pay. Their contents are dropped
+        // at once.
+        // SAFETY: the caller gives up the block.
         unsafe { SYSTEM.make_zero(block, usable) };
         run.give(0);
         return true;
     }
     let place = run.place();
     if is_lost || !place.free() {
-        // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads
-        // as zero.)
+        // SAFETY: the caller gives up the block. (The bytes behind its pages are guarded or read as
+        // zero.)
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
-            // Its addresses: a signal handler waits for no lock.
+            // Its addresses are lost, because a signal handler waits for no lock.
             return true;
         }
     }
@@ -363,7 +363,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     true
 }
 
-/// Looks whether the live block at `unit` is as it should be, and what a call says of it is so.
+/// Checks the end of the live block at `unit` and the call's claims about it.
 fn look_at(unit: usize, asked: usize, what: Return) {
     let record = MAP.record(unit);
     let (block, usable) = (MAP.address_of(unit), large_block::usable(record));
@@ -371,7 +371,7 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     let (made, align) = (made & MAKER, 1 << (made >> ALIGN_SHIFT));
     let align = super::known_align(made, align);
     super::compare(made, align, asked, block.addr(), what, |told| {
-        // (Told may be any number.)
+        // (`told` may be any number.)
         told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });
     // SAFETY: the usable bytes of a live block, which are whole pages.
@@ -380,8 +380,7 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     }
 }
 
-/// The bytes asked for of the live block that begins at an address, which is looked at as [`free`]
-/// does.
+/// The bytes requested for the live block that begins at an address, after the checks of [`free`].
 pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
     let unit = unit_of(address)?;
     let asked = asked_of(unit)?;
@@ -392,16 +391,16 @@ pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
 /// From this many bytes on, pages are moved instead of bytes copied.
 pub(super) const MOVE_PAGES: usize = 1 << 20;
 
-/// Makes a block hold `size` bytes, which is more than a slot has, without moving it. False: it has
-/// to move.
+/// Resizes a block in place to `size` bytes, which is more than a slot has. False: the block must
+/// move.
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
     let (usable, asked) = (large_block::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
-    // What is given up goes back where it is, but to less than half a block moves, for its
-    // addresses are worth more.
+    // A block shrinks in place, but moves below half its size, because its addresses are worth
+    // more.
     if wanted > run.units * UNIT || wanted < usable / 2 {
         return false;
     }
@@ -415,7 +414,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
         unsafe { block.wrapping_add(asked).write_bytes(0, CANARY) };
     }
     if wanted > usable {
-        // SAFETY: pages of the block's run, which become the program's.
+        // SAFETY: the pages belong to the block's run and become the program's.
         if !unsafe { os::unguard(block.wrapping_add(usable), wanted - usable) } {
             // SAFETY: the usable bytes of the caller's block.
             unsafe { slots::end(block, asked, usable) };
@@ -423,13 +422,13 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
         }
     } else {
         if size < asked {
-            // What is behind the end reads as zero.
+            // The bytes behind the end must read as zero.
             let from = block.wrapping_add(size);
             // SAFETY: bytes of the block that the program gives up.
             unsafe { from.write_bytes(0, wanted.min(asked).saturating_sub(size)) };
         }
         if wanted < usable {
-            // SAFETY: pages that the program gives up; what is behind them is guarded already.
+            // SAFETY: the program gives up these pages; the bytes behind them are guarded already.
             unsafe { take_away(block.wrapping_add(wanted), usable - wanted) };
         }
     }
@@ -445,17 +444,17 @@ pub(super) fn before_fork() {
     QUEUE.acquire();
 }
 
-/// Gives the lock back on either side of a fork.
+/// Releases the lock on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    // SAFETY: the caller promises that this thread, or the one it is a copy of, holds the lock.
     unsafe { QUEUE.release() };
 }
 
-/// Gives the addresses of all freed blocks back.
+/// Releases the addresses of all freed blocks.
 pub(super) fn trim() {
     let mut out = [Run::NONE; QUEUED];
     {

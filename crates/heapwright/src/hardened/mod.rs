@@ -17,23 +17,22 @@
 //!   caches   rings of free slots                                                 far away, at a random place
 //! ```
 //!
-//! **A block.** It is as long as was asked for, exactly: behind its last byte stands a secret word,
-//! its first byte zero (`word`), and behind that zeros. It reads as zero when it is handed out,
-//! because it was cleared when it was freed.
+//! **A block.** It is exactly as long as requested. Behind its last byte stands a secret word,
+//! whose first byte is zero (`word`), and then zeros. A new block reads as zero, because the free
+//! cleared it.
 //!
-//! **The block decides.** Slabs and large blocks have an owner of their own in the address map, so
-//! any thread frees them, and those that were made before the options were read, or by first-class
-//! heaps, go the ways they always went.
+//! **The entry decides.** Slabs and large blocks of this heap have their own owner in the address
+//! map, so any thread frees them. Blocks made before the options were read, or by first-class
+//! heaps, are freed as in fast mode.
 //!
-//! What each property stops, and what not, is in docs/hardened.md. The ideas are hardened_malloc's
-//! (out-of-line metadata, quarantine, canaries, zeroed on free), scudo's and snmalloc's (sampled
-//! guards, random order); what is new is that one library has it beside its other modes, chosen
-//! when the program starts.
+//! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
+//! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
+//! random order). New is that one library has them beside its other modes, chosen at start.
 //!
-//! Invariants: nothing that the heap goes by lies in the window or at a known distance from it;
-//! settings are read-only.
+//! Invariants: no metadata that the heap trusts lies in the window or at a known distance from it;
+//! the settings are read-only.
 //!
-//! Called by `heap`: its tables for hardened stubs (`modes`), its start and its part in a fork.
+//! Called by `heap`: its tables for hardened stubs (`modes`), its start and its fork handlers.
 
 mod cache;
 mod judge;
@@ -70,23 +69,22 @@ use settings::Settings;
 use slots::Slot;
 use word::{CANARY, IN_RING, MOST_SLACK};
 
-/// A block that an address lies in.
+/// The block that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
     /// Its first byte.
     pub(crate) block: usize,
-    /// The bytes asked for, or of the slot where it is free.
+    /// The bytes requested, or those of the slot if it is free.
     pub(crate) size: usize,
     /// Whether it is live.
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request whose refill is about to bring so many blocks, if it is
-/// drawn.
+/// Makes a guarded block for a request, if it is drawn. The number is the slots of the next refill.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
-/// Begins, where the options say so. Once, after the window was opened, before any thread
-/// allocates. `guards` makes the blocks that stand between guard pages.
+/// Starts the heap if the options select it. The caller has opened the window, and no thread
+/// allocates yet. `guards` makes the blocks between guard pages.
 pub(crate) fn start(options: &Options, guards: Guards) {
     if options.hardening == Hardening::Off {
         return;
@@ -112,12 +110,12 @@ pub(crate) fn start(options: &Options, guards: Guards) {
         reports: options.reports_misuse,
         detect: options.detect,
     };
-    // SAFETY: the heap is starting, with its lock held, and no block of this heap exists.
+    // SAFETY: the heap starts under its lock, and no block of this heap exists.
     unsafe { settings::set(settings) };
 }
 
-/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub, which
-/// is `FULL` or light.
+/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub,
+/// `FULL` or light.
 #[inline(always)]
 pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     match Cache::of(hot).malloc::<FROM, FULL>(size) {
@@ -159,8 +157,8 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Whether [`malloc`] and [`malloc_medium`] serve requests with an alignment. (In C++ one says who
-/// makes the block.)
+/// Whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (In C++ an explicit
+/// alignment makes another maker.)
 #[inline(always)]
 pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
     let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
@@ -178,7 +176,7 @@ fn malloc_cold<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     block
 }
 
-/// A slot came out of a ring that is not as it should be.
+/// Serves a request after a ring returned a slot that was changed.
 #[cold]
 #[inline(never)]
 fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *mut u8 {
@@ -189,12 +187,12 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if all is as it should be. The thread's hot part is a hardened stub;
-/// `told` is what the call says of its size. False: the slow way must look.
+/// Frees a block of `unit` if all checks pass. The thread's hot part is a hardened stub; `told` is
+/// the size that the call names. False: the slow path must decide.
 ///
 /// # Safety
 ///
-/// As `free`; `unit` is the window's unit that the address lies in, or beyond.
+/// As for `free`; `unit` is the window's unit of the address, or beyond the window.
 #[inline(always)]
 pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     block: *mut u8,
@@ -202,12 +200,12 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives the block away, if it is one.
+    // SAFETY: the caller gives up the block, if it is one.
     unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
-/// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or
-/// that the thread has freed many of its class. False: the slow way must look.
+/// Frees a block that [`free`] does not take because it is long or its ring is full, if all checks
+/// pass. False: the slow path must decide.
 ///
 /// # Safety
 ///
@@ -219,11 +217,11 @@ pub(crate) unsafe fn free_slowly<const FROM: u8>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives the block away, if it is one.
+    // SAFETY: the caller gives up the block, if it is one.
     unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
 }
 
-/// The class whose slots hold `size` bytes, which are not 0, and a canary. `None`: a large block.
+/// The class for `size` bytes, not 0, and a canary. `None`: the block is large.
 fn class_of(size: usize, align: usize) -> Option<usize> {
     if align <= MIN_ALIGN {
         return (size <= SLAB_MAX - CANARY).then(|| size_class::of(size + CANARY));
@@ -232,7 +230,7 @@ fn class_of(size: usize, align: usize) -> Option<usize> {
     (size_class::size(class) - CANARY - size <= MOST_SLACK).then_some(class)
 }
 
-/// Serves a request. Null: there is no memory. `cache`: the calling thread's; `None`: it has none.
+/// Serves a request. Null: there is no memory. `cache` is the calling thread's, if it has one.
 pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     if size > isize::MAX as usize || align > isize::MAX as usize {
@@ -247,14 +245,14 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     }
 }
 
-/// Who makes a block that is asked for.
+/// The maker of a requested block.
 fn maker_of(request: Request) -> u16 {
     word::maker(request.origin, request.align > 1)
 }
 
-/// A block of no bytes: an address that nobody else has, and that cannot be touched.
+/// A block of size 0: a unique address that cannot be accessed.
 fn allocate_empty(request: Request) -> *mut u8 {
-    // Slots are 16 bytes apart, but the first of a unit is aligned to that.
+    // Slots are 16 bytes apart; only the first slot of a unit has a larger alignment.
     let mut drawn = None;
     if request.align > MIN_ALIGN {
         return large::allocate(request);
@@ -265,28 +263,26 @@ fn allocate_empty(request: Request) -> *mut u8 {
     slot.block
 }
 
-/// Whether blocks of different tokens lie apart.
+/// Whether blocks of different tokens lie in different slabs.
 #[inline]
 pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
 }
 
-/// Whether a block of no group becomes a slot, and so one of a group, if a call with a token makes
-/// it `size` bytes long.
+/// Whether a block in no group would move into one, if a call with a token resizes it to `size`
+/// bytes.
 pub(crate) fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     let (_, entry) = MAP.lookup(block.addr());
     has_groups() && slabs::group_of(entry).is_none() && size != 0 && class_of(size, 1).is_some()
 }
 
-/// Serves a request that comes with a token. Null: there is no memory. The process [has
-/// groups](has_groups).
+/// Serves a request with a token. Null: there is no memory. The process [has groups](has_groups).
 pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
 }
 
-/// The group of a token. Small ones (`-falloc-token-max=4`, or fewer) have one each; of those
-/// without a limit the two upper bits are it, the first of which says whether the type has
-/// pointers.
+/// The group of a token. Small tokens (`-falloc-token-max=4` or less) are group numbers. Otherwise
+/// the upper two bits are the group; the first of them tells whether the type has pointers.
 fn group(token: usize) -> usize {
     const { assert!(HARDENED_GROUPS == 4) };
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
@@ -309,11 +305,11 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         let mut drawn = None;
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else { return ptr::null_mut() };
-        // One call in 32, by the slot's place, for slots are drawn at random.
+        // Once in 32 calls, chosen by the slot's place, because slots are drawn at random.
         if slot.word.addr().is_multiple_of(32 * size_of::<u16>()) {
             pass();
         }
-        // SAFETY: the bytes of a free slot, which is this call's.
+        // SAFETY: the bytes of a free slot that belongs to this call.
         if unsafe { slots::all_bits(slot.block, slot.size()) } == 0 {
             return make_live(slot, request);
         }
@@ -323,7 +319,7 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
     }
 }
 
-/// Makes slots of a class ready that have waited long enough. False: too few slots wait.
+/// Makes slots of a class ready that waited long enough. False: too few slots wait.
 fn renew(cache: &Cache, class: usize) -> bool {
     let is_ready = cache.renew(class);
     if is_ready && cache.is_time_to_pass() {
@@ -348,7 +344,7 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
             let popped = cache.pop_busily(class, request.size, maker);
             let Some(popped) = popped else { break };
             match popped {
-                // All of a long one was verified just now.
+                // All bytes of a long slot were verified already.
                 Ok(block) if size_class::size(class) >= LONG => return block,
                 Ok(block) => return zeroed(block, request),
                 Err(Refused::Changed(block)) => {
@@ -381,25 +377,24 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
     }
 }
 
-/// A slot that came out of a ring is not as it should be: reports that, and gives a block all the
-/// same where that is safe.
+/// Reports a changed slot from a ring, and makes a block of it if that is safe.
 #[cold]
 fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let (slot, _) = Slot::of(block.addr())?;
     let known = slot.read();
     if known != IN_RING {
-        // It is in use, by way of another ring: two threads freed it at once.
+        // Another ring handed it out too: two threads freed it at once.
         judge::report(Wrong::DoubleFree, "free", block.addr(), slot.asked(known));
         return None;
     }
     let size = size_class::size(slot.class);
     judge::report(Wrong::WriteAfterFree, request_name(request), block.addr(), size);
-    // SAFETY: the slot is this thread's, and nobody else's as far as is known.
+    // SAFETY: the slot is this thread's; no other owner is known.
     unsafe { slots::clear(block, size) };
     Some(make_live(slot, request))
 }
 
-/// The call that makes a request, in words.
+/// The name of the call that makes a request.
 fn request_name(request: Request) -> &'static str {
     match request.origin {
         _ if request.zero => "calloc",
@@ -407,26 +402,26 @@ fn request_name(request: Request) -> &'static str {
     }
 }
 
-/// Makes a slot that the caller holds a block.
+/// Makes a block of a slot that the caller holds.
 fn make_live(slot: Slot, request: Request) -> *mut u8 {
     slot.make_live(maker_of(request), request.size);
     zeroed(slot.block, request)
 }
 
-/// Sees to it that a block reads as zero, if it must: it does, unless somebody wrote to it after it
-/// was freed.
+/// Makes a block read as zero if the request needs that. It reads as zero already, unless the
+/// program wrote to it after its free.
 fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
-    // SAFETY: the bytes of a block that was just made.
+    // SAFETY: the bytes of a new block.
     if request.zero && !unsafe { slots::is_zero(block, request.size) } {
         judge::report(Wrong::WriteAfterFree, "calloc", block.addr(), request.size);
-        // SAFETY: the bytes of a block that was just made.
+        // SAFETY: the bytes of a new block.
         unsafe { block.write_bytes(0, request.size) };
     }
     block
 }
 
-/// Looks whether what a call says of a live block is so. `made_align`: the alignment that it was
-/// made with, where it is known; slots do not keep it.
+/// Compares the claims of a call with a live block. `made_align` is the block's alignment if known;
+/// slots do not keep it.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -455,8 +450,8 @@ fn compare(
     }
 }
 
-/// Looks whether what a call says of a live block that stands between guards is so, as if it were a
-/// slot: it was made by a request of that origin and alignment, for `asked` bytes.
+/// Compares the claims of a call with a live block between guards, as if it were a slot. A request
+/// of this origin and alignment made it, for `asked` bytes.
 #[cfg(feature = "debug")]
 pub(crate) fn compare_guarded(
     origin: Origin,
@@ -469,20 +464,19 @@ pub(crate) fn compare_guarded(
     compare(made, known_align(made, align), asked, address, what, |told| is_other(told, asked));
 }
 
-/// The alignment that a block is to be given back with, if it was made with this one: where C++'s
-/// calls name one.
+/// The alignment that a free must name for a block of this maker, if C++'s calls name one.
 fn known_align(made: u16, align: usize) -> Option<usize> {
     let is_named = [Origin::New, Origin::NewArray].map(|origin| word::maker(origin, true));
     is_named.contains(&made).then_some(align)
 }
 
-/// Whether blocks of these lengths are slots of different classes.
+/// Whether blocks of these lengths are in different size classes.
 fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
-/// The live block that begins at an address which a call was given, if it is one of this heap's
-/// slots: looked at as far as the call says something of it.
+/// The live block that begins at an address given to a call, if it is in a slot of this heap;
+/// checks the claims of the call.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
@@ -496,7 +490,7 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
         judge::report(Wrong::DoubleFree, call, address, asked);
         return None;
     }
-    // (To ask how long it is, any block may be given.)
+    // (Any block may be given to ask for its usable size.)
     if what.call != Call::UsableSize {
         let made = word::maker_of(known);
         compare(made, None, asked, address, what, |told| is_other(told, asked));
@@ -507,12 +501,12 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     Some(asked)
 }
 
-/// Frees a block, which is not null. False: it is not this heap's. `cache`: the calling thread's;
-/// `None`: it has none.
+/// Frees a block, which is not null. False: the block is not this heap's. `cache` is the calling
+/// thread's, if it has one.
 ///
 /// # Safety
 ///
-/// As `free`.
+/// As for `free`.
 #[cold]
 pub(crate) unsafe fn give_back(
     cache: Option<&'static Cache>,
@@ -528,13 +522,13 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     slot.write(IN_RING);
-    // (A slot that a signal handler frees which has interrupted the holder of its class's lock
-    // stays out for good.)
+    // (If a signal handler that interrupted the holder of the class's lock frees the slot, the slot
+    // is lost.)
     if slot.is_empty {
         slabs::put(slabs::EMPTY, iter::once(slot.as_free()));
         return true;
     }
-    // SAFETY: the whole slot, which the caller gives away.
+    // SAFETY: the whole slot, which the caller gives up.
     unsafe { slots::clear(block, size_class::size(slot.class)) };
     if let Some(group) = slabs::group_of(entry) {
         slabs::put_to_wait(slabs::grouped(slot.class, group), slot);
@@ -547,7 +541,7 @@ pub(crate) unsafe fn give_back(
     true
 }
 
-/// Reports a pointer that leads into this heap, but not to a block. False: it leads elsewhere.
+/// Reports a pointer into this heap, but not to a block. False: it leads elsewhere.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some(found) = large::find(address) {
@@ -561,7 +555,7 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
     let is_ours = match MAP.kind_of(unit, entry) {
         Kind::Guard => true,
         Kind::Slab(_) => entry.is_hardened(),
-        // The door has better words for it, and ends the process.
+        // The caller in `heap` has a better message, and ends the process.
         Kind::Free | Kind::Kept | Kind::Metadata => settings::get().reports,
         _ => false,
     };
@@ -571,12 +565,12 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
     is_ours
 }
 
-/// Changes the size of a block, which is not null. `None`: it is not this heap's. A null block:
-/// there is no memory, and the old one is as it was.
+/// Changes the size of a block, which is not null. `None`: the block is not this heap's. Null:
+/// there is no memory, and the old block is unchanged.
 ///
 /// # Safety
 ///
-/// As `realloc`.
+/// As for `realloc`.
 #[cold]
 pub(crate) unsafe fn realloc(
     cache: Option<&'static Cache>,
@@ -625,11 +619,11 @@ pub(crate) unsafe fn realloc(
         }
     };
     let mut new = make();
-    // SAFETY: both blocks have as many bytes; the old one is the caller's, the new one ours.
+    // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // There may be a hole in the new block, which must not be used again. Into the next one the
-    // bytes are copied, for no page moves any more.
+    // The new block may have a hole, so it is not used again. Into the next one the bytes are
+    // copied, because pages no longer move.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -638,19 +632,19 @@ pub(crate) unsafe fn realloc(
     }
     if !new.is_null() {
         let what = Return { size: None, align: None, ..what };
-        // SAFETY: by the contract the old block is the caller's to give away.
+        // SAFETY: the caller gives up the old block.
         unsafe { give_back(cache, block, what) };
     }
     Some(new)
 }
 
-/// Makes a block hold another number of bytes where it is. False: it has to move.
+/// Resizes a block in place. False: the block must move.
 fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     let (room, size) = (size_class::size(slot.class) - CANARY, request.size);
     if slot.is_empty || size == 0 || size > room || room - size > MOST_SLACK {
         return false;
     }
-    // Down to half of it a block stays.
+    // A block stays while at least half of it is used.
     if class_of(size, request.align) != Some(slot.class) && size < room / 2 {
         return false;
     }
@@ -661,7 +655,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     true
 }
 
-/// The bytes of a block that may be used: those asked for. `None`: it is not this heap's.
+/// The usable bytes of a block: those requested. `None`: the block is not this heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -671,15 +665,16 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Bytes from an address in a slab of this heap to the end of the block that it lies in: 0 behind
-/// it, and where the block is free. For the bounds checks before copies: by one load more than a
-/// slab's slot is found by.
+/// Bytes from an address in a slab of this heap to the end of its block; 0 behind the block or if
+/// it is free. Bounds checks before copies call this. It takes one load more than the lookup of the
+/// slot.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let index = size_class::slot_of(class, offset);
-    // (Words behind those of the slab's last slot are never written: free.) SAFETY: a unit's words
-    // are committed with it, as many as there can be slots, and written by atomics alone.
+    // (Words behind the slab's last slot are never written, so they read as free.)
+    // SAFETY: the
+    // words of a unit are committed with it, and only atomics write them.
     let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
     if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
         return 0;
@@ -688,13 +683,12 @@ pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> u
     end.saturating_sub(offset)
 }
 
-/// Whether misuse is reported, and the program goes on.
+/// Whether the program continues after a report of misuse.
 pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// The block that an address lies in, as exactly as is known, in constant time. `None`: none of
-/// this heap's.
+/// The block that contains an address, in constant time. `None`: it is not this heap's.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),
@@ -702,7 +696,7 @@ pub(crate) fn extent(address: usize) -> Option<Extent> {
     }
 }
 
-/// How `describe` reads a slab.
+/// Lets `describe` read a slab.
 static READER: Reader = Reader {
     read: |_, address| {
         let mut found = describe::nothing(describe::Kind::Small);
@@ -722,17 +716,17 @@ static READER: Reader = Reader {
     },
 };
 
-/// What the slot `index` of this heap's slab at `unit`, which has this entry and class, holds.
+/// The contents of slot `index` of this heap's slab at `unit` with this entry and class.
 pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> Extent {
     let slot = Slot::at(unit, class, index, entry.owner() == HARDENED_EMPTY);
     slot.extent(slot.read())
 }
 
-/// The most slabs that [`at_exit`] looks at.
+/// The most slabs that [`at_exit`] checks.
 const LOOKED_AT: usize = 256;
 
-/// The process is about to end: looks at free slots, and at the canaries of live blocks, as far as
-/// that is done in some milliseconds. Nothing is done where other threads may run.
+/// Checks free slots and the canaries of live blocks before the process ends, within some
+/// milliseconds. It does nothing if other threads may run.
 pub(crate) fn at_exit() {
     if !is_on() || !os::is_single_threaded() || sync::is_interrupted() {
         return;
@@ -748,8 +742,8 @@ pub(crate) fn at_exit() {
                 let size = size_class::size(class);
                 // SAFETY: the bytes of a free slot, and there is no other thread.
                 let is_changed = !unsafe { slots::is_zero(slot.block, size) };
-                // (A call that a signal handler interrupted, which ends the process, has it in its
-                // hands otherwise.)
+                // (Otherwise a call holds the slot: a signal handler interrupted it and ends the
+                // process.)
                 if is_changed && (slab.is_returned(index) || cache::holds(slot.block)) {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
@@ -760,13 +754,12 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// Slots, and their bytes, that are in threads' rings.
+/// The number of slots in threads' rings, and their bytes.
 pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }
 
-/// Gives back what is free: of the calling thread's cache, of all slabs, of the queue of large
-/// blocks.
+/// Releases free memory: of the calling thread's cache, of all slabs, of the queue of large blocks.
 pub(crate) fn trim(cache: Option<&'static Cache>) -> usize {
     if let Some(cache) = cache {
         cache.trim();
@@ -784,23 +777,23 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
     if is_on() {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { large::after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the locks before the fork.
         unsafe { slabs::after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { cache::after_fork() };
     }
 }
 
-/// In a forked child, however many threads its parent had: other random choices than the parent's.
+/// Makes other random choices in a forked child than in its parent, for any number of threads.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
         random::choose_anew();
@@ -808,8 +801,7 @@ pub(crate) fn choose_anew_after_fork() {
     }
 }
 
-/// In a child of a process with several threads: the caches of those that are not here can be had.
-/// `mine` stays.
+/// Makes the caches of the parent's other threads available in a forked child. `mine` stays.
 pub(crate) fn forget_after_fork(mine: Option<&'static Cache>) {
     if is_on() {
         cache::forget_after_fork(mine);

@@ -38,7 +38,7 @@ const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;
 
-/// A stream of random numbers. Zeros are one that has no key yet.
+/// A stream of random numbers; the zero value has no key yet.
 pub(super) struct Random {
     /// The generation of the process that drew the key.
     generation: u32,
@@ -67,7 +67,7 @@ impl Random {
             self.left = WORDS;
         }
         self.left -= 1;
-        // What was given is not kept.
+        // A used word is erased.
         core::mem::take(&mut self.block[self.left])
     }
 
@@ -76,12 +76,12 @@ impl Random {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
 
-    /// Gives pairs of places to `change`: what changes places so, pair after pair, comes into
-    /// random order (Fisher and Yates). There are at most [`MOST_SHUFFLED`] things.
+    /// Passes pairs of places to `change`, which exchanges them; this puts at most
+    /// [`MOST_SHUFFLED`] things into random order (Fisher and Yates).
     ///
-    /// 64 random bits are a fraction between 0 and 1. Multiplied with a bound it is a choice and,
-    /// behind the point, a fraction again, with as many bits fewer as the choice has. (So no choice
-    /// is biased by more than 2^-22.)
+    /// 64 random bits are a fraction between 0 and 1. Its product with a bound has a choice before
+    /// the point. The rest is again a fraction, with fewer bits. (So the bias of a choice is at
+    /// most 2^-22.)
     #[inline]
     pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
         debug_assert!(count <= MOST_SHUFFLED);
@@ -109,7 +109,7 @@ pub(super) fn begin() {
     os::random(&mut bytes);
     for (word, bytes) in PROCESS_KEY.iter().zip(bytes.chunks_exact(4)) {
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        // (A key that was drawn before is not lost where the kernel refuses another.)
+        // (If the kernel refuses a key, the key drawn before stays in use.)
         word.fetch_xor(u32::from_ne_bytes(bytes), Ordering::Relaxed);
     }
 }
@@ -126,7 +126,7 @@ fn draw_key() -> [u32; 8] {
     key
 }
 
-/// Four words, one of each column: what the compiler makes vectors of.
+/// Four words, one of each column, which the compiler keeps in a vector.
 type Row = [u32; 4];
 
 fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
@@ -139,7 +139,7 @@ fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
     ];
     let mut state = input;
     for _ in 0..ROUNDS / 2 {
-        // The columns, and then the diagonals, which are columns of turned rows.
+        // First the columns, then the diagonals, which are columns of rotated rows.
         state = quarters(state);
         let [a, [b0, b1, b2, b3], [c0, c1, c2, c3], [d0, d1, d2, d3]] = state;
         state = quarters([a, [b1, b2, b3, b0], [c2, c3, c0, c1], [d3, d0, d1, d2]]);
@@ -216,7 +216,7 @@ mod tests {
             random.shuffle(THINGS as u32, |at, other| things.swap(at as usize, other as usize));
             things.iter().zip(&mut seen).for_each(|(&thing, seen)| seen[thing] += 1);
         }
-        // The streams are fixed, so this is so always or never.
+        // The streams are fixed, so the result never varies.
         let mean = rounds / THINGS;
         assert!(seen.iter().flatten().all(|&count| count > mean / 2 && count < mean * 3 / 2));
     }

@@ -1,13 +1,12 @@
-//! What the hardened heap goes by: read-only from when it starts, and sealed where the kernel can.
+//! The hardened heap's settings: read-only after the start, and sealed if the kernel can.
 //!
 //! ```text
 //!   one page of the library's data     | on, secret, table of slots, switches | nothing |
 //! ```
 //!
-//! An attacker who can write to any place that he can name does not switch a check off here.
+//! An attacker who can write anywhere cannot switch a check off here.
 //!
-//! Written once, by [`set`], under the lock that the process's heap starts with; everyone else
-//! reads.
+//! [`set`] writes them once, under the lock of the process heap's start. All other code only reads.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -18,23 +17,23 @@ use crate::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 /// The settings.
 pub(super) struct Settings {
-    /// What canaries are made with.
+    /// The secret of all canaries.
     pub(super) secret: u64,
-    /// The word of the first slot of unit 0: see `slots`.
+    /// The word of the first slot of unit 0; see `slots`.
     pub(super) words: *const AtomicU16,
-    /// What makes guarded blocks.
+    /// The function that makes guarded blocks.
     pub(super) guards: Option<super::Guards>,
-    /// Address space is limited, so the words are reserved bit by bit.
+    /// Whether address space is limited; the words are then reserved extent by extent.
     pub(super) is_limited: bool,
-    /// `hardened:full`.
+    /// Whether the mode is `hardened:full`.
     pub(super) full: bool,
-    /// Misuse is reported, and the program goes on.
+    /// Whether the program continues after a report of misuse.
     pub(super) reports: bool,
-    /// What is looked for.
+    /// The kinds of misuse that are checked.
     pub(super) detect: Detect,
 }
 
-/// Bytes of the page: the largest that a kernel of this architecture has, as far as we know.
+/// Bytes of the page: the largest known page size of this architecture.
 const PAGE: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4 << 10 };
 
 #[cfg_attr(target_arch = "aarch64", repr(C, align(65536)))]
@@ -44,7 +43,7 @@ struct Page {
     settings: UnsafeCell<Settings>,
 }
 
-// SAFETY: written before `on` is set, and never again.
+// SAFETY: the page is written before `on` is set, and never again.
 unsafe impl Sync for Page {}
 
 const _: () = assert!(size_of::<Page>() == PAGE);
@@ -62,30 +61,29 @@ static THE: Page = Page {
     }),
 };
 
-/// Whether this process's `malloc` is the hardened heap's.
+/// Whether the hardened heap serves this process's `malloc`.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     THE.on.load(Ordering::Acquire)
 }
 
-/// The settings, of a process that has them.
+/// The settings of a hardened process.
 #[inline(always)]
 pub(super) fn get() -> &'static Settings {
-    // SAFETY: the callers are the hardened heap's, which begins when they were written for good.
+    // SAFETY: only the hardened heap calls this, and it starts after the settings are final.
     unsafe { &*THE.settings.get() }
 }
 
-/// Makes the settings what they are from now on. Once.
+/// Sets the settings, once.
 ///
 /// # Safety
 ///
 /// No other thread uses the hardened heap yet, and none calls this.
 pub(super) unsafe fn set(settings: Settings) {
-    // SAFETY: by the contract nobody reads them yet.
+    // SAFETY: the caller promises that no code reads them yet.
     unsafe { *THE.settings.get() = settings };
     THE.on.store(true, Ordering::Release);
     let at = ptr::from_ref(&THE).cast_mut().cast();
-    // SAFETY: one whole page, or several, that are nobody else's, and that nobody writes to any
-    // more.
+    // SAFETY: whole pages that hold nothing else, and that no code writes from now on.
     unsafe { os::seal(at, PAGE) };
 }

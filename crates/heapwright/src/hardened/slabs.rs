@@ -1,5 +1,4 @@
-//! A size class's slabs: extents that never change their class, slots drawn at random, guards
-//! between.
+//! A size class's slabs: extents that never change their class, random slots, and guards between.
 //!
 //! ```text
 //!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light
@@ -10,25 +9,23 @@
 //! ```
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
-//! random among those that are free. What is free reads as zero. With `hardened:full` slots are
-//! drawn from slabs only while an eighth as many are free as are out: else from a new slab. So a
-//! freed slot waits among many before it comes again.
+//! random among the free ones. Free slots read as zero. With `hardened:full`, slots are drawn only
+//! while the free ones are at least an eighth of those that are out; otherwise a new slab is made.
+//! So a freed slot waits among many.
 //!
-//! The memory of a slab without a slot out goes back to the kernel when as many were idle for a
-//! while, but for an eighth of the class's slabs (`pass`): a program that frees and allocates in
-//! turns does not fault it in each time. Its addresses are never used for another class, so a
-//! pointer that is left over leads at worst to a block of its own class.
+//! An unused slab returns its memory to the kernel after it was idle for a while (`pass`). An
+//! eighth of the class's slabs keep theirs, so a program that frees and allocates in turns does not
+//! fault each time. A slab's addresses are never used for another class, so a dangling pointer
+//! leads at worst to a block of its own class.
 //!
-//! With `hardened:full` calls that come with a token (`__alloc_token_*`) have classes of their own,
-//! in four groups: blocks of two groups never lie in one slab, nor in one another's place later.
-//! They come from no ring: a freed slot waits with its class.
+//! With `hardened:full`, calls with a token (`__alloc_token_*`) have their own classes, in four
+//! groups. Blocks of two groups never share a slab, now or later. They use no ring: a freed slot
+//! waits in its class.
 //!
-//! One more class has the blocks of no bytes: all of its extents are guarded, so that no access of
-//! one succeeds.
+//! One more class serves blocks of size 0. All of its extents are guarded, so every access fails.
 //!
-//! Invariants: everything here is touched with the class's lock, which is taken with no other lock
-//! of this heap and before the chunk's. A slab is listed while it has free slots, or slots that
-//! were never opened.
+//! Invariants: the class's lock covers all of this; it is taken with no other lock of this heap,
+//! and before the chunk's. A slab is listed while it has free or unopened slots.
 //!
 //! Called by `cache` and `mod`.
 
@@ -51,20 +48,19 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Guard, Lock};
 use crate::unit_list::{BySize, UnitList};
 
-/// The class of blocks of no bytes; its slots are those of class 0.
+/// The class of blocks of size 0, with slots as in class 0.
 pub(super) const EMPTY: usize = CLASSES;
-/// The classes of the first group: as many as there are without groups. Those of the others follow.
+/// The first grouped class. As many classes as without groups form the first group, and so on.
 const GROUPED: usize = EMPTY + 1;
 const GROUPS: usize = HARDENED_GROUPS as usize;
 const ALL_CLASSES: usize = GROUPED + GROUPS * CLASSES;
 
-/// The class of a group's slots of a class.
+/// The class of a group for slots of `class`.
 pub(super) fn grouped(class: usize, group: usize) -> usize {
     GROUPED + group * CLASSES + class
 }
 
-/// The class that the slots of a class of any group, or of no bytes, are of, and the owner of its
-/// slabs.
+/// The class whose slots a (grouped or empty) class uses, and the owner of its slabs.
 fn slots_of(class: usize) -> (usize, u32) {
     match class.checked_sub(GROUPED) {
         Some(at) => (at % CLASSES, HARDENED_GROUP + (at / CLASSES) as u32),
@@ -73,34 +69,34 @@ fn slots_of(class: usize) -> (usize, u32) {
     }
 }
 
-/// The group that a slab belongs to, by its unit's entry. `None`: it is no slab, or of none.
+/// The group of a slab, by its unit's entry. `None`: it is no slab, or in no group.
 pub(super) fn group_of(entry: Entry) -> Option<usize> {
     let Kind::Slab(_) = entry.kind() else { return None };
     let group = entry.owner().checked_sub(HARDENED_GROUP)?;
     (group < HARDENED_GROUPS).then_some(group as usize)
 }
-/// Bytes of slots that are opened at a time.
+/// Bytes of slots opened at a time.
 const OPENED: usize = 8 << 10;
-/// And how many they are at least.
+/// The fewest slots opened at a time.
 const LEAST_OPENED: usize = 8;
-/// Units of a class's first extent, and of the largest.
+/// Units of a class's first extent, and of the largest one.
 const FIRST_EXTENT: usize = 4;
 const MOST_EXTENT: usize = 256;
-/// A gap is so many units at most.
+/// The most units of a gap.
 const MOST_GAP: usize = 16;
-/// Of so many units one is a guard.
+/// One unit in this many is a guard.
 const GUARD_EVERY_LIGHT: usize = 8;
 const GUARD_EVERY_FULL: usize = 2;
-/// Slabs without a slot out keep their memory up to one of so many.
+/// One in this many of a class's slabs keeps its memory while unused.
 const KEPT: usize = 8;
-/// The others keep it until none of them was needed for so many milliseconds.
+/// The others keep it until none was needed for this many milliseconds.
 const DELAY: u32 = 100;
 
-/// When idle slabs are looked at next, in milliseconds, or [`NEVER`].
+/// The time of the next look at idle slabs in milliseconds, or [`NEVER`].
 static DUE: AtomicU32 = AtomicU32::new(NEVER);
 const NEVER: u32 = 0;
 
-/// Slabs whose memory goes back at a time, and milliseconds until more goes.
+/// The most slabs released at a time, and milliseconds until the next ones.
 const MOST_PURGED: usize = 64;
 const SOON: u32 = 1;
 
@@ -108,55 +104,53 @@ fn after(now: u32, delay: u32) -> u32 {
     now.wrapping_add(delay).max(1)
 }
 
-/// Units taken for a class, some of which are not slabs yet.
+/// Units taken for a class; some are not slabs yet.
 struct Extent {
     first: usize,
     units: usize,
-    /// The place of the slab that comes next, and how many places are left.
+    /// The place of the next slab, and the number of places left.
     next: usize,
     left: usize,
 }
 
-/// What a class has.
+/// The state of a class.
 pub(super) struct Class {
-    /// Slabs from which slots can be drawn.
+    /// Slabs with slots to draw.
     listed: UnitList<BySize>,
     last: usize,
     extent: Extent,
     /// Units of slabs.
     units: usize,
-    /// Slots that are free and opened, and slots that are out.
+    /// Free opened slots, and slots that are out.
     free: usize,
     out: usize,
-    /// Slabs that have no slot out, and memory; and the fewest that there were since they were
-    /// looked at last.
+    /// Slabs with memory but without a slot out, and their minimum since the last look.
     idle: usize,
     spared: usize,
     random: Random,
-    /// Of a group's class: freed slots that wait, in a circle, and where the next one goes. Null:
-    /// none is there.
+    /// In a grouped class: freed slots that wait, in a ring, and the next place. Null: an empty
+    /// place.
     waiting: [*mut u8; WAITING],
     waits: usize,
 }
 
-// SAFETY: the pointers lead to slots, which nobody accesses by them but the holder of the lock.
+// SAFETY: only the holder of the lock accesses slots through these pointers.
 unsafe impl Send for Class {}
 
-/// Freed slots of a group's class that wait, as many as stay in a thread's ring with
-/// `hardened:full`.
+/// Freed slots that wait in a grouped class, as many as in a thread's ring with `hardened:full`.
 const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
-/// The class, locked. `None`: this is a signal handler that may have interrupted the holder.
+/// The locked class. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
 
-/// Draws up to `most` slots of a class, and gives them to `sink`: they are in a ring from then on.
-/// Returns how many; 0: there is no memory, or the lock cannot be waited for.
+/// Draws up to `most` slots of a class, marks them as in a ring, and passes them to `sink`. Returns
+/// their number. 0: there is no memory, or a handler cannot wait for the lock.
 pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
-    // The chunk's lock, too, is one that a signal handler does not wait for.
+    // A signal handler does not wait for the chunk's lock either.
     let may_grow = !sync::is_interrupted();
     let Some(mut it) = lock(class) else { return 0 };
     let it = &mut *it;
@@ -169,16 +163,15 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
     drawn
 }
 
-/// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where
-/// they were.
+/// Takes slots from a ring back. False: a handler cannot wait for the lock, and the slots stay.
 pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
     it.put(class, slots);
     true
 }
 
-/// Takes a slot of a group's class, that was just freed. It waits until as many others were. False:
-/// the lock cannot be waited for.
+/// Takes a freed slot of a grouped class, which waits until [`WAITING`] others were freed. False: a
+/// handler cannot wait for the lock.
 pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     let Some(mut it) = lock(class) else { return false };
     let at = it.waits;
@@ -190,8 +183,8 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     true
 }
 
-/// Gives the memory of slabs back that were not needed for a while, if it is time, of
-/// [`MOST_PURGED`] at most. A slow path calls this, which holds no lock.
+/// Releases the memory of up to [`MOST_PURGED`] idle slabs, if it is time. A slow path calls this
+/// without a lock.
 pub(super) fn pass(now: u32) {
     let due = DUE.load(Ordering::Relaxed);
     let is_time = due != NEVER && now.wrapping_sub(due) < u32::MAX / 2;
@@ -209,7 +202,7 @@ pub(super) fn pass(now: u32) {
     }
 }
 
-/// Gives the memory of all slabs without a slot out back. Returns bytes.
+/// Releases the memory of all slabs without a slot out. Returns bytes.
 pub(super) fn trim() -> usize {
     let mut given = 0;
     for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
@@ -239,14 +232,14 @@ pub(super) fn before_fork() {
     }
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for class in &ALL {
-        // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+        // SAFETY: the caller promises that this thread, or the one it is a copy of, holds the lock.
         unsafe { class.release() };
     }
 }
@@ -268,7 +261,7 @@ impl Class {
         }
     }
 
-    /// A slab that has a free slot, or one to open; a new one if it `may_grow`.
+    /// A slab with a free or unopened slot; a new one if it `may_grow`.
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
@@ -283,7 +276,7 @@ impl Class {
         }
     }
 
-    /// Draws up to `most` slots of the slab at `unit`, which is listed.
+    /// Draws up to `most` slots of the listed slab at `unit`.
     fn draw_from(
         &mut self,
         class: usize,
@@ -316,8 +309,7 @@ impl Class {
                 (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
             let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
-            // It is verified when it is handed out, and most of those that are drawn were freed
-            // long ago.
+            // The slot is verified when handed out, and most drawn slots were freed long ago.
             prefetch(slot.block);
             sink(slot);
         });
@@ -328,7 +320,7 @@ impl Class {
         drawn
     }
 
-    /// Takes slots back. Those of one slab that come one after another are one visit to it.
+    /// Takes slots back. Successive slots of one slab share one visit to it.
     fn put(&mut self, class: usize, mut slots: impl Iterator<Item = Free>) {
         let (slots_class, _) = slots_of(class);
         let way = WayBack::of(&MAP, slots_class, 0);
@@ -339,15 +331,14 @@ impl Class {
             let mut visit = unsafe { way.visit(unit) };
             let mut count = 0;
             next = loop {
-                // SAFETY: the words of a slab are committed, and nothing is written there but by
-                // atomics.
+                // SAFETY: the words of a slab are committed, and only atomics write them.
                 let word = unsafe { &*slot.word };
                 let offset = slot.block.addr() & (UNIT - 1);
                 if word.load(Ordering::Relaxed) == IN_RING && visit.put(offset) {
                     word.store(IN_SLAB, Ordering::Relaxed);
                     count += 1;
                 } else {
-                    // Two threads freed it at once, and each has put it into its ring.
+                    // Two threads freed it at once, and each put it into its ring.
                     let size = size_class::size(slots_class);
                     judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size);
                 }
@@ -364,7 +355,7 @@ impl Class {
         }
     }
 
-    /// Slots have come back to a slab that is not listed, or has no slot out any more.
+    /// Updates a slab after frees: it may become listed, or idle.
     fn settle(&mut self, class: usize, slab: Slab<'_>) {
         if !slab.is_listed() {
             self.list(slab.unit, settings::get().full);
@@ -377,14 +368,13 @@ impl Class {
         }
     }
 
-    /// Slabs without a slot out that keep their memory in any case.
+    /// The number of idle slabs that keep their memory in any case.
     fn kept(&self) -> usize {
         self.units / KEPT
     }
 
-    /// Gives the memory of slabs back that were idle for the whole of a delay, but for what is
-    /// kept, and of `most` at most, which becomes fewer by so many. Returns whether more is idle
-    /// than what is kept.
+    /// Releases slabs that were idle for a whole delay, except the kept ones, and at most `most`,
+    /// which is reduced by their number. Returns whether more slabs than the kept ones are idle.
     fn purge_idle(&mut self, class: usize, most: &mut usize) -> bool {
         let mut goes = self.spared.saturating_sub(self.kept());
         let mut at = self.listed.first();
@@ -401,12 +391,12 @@ impl Class {
                 *most -= 1;
             }
         }
-        // What goes the next time, or is watched from now on.
+        // The slabs for the next time, or to watch from now on.
         self.spared = if goes > 0 { self.kept() + goes } else { self.idle };
         self.idle > self.kept()
     }
 
-    /// Gives the memory of a slab without a slot out back. Returns bytes.
+    /// Releases the memory of a slab without a slot out. Returns bytes.
     fn purge(&mut self, slab: Slab<'_>) -> usize {
         self.free -= slab.free();
         slab.clear();
@@ -417,7 +407,7 @@ impl Class {
             chunk::note_purged(UNIT);
             UNIT
         } else {
-            // Locked memory: it is zero all the same.
+            // Locked memory stays, but was made zero.
             0
         }
     }
@@ -440,7 +430,7 @@ impl Class {
         Slab::at(&MAP, unit, 0).set_listed(false);
     }
 
-    /// Makes the next unit of the class's extent a slab; of another extent if it `may_grow`.
+    /// Makes the next unit of the class's extent a slab; takes a new extent if it `may_grow`.
     fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         loop {
             if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {
@@ -470,13 +460,13 @@ impl Class {
         if settings::get().full {
             units *= GUARD_EVERY_FULL;
         }
-        // A smaller one is better than none.
+        // A smaller extent is better than none.
         let least = if settings::get().full { GUARD_EVERY_FULL } else { 1 };
         self.new_extent_of(class, units, is_limited)
             || (units > least && self.new_extent_of(class, least, true))
     }
 
-    /// Takes an extent of so many units, with the shortest gaps if address space `is_limited`.
+    /// Takes an extent of `units` units, with the shortest gaps if address space `is_scarce`.
     /// False: there is no memory.
     fn new_extent_of(&mut self, class: usize, units: usize, is_limited: bool) -> bool {
         let random = &mut self.random;
@@ -497,11 +487,11 @@ impl Class {
         }
         let at = |unit: usize| MAP.address_of(unit);
         if !run.zero {
-            // SAFETY: the run was just taken, is committed, and nobody knows it.
+            // SAFETY: the new run is committed, and no other code knows it.
             unsafe { SYSTEM.make_zero(at(first), units * UNIT) };
         }
         let guard = |unit: usize, count: usize| {
-            // SAFETY: units of the run that was just taken, and that nobody uses.
+            // SAFETY: units of the new run that no code uses.
             unsafe { os::guard(at(unit), count * UNIT) };
         };
         guard(run.unit, before);
@@ -524,9 +514,9 @@ fn is_guard(place: usize) -> bool {
     place % every == every - 1
 }
 
-/// Whether a unit is a slab of this heap's; then its class.
+/// The class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
 pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
-    // SAFETY: callers look at units below the frontier, which are below the map's limit.
+    // SAFETY: callers pass units below the frontier, which is below the map's limit.
     let entry = unsafe { MAP.entry(unit) };
     match (entry.kind(), entry.owner()) {
         (Kind::Slab(class), HARDENED) => Some((class, false)),

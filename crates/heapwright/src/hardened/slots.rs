@@ -1,17 +1,16 @@
-//! Slots and their words: what block an address lies in, by arithmetic and one load.
+//! Slots and their words: arithmetic and one load find the block of an address.
 //!
 //! ```text
 //!   words   | unit 0: 4096 words | unit 1: 4096 words | ...      8 KiB a unit, at a random place
 //!             word i: slot i of the unit's slab
 //! ```
 //!
-//! A smaller slot than 16 bytes there is not, so a unit has room for all of its words. Those of an
-//! extent are committed with it (`slabs`), and read as zero: in the slab.
+//! No slot is smaller than 16 bytes, so a unit has a word for each. An extent's words are committed
+//! with it (`slabs`), and read as zero: in a ring.
 //!
-//! Invariants: the word of a slot is changed by the thread that holds the slot (a live block's
-//! holder, the thread in whose ring it is, the holder of its class's lock). It is a plain store:
-//! two threads that free a block at once are found when it comes back to its slab, or is handed
-//! out.
+//! Invariants: only the holder of a slot changes its word: the holder of its live block, the thread
+//! of its ring, or the holder of its class's lock. The change is a plain store. If two threads free
+//! a block at once, that is found when it returns to its slab or is handed out.
 //!
 //! Called by the rest of `hardened`.
 
@@ -30,28 +29,29 @@ pub(super) const A_UNIT: usize = UNIT / 16;
 /// A slot.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    /// Its first byte.
+    /// The first byte.
     pub(super) block: *mut u8,
-    /// Its word.
+    /// The slot's word.
     pub(super) word: *const AtomicU16,
-    /// Its class.
+    /// The size class.
     pub(super) class: usize,
-    /// Whether it holds blocks of no bytes.
+    /// Whether the slot holds blocks of size 0.
     pub(super) is_empty: bool,
 }
 
-/// A free slot, as rings know it.
+/// A free slot as rings store it.
 #[derive(Clone, Copy)]
 pub(super) struct Free {
-    /// Its first byte.
+    /// The first byte.
     pub(super) block: *mut u8,
-    /// Its word.
+    /// The slot's word.
     pub(super) word: *const AtomicU16,
 }
 
-/// Units whose words are committed, from the first one on, where they are reserved as a whole.
+/// The number of units, from the first one on, with committed words, if all words are reserved at
+/// once.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
-/// They are committed for so many units at a time.
+/// Words are committed for this many units at a time.
 const STEP: usize = 64;
 
 /// Makes the words of `units` units readable and writable. False: there is no memory.
@@ -59,7 +59,7 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
     }
-    // All up to there, so that they are one mapping. What is not touched costs nothing.
+    // From the last commit on, so that they form one mapping. Untouched words cost nothing.
     let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
     let done = to <= from || commit_range(from, to.min(chunk::most_units()));
     if done {
@@ -75,24 +75,23 @@ fn commit_range(first: usize, end: usize) -> bool {
     let from = at.map_addr(|at| at & !(page - 1));
     let length = end.next_multiple_of(page) - from.addr();
     if settings::get().is_limited {
-        // (What it shares a page with may have reserved that one.)
+        // (A neighbour on the same page may have reserved it.)
         let got = SYSTEM.reserve_at(from.addr(), length);
         if got.is_null() && page <= A_UNIT * size_of::<u16>() {
             return false;
         }
     }
-    // SAFETY: a part of the reservation of the words, in whole pages; to commit what is committed
-    // changes nothing.
+    // SAFETY: whole pages of the words' reservation; a second commit changes nothing.
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the words of the process's window, and reserves it where address space is not
-/// limited; else it is reserved extent by extent. Null: there is none.
+/// Finds a place for the words of the window, and reserves it unless address space is limited; then
+/// each extent reserves its own. Null: there is none.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
     if is_limited && !at.is_null() {
-        // SAFETY: the reservation just made, which nobody has seen.
+        // SAFETY: the new reservation, which no other code has seen.
         unsafe { SYSTEM.release(at, size) };
     }
     at.cast()
@@ -111,14 +110,14 @@ impl Slot {
         Self { block, word: word_of(unit, index), class, is_empty }
     }
 
-    /// The slot that an address lies in, and how far into it. `None`: the hardened heap has no slab
-    /// there, or it is the rest behind the slab's last slot.
+    /// The slot that contains an address, and the offset in it. `None`: no slab of the hardened
+    /// heap is there, or the address is behind its last slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
     }
 
-    /// [`Slot::of`], where the unit is known.
+    /// [`Slot::of`] for a known unit.
     pub(super) fn in_unit(unit: usize, entry: Entry, address: usize) -> Option<(Self, usize)> {
         let Kind::Slab(class) = entry.kind() else { return None };
         if !entry.is_hardened() {
@@ -133,56 +132,56 @@ impl Slot {
         Some((slot, offset - index * size_class::size(class)))
     }
 
-    /// The slot, which is free.
+    /// The slot as a free one.
     pub(super) fn as_free(&self) -> Free {
         Free { block: self.block, word: self.word }
     }
 
-    /// Reads its word.
+    /// Reads the slot's word.
     pub(super) fn read(&self) -> u16 {
-        // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+        // SAFETY: the words of a slab are committed, and only atomics write them.
         unsafe { &*self.word }.load(Ordering::Relaxed)
     }
 
-    /// Changes its word: the caller holds the slot.
+    /// Changes the slot's word; the caller holds the slot.
     pub(super) fn write(&self, word: u16) {
-        // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+        // SAFETY: the words of a slab are committed, and only atomics write them.
         unsafe { &*self.word }.store(word, Ordering::Relaxed);
     }
 
-    /// Makes it a live block of `asked` bytes, which leave room for a canary: the caller holds the
-    /// slot.
+    /// Makes the slot a live block of `asked` bytes, which leave room for a canary. The caller
+    /// holds the slot.
     pub(super) fn make_live(&self, maker: u16, asked: usize) {
         self.write(word::live(maker, self.size() - CANARY - asked));
         // SAFETY: the caller holds the slot.
         unsafe { end(self.block, asked, self.size()) };
     }
 
-    /// Whether the end of the live block, of `asked` bytes, is as it was.
+    /// Whether the canary and the zeros behind the live block of `asked` bytes are intact.
     pub(super) fn is_whole(&self, asked: usize) -> bool {
-        // SAFETY: the slot is all of this heap's, and a multiple of 16 bytes.
+        // SAFETY: the slot is this heap's, and its size is a multiple of 16 bytes.
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Whether the end of the live block was written: `malloc` makes a block live first.
+    /// Whether the canary of a live block is written yet: `malloc` makes the block live first.
     pub(super) fn has_end(&self, asked: usize) -> bool {
-        // SAFETY: the slot has room for the bytes asked for and the canary.
+        // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
     }
 
-    /// Its bytes.
+    /// The slot's bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)
     }
 
-    /// The block that it holds if its word is this one, or the free slot.
+    /// The slot's block, live or free, if its word is `word`.
     pub(super) fn extent(&self, word: u16) -> Extent {
         let is_live = word::maker_of(word) != 0;
         let size = if is_live { self.asked(word) } else { self.size() };
         Extent { block: self.block.addr(), size, is_live }
     }
 
-    /// The bytes asked for of a live block with this word.
+    /// The bytes requested for a live block with this word.
     pub(super) fn asked(&self, word: u16) -> usize {
         if self.is_empty {
             return 0;
@@ -191,20 +190,20 @@ impl Slot {
     }
 }
 
-/// Writes what follows the `asked` bytes of a block that has room for `room`: a canary, if it fits.
+/// Writes the end of a block of `asked` bytes with room for `room`: a canary, if it fits.
 ///
 /// # Safety
 ///
-/// The block is the caller's, and as long.
+/// The block is the caller's and has `room` bytes.
 pub(super) unsafe fn end(block: *mut u8, asked: usize, room: usize) {
     if room - asked >= CANARY {
         let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: bytes of the block's room that were not asked for.
+        // SAFETY: these bytes of the block were not requested.
         unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
     }
 }
 
-/// Whether what follows the `asked` bytes of a block is as [`end`] left it: the canary, and zeros.
+/// Whether the end of a block of `asked` bytes is as [`end`] left it: the canary, then zeros.
 ///
 /// # Safety
 ///
@@ -219,7 +218,7 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
         }
         used += CANARY;
     }
-    // Bytes up to a word, and then words.
+    // First bytes up to a word, then words.
     let aligned = used.next_multiple_of(8);
     for at in used..aligned {
         // SAFETY: a byte of the block's room, which ends at a multiple of 16.
@@ -243,7 +242,7 @@ pub(super) unsafe fn is_zero(block: *const u8, size: usize) -> bool {
         any |= unsafe { block.cast::<u64>().wrapping_add(at).read() };
     }
     for at in size & !7..size {
-        // SAFETY: one of the last bytes of the caller's.
+        // SAFETY: one of the last of the caller's bytes.
         any |= u64::from(unsafe { block.wrapping_add(at).read() });
     }
     any == 0
@@ -265,7 +264,7 @@ pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
     let words = block.cast::<u64>();
     // SAFETY: the first 8 of the caller's bytes.
     let first = unsafe { words.read() };
-    // SAFETY: the next 8.
+    // SAFETY: the next 8 of the caller's bytes.
     first | unsafe { words.wrapping_add(1).read() }
 }
 
@@ -282,7 +281,7 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     };
     let mut any = NONE;
     if size < 64 {
-        // The middle one of three.
+        // The middle lane of three.
         any = or(or(lane(0), lane(size - 16)), lane((size / 2) & !15));
     } else {
         let mut left = size - 64;
@@ -322,11 +321,11 @@ pub(super) unsafe fn long_bits(block: *const u8, size: usize) -> u64 {
 /// Reads a word.
 #[inline(always)]
 pub(super) fn read(word: &AtomicU16) -> u64 {
-    // The compiler widens what an atomic load gives once more.
+    // The compiler would extend an atomic load's result a second time.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let known: u64;
-        // SAFETY: a load of an aligned word, which is what a relaxed one is.
+        // SAFETY: a load of an aligned word, equal to a relaxed atomic load.
         unsafe {
             core::arch::asm!(
                 "movzx {known:e}, word ptr [{word}]",
@@ -341,7 +340,7 @@ pub(super) fn read(word: &AtomicU16) -> u64 {
     word.load(Ordering::Relaxed).into()
 }
 
-// SAFETY: a lane of zeros is a lane.
+// SAFETY: all-zero bits are a valid lane.
 const NONE: Lane = unsafe { core::mem::zeroed() };
 
 #[cfg(target_arch = "x86_64")]
@@ -374,7 +373,7 @@ fn is_none(lane: Lane) -> bool {
     lane == 0
 }
 
-/// Makes `size` bytes zero, of which there are not many.
+/// Clears `size` bytes, a small number.
 ///
 /// # Safety
 ///
@@ -382,7 +381,7 @@ fn is_none(lane: Lane) -> bool {
 /// aligned to 16.
 #[inline(always)]
 pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
-    // Volatile, or the compiler would call the C library's function for a few stores.
+    // Volatile, or the compiler would call a library function for a few stores.
     let put = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
         unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };
@@ -390,7 +389,7 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     if size < 64 {
         put(0);
         put(size - 16);
-        // The middle one of three.
+        // The middle lane of three.
         put((size / 2) & !15);
         return;
     }
@@ -407,7 +406,7 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     }
 }
 
-/// Makes `size` bytes zero.
+/// Clears `size` bytes.
 ///
 /// # Safety
 ///

@@ -1,5 +1,4 @@
-//! Warm runs: large blocks of up to 1 MiB that keep their pages when they are freed, and cannot be
-//! accessed all the same.
+//! Warm runs: large blocks up to 1 MiB that keep their pages when freed, but become inaccessible.
 //!
 //! ```text
 //!   cold    ... | marks | pages | marks | ...                     of one mapping with its neighbours
@@ -8,18 +7,18 @@
 //!                         freed: cleared, inaccessible            (os::shut)
 //! ```
 //!
-//! To drop pages and to fault them in again costs more than all else that `malloc` and `free` of
-//! such a block do: some 2 us a page. To clear them costs 35 ns a page, and to change the
-//! protection of what is a mapping already splits nothing. That it stays one is what the read-only
-//! guards are for: a neighbour of equal protection would be joined to it.
+//! Dropping pages and faulting them in again costs some 2 us a page, more than all else in `malloc`
+//! and `free` of such a block. Clearing costs 35 ns a page, and changing the protection of a whole
+//! mapping splits nothing. The read-only guards keep it a mapping of its own: a neighbour of equal
+//! protection would be merged with it.
 //!
-//! A run becomes warm when it is freed for the second time, so blocks that come once pay nothing
-//! for it. Freed warm blocks have [`MOST_BYTES`] of memory at most; a run that finds no room there
-//! becomes cold. A page that was not touched is not cleared, for that would put memory behind it:
-//! the kernel is asked (`mincore`), until all of a run's pages are there.
+//! A run becomes warm at its second free, so blocks used once cost nothing. Freed warm blocks have
+//! at most [`MOST_BYTES`] of memory; a run beyond that becomes cold. An untouched page is not
+//! cleared, because that would commit it. The kernel tells which pages are touched (`mincore`),
+//! until all are.
 //!
-//! Invariants: a record's warmth says so if and only if the run's guards are read-only; nobody but
-//! the holder of the block, or of the run that was taken out of the queue, changes it.
+//! Invariants: a record's warmth is set if and only if the run's guards are read-only. Only the
+//! holder of the block, or of the run taken from the queue, changes it.
 //!
 //! Called by `large`.
 
@@ -32,37 +31,37 @@ use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// The longest block that stays warm.
 const LONGEST: usize = 1 << 20;
-/// Bytes of freed warm blocks.
+/// The most bytes of freed warm blocks.
 const MOST_BYTES: usize = 8 << 20;
-/// Warm runs, live or freed: each is up to four mappings.
+/// The most warm runs, live or freed; each is up to four mappings.
 const MOST_RUNS: usize = 128;
-/// Stretches without pages that are looked for in a block.
+/// The most ranges without pages that are searched in a block.
 const MOST_HOLES: usize = 4;
-/// The shortest page there is.
+/// The smallest page size.
 const LEAST_PAGE: usize = 4 << 10;
 
-/// What a run's record knows: it is cold, and comes from the chunk.
+/// State of a run in its record: cold, from the chunk.
 const FRESH: u8 = 0;
-/// It is cold, and comes from the queue.
+/// Cold, from the queue.
 const REUSED: u8 = 1;
-/// It is warm.
+/// Warm.
 const WARM: u8 = 2;
-/// It is warm, and all of its block's pages were touched.
+/// Warm, and all of its block's pages were touched.
 const FULL: u8 = 3;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// A run with a block: where all of it lies, and the block's usable bytes.
+/// The place of a run with a block.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// The block's first unit.
     pub(super) block: usize,
-    /// Units of the guard before it.
+    /// Units of the guard before the block.
     pub(super) before: usize,
-    /// Units of it and of the guard behind it.
+    /// Units of the block and of the guard behind it.
     pub(super) behind: usize,
-    /// Bytes of it that may be used.
+    /// Usable bytes of the block.
     pub(super) usable: usize,
 }
 
@@ -94,18 +93,18 @@ impl Place {
         self.known() >= WARM
     }
 
-    /// The run comes from the chunk.
+    /// Records that the run comes from the chunk.
     pub(super) fn begin(self) {
         self.note(FRESH);
     }
 
-    /// The run comes from the queue, and is cold.
+    /// Records that the run comes from the queue, cold.
     pub(super) fn begin_again(self) {
         self.note(REUSED);
     }
 
-    /// Clears the block, which its holder gives away, and makes it inaccessible, pages and all.
-    /// False: it can be accessed.
+    /// Clears the block, which its holder gives up, and makes it inaccessible with its pages.
+    /// False: it is still accessible.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;
@@ -115,7 +114,7 @@ impl Place {
         }
         if self.is_warm() || self.warm_up() {
             self.clear();
-            // SAFETY: the block's pages, which nobody uses any more.
+            // SAFETY: the block's pages, which no code uses any more.
             if unsafe { os::shut(self.at(), self.usable) } {
                 return true;
             }
@@ -134,20 +133,21 @@ impl Place {
     /// Makes the run of a freed block cold, and drops its pages. False: the kernel refused.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
-        // (Where it refuses, the block can be accessed, and reads as zero.)
-        // SAFETY: the block's pages, which nobody uses.
+        // (If the kernel refuses, the block stays accessible and reads as zero.)
+        // SAFETY: the
+        // block's pages, which no code uses.
         unsafe { os::guard(self.at(), self.usable) };
         self.cool_live()
     }
 
-    /// Makes the run of a block that nobody uses, or only its holder, cold, if it is warm: its
-    /// guards, and what was shut. False: the kernel refused.
+    /// Makes a warm run cold, whose block is unused or used only by its holder: restores its guards
+    /// and access. False: the kernel refused.
     pub(super) fn cool_live(self) -> bool {
         if !self.is_warm() {
             return true;
         }
         let [(from, before), (_, behind)] = self.guards();
-        // SAFETY: the whole run, which the heap committed; marks stay.
+        // SAFETY: the whole run, which the heap committed; guard marks stay.
         let done = unsafe { SYSTEM.commit(from, before + self.usable + behind) };
         if done {
             self.note(REUSED);
@@ -163,7 +163,7 @@ impl Place {
         }
         self.note(WARM);
         let protect = |(at, size): (*mut u8, usize)| {
-            // SAFETY: a guard of the run, with marks: nobody reads there, either.
+            // SAFETY: a guard of the run, whose marks still forbid access.
             unsafe { SYSTEM.expose(at, size) }
         };
         self.guards().into_iter().all(protect) || {
@@ -172,24 +172,24 @@ impl Place {
         }
     }
 
-    /// Makes the block's bytes zero.
+    /// Clears the block.
     fn clear(self) {
-        // SAFETY: bytes of the block, which its holder gives away.
+        // SAFETY: bytes of the block, which its holder gives up.
         let fill = |from: usize, size: usize| unsafe {
             slots::clear(self.at().wrapping_add(from), size);
         };
-        // SAFETY: pages of the block, which its holder gives away.
+        // SAFETY: pages of the block, which its holder gives up.
         let drop = |from: usize, size: usize| unsafe {
             SYSTEM.make_zero(self.at().wrapping_add(from), size);
         };
         if self.known() == FULL {
             return fill(0, self.usable);
         }
-        // (The kernel's, for it is asked; the option `page` may have another one.)
+        // (The kernel's page size, because the kernel reports pages; the option `page` may differ.)
         let page = os::kernel_page_size();
         let mut resident = [0; LONGEST / LEAST_PAGE];
         let resident = &mut resident[..self.usable / page];
-        // (A sandbox may end the program for a call that it does not know.)
+        // (A sandbox may end the program for an unknown system call.)
         if memory_limit::is_in_sandbox()
             || !os::resident_pages(self.at().addr(), self.usable, resident)
         {
@@ -206,7 +206,7 @@ impl Place {
         let mut from = 0;
         for stretch in resident.chunk_by(|one, other| (one ^ other) & 1 == 0) {
             let size = stretch.len() * page;
-            // (What is not in memory may be on the disk.)
+            // (A page that is not in memory may be in swap.)
             if stretch[0] & 1 != 0 {
                 fill(from, size)
             } else {
@@ -217,7 +217,7 @@ impl Place {
     }
 }
 
-/// Counts `more`, up to `most`. False: it would be more.
+/// Adds `more` to a counter, up to `most`. False: the sum would be larger.
 fn take(counter: &AtomicUsize, more: usize, most: usize) -> bool {
     let sum = |now: usize| now.checked_add(more).filter(|&sum| sum <= most);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()

@@ -1,4 +1,4 @@
-//! What is known of a slot, in 16 bits, as pure arithmetic.
+//! The state of a slot in 16 bits, as pure arithmetic.
 //!
 //! ```text
 //!   15   13 12                 0
@@ -6,9 +6,8 @@
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
-//! The word of a slot lies in a table of its own (`slots`), so no block leads to it. It is what
-//! makes a second free, a free by the wrong function and the free of what was never handed out
-//! plain to see.
+//! The word of a slot lies in a separate table (`slots`), so no block leads to it. It reveals a
+//! double free, a free by the wrong function, and a free of a block that was never handed out.
 //!
 //! Called by the rest of `hardened`.
 #![forbid(unsafe_code)]
@@ -17,17 +16,18 @@ use crate::request::Origin;
 
 /// Bytes of the canary, which follows the bytes asked for.
 pub(super) const CANARY: usize = 8;
-/// A slot in a thread's ring; or that was never drawn, which nobody asks. (It is 0 because `malloc`
-/// looks for it.)
+/// A slot in a thread's ring, or one that was never drawn. (It is 0, because `malloc` tests for
+/// it.)
 pub(super) const IN_RING: u16 = 0;
-/// A slot that went back to its slab.
+/// A slot that returned to its slab.
 pub(super) const IN_SLAB: u16 = 1;
 
 const MAKER_SHIFT: u32 = 13;
 /// The most slack that fits into a word.
 pub(super) const MOST_SLACK: usize = (1 << MAKER_SHIFT) - 1;
 
-/// Who made a block: what may give it back. C++ distinguishes whether a call gives an alignment.
+/// The maker of a block, which decides the calls that may free it. In C++ an explicit alignment
+/// makes another maker.
 pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     match origin {
         Origin::Malloc | Origin::Aligned => 1,
@@ -39,7 +39,7 @@ pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     }
 }
 
-/// The call that makes blocks of a maker, in words.
+/// The name of the call that makes blocks of a maker.
 pub(super) const fn maker_name(maker: u16) -> &'static str {
     match maker {
         1 => "malloc",
@@ -57,7 +57,7 @@ pub(super) const fn live(maker: u16, slack: usize) -> u16 {
     maker << MAKER_SHIFT | slack as u16
 }
 
-/// Who made the block of a word; 0: the slot is free.
+/// The maker of a word's block; 0: the slot is free.
 #[inline(always)]
 pub(super) const fn maker_of(word: u16) -> u16 {
     word >> MAKER_SHIFT
@@ -69,9 +69,8 @@ pub(super) const fn slack_of(word: u16) -> usize {
     word as usize & MOST_SLACK
 }
 
-/// What stands behind the last byte of the block at `address`: 56 secret bits above a byte of
-/// zeros, so that a string that is not ended ends there, and a zero that is written there changes
-/// nothing.
+/// The canary behind the last byte of the block at `address`: 56 secret bits above a zero byte. An
+/// unterminated string ends there, and a zero written there changes nothing.
 #[inline(always)]
 pub(super) const fn canary(secret: u64, address: usize) -> u64 {
     (secret ^ address as u64) & !0xff

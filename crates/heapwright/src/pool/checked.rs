@@ -1,5 +1,4 @@
-//! Checked builds: each slot is looked up, filled when it comes back, and looked
-//! over before it goes out again.
+//! Checked builds: each slot is looked up, filled when freed, and checked before it is reused.
 //!
 //! ```text
 //!   out -> free:  of this pool? a slot's start? out?      else one line, and the end
@@ -8,17 +7,17 @@
 //!   at the end:   what is out and no key holds is said; what is free is looked over
 //! ```
 //!
-//! Which slots are out is a second set of bits beside that of the returned ones.
-//! There is no front: what comes back goes into the sets at once. A slot that was
-//! never handed out is not looked over. Pages that a trim gave to the kernel read as
-//! zero, so after the first trim a zero passes as well.
+//! A second set of bits, beside that of the returned slots, holds the slots that are out. There is
+//! no front: a freed slot goes into the sets at once. Slots that were never handed out are not
+//! checked. Pages that a trim released read as zero, so after the first trim zero bytes pass as
+//! well.
 
 use core::slice;
 
 use super::store::{Store, Walk};
 use crate::misuse;
 
-/// What free slots are filled with.
+/// The fill of free slots.
 const POISON: u8 = 0xDF;
 
 /// A slot, or null.
@@ -34,21 +33,21 @@ pub(super) fn alloc(store: &mut Store) -> *mut u8 {
     slot
 }
 
-/// Takes a slot back.
+/// Frees a slot.
 ///
 /// # Safety
 ///
-/// The slot is the pool's, and nobody uses it any more.
+/// The slot belongs to the pool, and no code uses it afterwards.
 pub(super) unsafe fn free(store: &mut Store, slot: *mut u8) {
     store.note_out(slot, false);
-    // SAFETY: the slot is the pool's, and nobody uses it any more, as the caller promises.
+    // SAFETY: the caller promises that the slot is the pool's and not used afterwards.
     unsafe { slot.write_bytes(POISON, store.shape().size()) };
     store.put(&[slot]);
 }
 
-/// Ends the process where a free slot was written to.
+/// Ends the process if a free slot was written to.
 fn look_over(store: &Store, slot: *mut u8) {
-    // SAFETY: the slot was filled when it came back, and is in nobody's hands.
+    // SAFETY: the slot was filled when it was freed, and no code has it.
     let bytes = unsafe { slice::from_raw_parts(slot, store.shape().size()) };
     let zero_passes = store.given_back_pages;
     let good = |&byte: &u8| byte == POISON || (zero_passes && byte == 0);
@@ -57,18 +56,18 @@ fn look_over(store: &Store, slot: *mut u8) {
     }
 }
 
-/// Before all slots are taken back, those that are out as if they were given back:
-/// nothing is to write to them either.
+/// Frees all slots that are out before a reset takes all back, so that later writes to them are
+/// found.
 pub(super) fn before_reset(store: &mut Store) {
     let mut walk = Walk::default();
     while let Some((segment, slot)) = store.next_out(&mut walk) {
-        // SAFETY: a slot of the pool's, and the caller is about to take all of them back.
+        // SAFETY: the slot is the pool's, and the caller takes all slots back.
         unsafe { free(store, store.slot(segment, slot)) };
     }
     look_over_all(store);
 }
 
-/// Looks over all free slots.
+/// Checks all free slots.
 fn look_over_all(store: &Store) {
     for segment in store.segments().iter().filter(|segment| segment.exists()) {
         for slot in 0..segment.carved {
@@ -79,8 +78,8 @@ fn look_over_all(store: &Store) {
     }
 }
 
-/// A pool ends: says how many slots are out that no key holds. Keyed objects are the
-/// pool's own. All that is free is in the sets.
+/// Reports at a pool's end how many slots are out without a key. The pool itself owns keyed
+/// objects. All free slots are in the sets.
 pub(super) fn at_end(store: &Store) {
     look_over_all(store);
     let (mut walk, mut count) = (Walk::default(), 0);

@@ -1,11 +1,9 @@
-//! The pools' part in a fork: the locks of names, of pools that threads share, and of
-//! their magazines where those are shared, too.
+//! The pools' part in a fork: the locks of names, of shared pools and of shared magazines.
 //!
-//! A pool of one thread is whole in the child if it is that thread's; else it
-//! must not be used there. Of a shared pool, what was free in other threads' magazines is lost
-//! to the child, once: their thread indices stay taken. A child that walks, resets or drops a
-//! pool takes it back, as far as it was copied whole. Where threads share magazines,
-//! nothing is lost: a fork holds their locks.
+//! A pool of one thread is intact in the child if it is the forking thread's; otherwise the child
+//! must not use it. Of a shared pool, the child loses the free slots in other threads' magazines
+//! once, because their thread indices stay taken. A child that walks, resets or drops the pool
+//! takes them back. With shared magazines nothing is lost, because a fork holds their locks.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
@@ -14,7 +12,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
-/// This process is the child of one with several threads.
+/// Whether this process is the child of one with several threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Whether magazines of other threads may be copies of different moments.
@@ -27,18 +25,18 @@ fn in_child(alone: bool) {
     shared::forget_after_fork();
 }
 
-/// Takes part from now on.
+/// Registers the handlers for forks.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
         fork::join(Part::Pools, &HANDLERS);
-        // Afterwards, so that the child of a fork that came between joins by itself.
+        // Set last: if a fork comes between, its child registers by itself.
         JOINED.store(true, Ordering::Release);
     }
 }
 
 fn before() {
-    // A shared pool takes a name while it holds its own lock.
+    // A shared pool takes a name while it holds its own lock, so this lock comes first.
     shared::before_fork();
     names::before_fork();
 }

@@ -9,14 +9,13 @@
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```
 //!
-//! A stack of free slots is in the processor's cache, but after objects died in random order it is
-//! in random order too, and objects made one after another lie anywhere. Sets of bits give the
-//! lowest slot, so that live objects draw together, but an operation costs more. This is both:
-//! short, in the cache, and refilled from the sets. A list through the free slots, an array of all
-//! of them, and the sets alone lost to it: docs/pools.md.
+//! A stack of free slots stays in the processor's cache. But after objects died in random order,
+//! new objects lie anywhere. Sets of bits return the lowest slot and keep live objects dense, but
+//! each operation costs more. The front is both: a short stack that the sets refill. A list through
+//! the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
 //!
-//! Invariants: below `count`, slots are free slots of the store's, not null, each there
-//! once; the store thinks that they are out.
+//! Invariants: entries below `count` are free slots of the store, not null, each there once. The
+//! store counts them as out.
 //!
 //! Called by `raw`.
 
@@ -24,9 +23,9 @@ use core::ptr::{self, NonNull};
 
 use super::store::Store;
 
-/// Slots it has room for.
+/// The capacity of the front in slots.
 const ROOM: usize = 2 * BATCH;
-/// Slots that go to the sets, or come from them, at a time.
+/// The number of slots that a refill or an overflow moves.
 const BATCH: usize = 64;
 
 /// A short stack of free slots.
@@ -39,7 +38,7 @@ impl Front {
     /// A front that holds nothing.
     pub(super) const EMPTY: Self = Self { count: 0, slots: [ptr::null_mut(); ROOM] };
 
-    /// The slot that came last, if it holds any.
+    /// Removes the newest slot, if there is one.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
         self.count = self.count.checked_sub(1)?;
@@ -49,11 +48,11 @@ impl Front {
         Some(unsafe { NonNull::new_unchecked(slot) })
     }
 
-    /// Keeps a slot. False: it is full.
+    /// Adds a slot. False: the front is full.
     ///
     /// # Safety
     ///
-    /// The slot is free, the store's, and in no front.
+    /// The slot is free, belongs to the store, and is in no front.
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, slot: *mut u8) -> bool {
         if self.count >= ROOM {
@@ -65,17 +64,18 @@ impl Front {
         true
     }
 
-    /// Fills it, which is empty, with returned slots, and takes the lowest; there are some.
+    /// Fills the empty front with returned slots and removes the lowest. The store has returned
+    /// slots.
     pub(super) fn refill(&mut self, store: &mut Store) -> *mut u8 {
         self.count = store.take(&mut self.slots[..=BATCH]) - 1;
         self.slots[self.count]
     }
 
-    /// Makes room in it, which is full, and keeps a slot.
+    /// Moves half of the full front to the sets and adds a slot.
     ///
     /// # Safety
     ///
-    /// The slot is free, the store's, and in no front.
+    /// The slot is free, belongs to the store, and is in no front.
     pub(super) unsafe fn overflow(&mut self, store: &mut Store, slot: *mut u8) {
         store.put(&self.slots[..BATCH]);
         self.slots.copy_within(BATCH.., 0);
@@ -83,13 +83,13 @@ impl Front {
         self.count = ROOM - BATCH + 1;
     }
 
-    /// Puts all into the store's sets, and closes its frontier.
+    /// Moves all slots to the store's sets and closes its frontier.
     pub(super) fn empty(&mut self, store: &mut Store) {
         store.put(&self.slots[..self.count]);
         self.count = 0;
     }
 
-    /// How many it holds.
+    /// The number of slots.
     pub(super) fn len(&self) -> usize {
         self.count
     }

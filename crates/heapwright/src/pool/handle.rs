@@ -11,29 +11,29 @@
 //!   Home::deallocate     the slot is its pool's again
 //! ```
 //!
-//! What is unsafe about the end of an object is here, once for both kinds of pool: a pool
-//! says only how it takes a slot back. No reference to the pool's inside is held while the
-//! object is dropped, because its destructor may use the pool.
+//! The unsafe part of an object's end is here, once for both kinds of pool. A pool only implements
+//! the return of a slot. No reference to the pool's inside is held while the object is dropped,
+//! because its destructor may use the pool.
 //!
-//! Invariants: a handle's object is live and the handle's alone; it is dropped once, and
-//! its slot given back once, after it.
+//! Invariants: a handle's object is live and belongs to the handle. It is dropped once, and then
+//! its slot is freed once.
 //!
 //! Called by `typed` and `shared`.
 
 use core::mem;
 use core::ptr::NonNull;
 
-/// A pool, as the end of an object knows it.
+/// A pool that takes slots back.
 pub(super) trait Home<T> {
-    /// Takes a slot back.
+    /// Frees a slot.
     ///
     /// # Safety
     ///
-    /// The slot is this pool's and in use; what was in it is gone.
+    /// The slot is this pool's and in use; its object has been dropped or moved out.
     unsafe fn deallocate(&self, slot: NonNull<T>);
 }
 
-/// Gives a slot back when it is dropped. What is in it is gone by then.
+/// Frees a slot when dropped. The slot's object is gone by then.
 struct Vacating<'p, T, H: Home<T>> {
     object: NonNull<T>,
     home: &'p H,
@@ -42,27 +42,27 @@ struct Vacating<'p, T, H: Home<T>> {
 impl<T, H: Home<T>> Drop for Vacating<'_, T, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the maker of this gave the object up.
+        // SAFETY: the code that made this value dropped or moved the object.
         unsafe { self.home.deallocate(self.object) };
     }
 }
 
-/// Drops an object and gives its slot back, even if the drop panics.
+/// Drops an object and frees its slot, even if the drop panics.
 ///
 /// # Safety
 ///
-/// The object is live and of this pool; nobody uses it afterwards.
+/// The object is live and belongs to this pool; no code uses it afterwards.
 #[inline(always)]
 pub(super) unsafe fn destroy<T>(home: &impl Home<T>, object: NonNull<T>) {
-    // Gives the slot back when it ends, however it ends.
+    // Frees the slot on every way out.
     let _slot = Vacating { object, home };
     if mem::needs_drop::<T>() {
-        // SAFETY: by the contract the object is whole, and nobody's any more.
+        // SAFETY: the caller promises that the object is live and not used afterwards.
         unsafe { object.drop_in_place() };
     }
 }
 
-/// Moves an object out and gives its slot back.
+/// Moves an object out and frees its slot.
 ///
 /// # Safety
 ///
@@ -70,19 +70,19 @@ pub(super) unsafe fn destroy<T>(home: &impl Home<T>, object: NonNull<T>) {
 #[inline(always)]
 pub(super) unsafe fn take_out<T>(home: &impl Home<T>, object: NonNull<T>) -> T {
     let _slot = Vacating { object, home };
-    // SAFETY: by the contract the object is whole, and nobody's any more.
+    // SAFETY: the caller promises that the object is live and not used afterwards.
     unsafe { object.read() }
 }
 
-/// What every handle can do; it has an `object` and a `pool`.
+/// The methods of every handle, which has an `object` and a `pool`.
 macro_rules! handle_impls {
     ($handle:ident of $pool:ident) => {
         impl<T> $handle<'_, T> {
-            /// The object itself; its slot is free.
+            /// Moves the object out of the handle and frees its slot.
             #[must_use]
             pub fn into_inner(self) -> T {
                 let boxed = ::core::mem::ManuallyDrop::new(self);
-                // SAFETY: the handle owned the object, and is gone.
+                // SAFETY: the handle owned the object and is not dropped.
                 unsafe { super::handle::take_out(boxed.pool, boxed.object) }
             }
 
@@ -107,7 +107,7 @@ macro_rules! handle_impls {
         impl<T> ::core::ops::DerefMut for $handle<'_, T> {
             #[inline]
             fn deref_mut(&mut self) -> &mut T {
-                // SAFETY: the handle owns the object, and is borrowed alone.
+                // SAFETY: the handle owns the object and is borrowed mutably.
                 unsafe { self.object.as_mut() }
             }
         }
@@ -115,7 +115,7 @@ macro_rules! handle_impls {
         impl<T> Drop for $handle<'_, T> {
             #[inline]
             fn drop(&mut self) {
-                // SAFETY: the handle owned the object, and is gone.
+                // SAFETY: the handle owned the object and is being dropped.
                 unsafe { self.pool.destroy(self.object) };
             }
         }

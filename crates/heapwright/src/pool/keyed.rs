@@ -1,17 +1,16 @@
-//! Keys: an index and a generation, for objects that come and go while a holder
-//! still remembers them.
+//! Keys: an index and a generation, so that a holder notices when its object is gone.
 //!
 //! ```text
 //!   key            63 generation 32 31 index 0
 //!   generation     even: no keyed object in the slot      odd: one, of that key
 //! ```
 //!
-//! Generations lie apart from the objects and stay when slots and segments go, so
-//! a stale key meets an even or a later number, and is refused. A slot that had
-//! 2^31 keyed objects begins again; a key that old would be believed.
+//! Generations lie apart from the objects and outlive slots and segments. So a stale key meets an
+//! even or a later number, and is refused. After 2^31 keyed objects a slot's generations repeat,
+//! and a key that old would be accepted.
 //!
-//! Only keyed objects have generations, in segments where a key was asked for:
-//! users of handles or pointers pay nothing.
+//! Only keyed objects have generations, in segments with keys. Handles and pointers cost nothing
+//! more.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -22,12 +21,12 @@ use core::ptr::NonNull;
 use super::Refused;
 use super::typed::Pool;
 
-/// Names an object of a [`Pool`] for as long as it lives, and nothing afterwards.
+/// Names an object of a [`Pool`] while it lives; afterwards the key is stale.
 ///
-/// Eight bytes, and so is an `Option` of it.
+/// A key and an `Option` of it take eight bytes.
 pub struct Key<T> {
     index: u32,
-    /// Odd.
+    /// Always odd.
     generation: NonZeroU32,
     of: PhantomData<fn() -> T>,
 }
@@ -39,7 +38,7 @@ impl<T> Key<T> {
         self.index
     }
 
-    /// The key as a number, for where only numbers go. Never 0.
+    /// The key as a nonzero number, to store it outside Rust.
     ///
     /// ```
     /// use heapwright::pool::{Key, Pool};
@@ -52,8 +51,8 @@ impl<T> Key<T> {
         (self.generation.get() as u64) << 32 | self.index as u64
     }
 
-    /// The key of a number that [`Key::to_bits`] made. `None` for what is no key of
-    /// any pool. A key of another pool of the same type may find an object of this one.
+    /// The key of a number from [`Key::to_bits`]. `None`: the number is no key of any pool. A key
+    /// of another pool of the same type may find an object of this pool.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU32::new((bits >> 32) as u32) {
@@ -66,7 +65,8 @@ impl<T> Key<T> {
 }
 
 impl<T> Pool<T> {
-    /// Makes an object that is held by a key.
+    /// Makes an object with a key. O(1) amortised. Ends the process if there is no memory or the
+    /// limit is reached.
     #[inline]
     #[must_use]
     pub fn insert(&self, value: T) -> Key<T> {
@@ -76,11 +76,11 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Makes an object that is held by a key.
+    /// Makes an object with a key. O(1) amortised.
     ///
     /// # Errors
     ///
-    /// The value, where there is no memory or the limit is reached.
+    /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_insert(&self, value: T) -> Result<Key<T>, Refused<T>> {
         let Some(slot) = self.alloc() else { return Err(Refused(value)) };
@@ -90,13 +90,13 @@ impl<T> Pool<T> {
         let generation = unsafe { place.read() } | 1;
         // SAFETY: the generation of a slot of this pool.
         unsafe { place.write(generation) };
-        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        // SAFETY: the slot has the type's size and alignment, and no other code has it.
         unsafe { slot.write(value) };
         let generation = NonZeroU32::new(generation).expect("odd");
         Ok(Key { index, generation, of: PhantomData })
     }
 
-    /// There was no memory for a generation.
+    /// Undoes an insertion for which there was no memory for a generation.
     #[cold]
     #[inline(never)]
     fn keyless<K>(&self, slot: NonNull<T>, value: T) -> Result<K, Refused<T>> {
@@ -105,24 +105,23 @@ impl<T> Pool<T> {
         Err(Refused(value))
     }
 
-    /// The object of a key; nothing for a stale one. O(1).
+    /// The object of a key; `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get(&self, key: Key<T>) -> Option<&T> {
-        // SAFETY: the object is live, and changed through `&mut self` alone.
+        // SAFETY: the object is live, and only `&mut self` gives mutable references.
         self.find(key).map(|(object, _)| unsafe { object.as_ref() })
     }
 
-    /// The object of a key, to be changed; nothing for a stale one. O(1).
+    /// The object of a key, mutable; `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
-        // SAFETY: the object is live, and the pool is borrowed alone.
+        // SAFETY: the object is live, and the pool is borrowed mutably.
         self.find(key).map(|(mut object, _)| unsafe { object.as_mut() })
     }
 
-    /// Takes the object of a key out; nothing for a stale one. The key is stale
-    /// from now on. O(1).
+    /// Removes and returns the object of a key, which becomes stale; `None` if it was stale. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -138,29 +137,29 @@ impl<T> Pool<T> {
         let (object, place) = self.find(key)?;
         // SAFETY: the generation of a slot of this pool; the key's is odd.
         unsafe { place.write(key.generation.get().wrapping_add(1)) };
-        // SAFETY: the object is live, and nobody's from here on.
+        // SAFETY: the object is live; after the read its slot counts as empty.
         let value = unsafe { object.read() };
-        // SAFETY: what was in the slot is gone.
+        // SAFETY: the object was moved out of the slot.
         unsafe { self.free(object) };
         Some(value)
     }
 
-    /// Whether a key names an object. O(1).
+    /// Whether a key's object is alive. O(1).
     #[inline]
     #[must_use]
     pub fn contains_key(&self, key: Key<T>) -> bool {
         self.find(key).is_some()
     }
 
-    /// The object of a key, and where its generation is.
+    /// The object of a key, and the address of its generation.
     #[inline]
     fn find(&self, key: Key<T>) -> Option<(NonNull<T>, *mut u32)> {
         let (slot, place) = self.with_raw(|raw| raw.store().keyed(key.index))?;
-        // SAFETY: the generation of a slot that this pool may have.
+        // SAFETY: `place` is the generation of a slot in this pool's memory.
         if unsafe { place.read() } != key.generation.get() {
             return None;
         }
-        // SAFETY: a keyed object lives there, at no null address.
+        // SAFETY: a keyed object lives there, and its address is not null.
         Some((unsafe { NonNull::new_unchecked(slot.cast()) }, place))
     }
 

@@ -1,4 +1,4 @@
-//! Arithmetic of a pool: slots, segments that double, and indexes.
+//! The arithmetic of a pool: slots, segments that double, and indexes.
 //!
 //! ```text
 //!   segment      0        1        2                3
@@ -6,28 +6,25 @@
 //!   indexes   | 0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |
 //! ```
 //!
-//! `S` is a power of two, the most slots that fit in 64 KiB, or 1; so an index
-//! leads to its segment by counting leading zeros, and a pool that doubles 32
-//! times has seen every index of 32 bits. A segment may have fewer slots than
-//! its share of indexes (no memory for all, or a limit); the rest of them are
-//! then nobody's.
+//! `S` is the most slots that fit in 64 KiB, as a power of two, or 1. Counting leading zeros leads
+//! from an index to its segment. After 32 doublings a pool has every 32-bit index. A segment may
+//! have fewer slots than indexes (no memory for all, or a limit); the other indexes stay unused.
 //!
-//! A pointer leads to its slot by a division that is exact, and so a shift and
-//! a multiplication by the inverse modulo 2^64; a pointer that is no slot's
-//! start is found by multiplying back.
+//! A pointer leads to its slot by an exact division: a shift and a multiplication by the inverse
+//! modulo 2^64. Multiplying back detects a pointer that is no slot's start.
 
 #![forbid(unsafe_code)]
 
 use crate::size_class::UNIT;
 
-/// Segments a pool can have.
+/// The most segments of a pool.
 pub(super) const SEGMENTS: usize = 33;
 /// One more than the last index.
 const INDEXES: u64 = 1 << 32;
-/// First slots begin at one of so many cache lines.
+/// A segment's first slot begins at one of this many cache lines.
 const COLOURS: usize = 64;
 const LINE: usize = 64;
-/// Bytes in which colours differ: a page, as the first cache is indexed.
+/// The range of colours in bytes: a page, which indexes the first-level cache.
 const PAGE: usize = 4096;
 
 /// The shape of a pool.
@@ -43,9 +40,9 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a pool of objects of `size` bytes at multiples of `align`, a
-    /// power of two. `None` where the size cannot be had. A slot is a byte at
-    /// least, so objects of no size have addresses, indexes and keys as well.
+    /// The shape for objects of `size` bytes aligned to `align`, a power of two. `None`: the size
+    /// is too large. A slot takes at least a byte, so zero-sized objects have addresses, indexes
+    /// and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
             return None;
@@ -56,7 +53,7 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
-    /// As [`Shape::of`], for a size that must be one that can be had.
+    /// Like [`Shape::of`], but panics if the size is too large.
     pub(super) const fn of_objects(size: usize, align: usize) -> Self {
         match Self::of(size, align) {
             Some(shape) => shape,
@@ -66,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// The shape of the same pool with one segment for `limit` slots.
+    /// The shape with one segment for `limit` slots.
     pub(super) const fn in_one(self, limit: u32) -> Self {
         let first = (limit as u64).next_power_of_two().trailing_zeros();
         Self { first: if first < 32 { first } else { 32 }, ..self }
@@ -78,7 +75,7 @@ impl Shape {
         self.size
     }
 
-    /// What slots are aligned to.
+    /// The alignment of slots.
     pub(super) const fn align(&self) -> usize {
         self.align
     }
@@ -89,7 +86,7 @@ impl Shape {
         if segment == 0 { 0 } else { 1 << (self.first as usize + segment - 1) }
     }
 
-    /// How many indexes `segment` has.
+    /// The number of indexes of `segment`.
     pub(super) const fn indexes(&self, segment: usize) -> u64 {
         let from = self.first_index(segment);
         let share = if segment == 0 { 1 << self.first } else { from };
@@ -97,7 +94,7 @@ impl Shape {
         if share < left { share } else { left }
     }
 
-    /// The segment that `index` is in, and its place there.
+    /// The segment of `index`, and the slot's number there.
     #[inline]
     pub(super) const fn place(&self, index: u32) -> (usize, usize) {
         let above = index as u64 >> self.first;
@@ -105,7 +102,7 @@ impl Shape {
         (segment, (index as u64 - self.first_index(segment)) as usize)
     }
 
-    /// The slot that begins `offset` bytes behind the first one's start, if one does.
+    /// The slot that begins `offset` bytes after the first one, if one does.
     #[inline]
     pub(super) const fn slot_at(&self, offset: usize) -> Option<usize> {
         let slot =
@@ -113,22 +110,22 @@ impl Shape {
         if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
     }
 
-    /// Bytes before the first slot of a pool with this id, so that pools' first
-    /// objects lie in different sets of the cache. None where slots are whole
-    /// pages, which would then straddle one more.
+    /// Bytes before the first slot of the pool with this id, so that first objects of different
+    /// pools lie in different cache sets. Zero for slots of whole pages, which would straddle one
+    /// more page.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;
         }
-        // 27 is odd, so that 64 pools in a row get 64 colours; and far enough from
-        // 1 that two in a row do not share the pair of lines that is fetched at once.
+        // 27 is odd, so 64 successive pools get 64 colours. It is far enough from 1 that two
+        // successive pools do not share a pair of lines that is fetched together.
         let colour = id as usize * 27 % COLOURS * LINE;
         colour & !(self.align - 1)
     }
 }
 
-/// The inverse of an odd number modulo 2^64, by Newton's iteration: each step
-/// doubles the bits that are right, and the number itself is right in three.
+/// The inverse of an odd number modulo 2^64, by Newton's iteration. The number itself is right in
+/// three bits, and each step doubles the right bits.
 const fn inverse(odd: usize) -> u64 {
     let odd = odd as u64;
     let mut inverse = odd;

@@ -1,4 +1,4 @@
-//! Pools: the fastest way to make many things of one kind.
+//! Pools: the fastest way to make many objects of one kind.
 //!
 //! ```text
 //!   Pool<T>         objects of a type: owning handles, raw pointers, keys
@@ -10,20 +10,17 @@
 //!     segments      runs of units that double, found from any address
 //! ```
 //!
-//! A pool knows the size beforehand, so it has no classes, no headers and
-//! no checks: an object is a slot, made by taking the slot that was destroyed
-//! last, or the next of an untouched row. Pointers are stable;
-//! pointer and index lead to each other by arithmetic; whether an address is in
-//! the pool is one lookup in the address map, like every such question.
+//! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
+//! new object takes the slot that was destroyed last, or the next untouched one. Pointers are
+//! stable. Arithmetic converts between pointers and indexes, and one lookup in the address map
+//! tells whether an address is in the pool.
 //!
-//! What is known of free slots lies apart from them, so free pages can go back to
-//! the kernel ([`Pool::trim`]), a reset may drop what is live, live objects can be
-//! walked in order of their addresses, and a pool's destroyed objects are not
-//! written to.
+//! Metadata of free slots lies apart from them, and destroyed objects are not written to. So free
+//! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk
+//! visits live objects in address order.
 //!
-//! After Zig's `MemoryPool` and what its users asked of it: address space taken
-//! in doubling steps, free lists beside the objects, bases that differ, no
-//! redundant node.
+//! The idea is that of Zig's `MemoryPool` with its users' wishes: address space in doubling steps,
+//! free lists beside the objects, different base addresses, no redundant node.
 //!
 //! ```
 //! use heapwright::pool::{Pool, Reset};
@@ -64,53 +61,51 @@ pub use typed::{Boxed, Builder, IterMut, Pool};
 /// How much memory a reset keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
-    /// None.
+    /// Keeps no memory.
     FreeAll,
-    /// All.
+    /// Keeps all memory.
     RetainCapacity,
-    /// That of so many slots; what lies behind them goes back.
+    /// Keeps the memory of this many slots and releases the rest.
     RetainUpTo(usize),
 }
 
-/// What there is of a pool.
+/// Statistics of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// Objects in use.
     pub live: usize,
-    /// Objects there is memory for.
+    /// Objects that the pool has memory for.
     pub capacity: usize,
     /// Bytes from one object to the next.
     pub slot_size: usize,
-    /// Runs of memory they lie in.
+    /// The number of segments.
     pub segments: usize,
-    /// Bytes of address space of these runs. Memory that was never used, or was
-    /// trimmed, is not resident.
+    /// Bytes of address space of the segments. Unused and trimmed memory is not resident.
     pub reserved_bytes: usize,
 }
 
-/// What can be chosen of every pool.
+/// The settings of every pool.
 macro_rules! builder_choices {
     ($builder:ident $(< $parameter:ident >)?) => {
         impl $(<$parameter>)? $builder $(<$parameter>)? {
-            /// The name that lines about misuse call the pool by.
+            /// The pool's name in reports of misuse.
             #[must_use]
             pub const fn name(mut self, name: &'static str) -> Self {
                 self.config.called = super::store::Called::Name(name);
                 self
             }
 
-            /// The most objects there may be at a time. Address space for them is
-            /// then reserved in one piece, if it can be had.
+            /// The most live objects. The pool reserves address space for them in one piece, if
+            /// possible.
             #[must_use]
             pub const fn limit(mut self, objects: u32) -> Self {
                 self.config.limit = objects;
                 self
             }
 
-            /// Asks for huge pages (of 2 MiB) behind all segments that are as large, or
-            /// for none. Unless it is said here, pools of objects of up to 1 KiB have
-            /// them from 4 MiB on, where new ones will be filled: faster to touch, to
-            /// walk, and to use at random. After a trim a segment has none.
+            /// Whether segments of 2 MiB or more use huge pages. By default, pools of objects up to
+            /// 1 KiB use them from 4 MiB on, in segments that will be filled: these are faster to
+            /// touch, to walk and to access at random. A trimmed segment has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

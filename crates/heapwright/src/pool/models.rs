@@ -1,8 +1,8 @@
 //! Shared pools under each of the process's cache models.
 //!
-//! A model is chosen once in a process's life. So a test that wants one runs in a child
-//! of its own, which is this program again; where the process has that model already
-//! (`HEAPWRIGHT=cache=shared:2` given from outside, as for Miri), it runs here.
+//! A process chooses its model once. So a test for a model runs in a child process, which is this
+//! program again. If the process already has the model (`HEAPWRIGHT=cache=shared:2` from outside,
+//! as for Miri), the test runs here.
 
 extern crate std;
 
@@ -17,9 +17,8 @@ use crate::{
     registry::{self, Model},
 };
 
-/// Whether the caller is to go on: this process has the model. If not, a child that has it
-/// runs the tests of these names, which must pass. What else `HEAPWRIGHT` says holds for
-/// the child too.
+/// Whether this process has the model, so that the caller runs the test. Otherwise a child with the
+/// model runs the named tests, which must pass. The child inherits other options in `HEAPWRIGHT`.
 fn under(model: &str, names: &[&str]) -> bool {
     let model = format!("cache={model}");
     let now = std::env::var("HEAPWRIGHT").unwrap_or_default();
@@ -38,8 +37,8 @@ fn under(model: &str, names: &[&str]) -> bool {
     false
 }
 
-/// This program, behind what it takes to run it where that is said
-/// (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`: the system cannot start a program of
+/// This program, behind a runner if one is set (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`, for a
+/// program of another processor).
 /// another processor by itself).
 fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
@@ -51,13 +50,13 @@ fn this_program() -> Command {
     command
 }
 
-/// What is one magazine's, at most.
+/// The capacity of a magazine.
 #[cfg(not(feature = "checked"))]
 const ROUNDS: usize = 126;
 
 #[test]
 fn shared_pools_pass_their_tests_under_every_model() {
-    // The children have no part in this one.
+    // Children do not run this test.
     if std::env::var("HEAPWRIGHT").is_ok_and(|now| now.contains("cache=")) {
         return;
     }
@@ -141,8 +140,8 @@ fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
 #[test]
 fn threads_that_meet_make_more_magazines_up_to_the_number() {
     let name = "pool::models::threads_that_meet_make_more";
-    // Spelled so that it is never in one process with other tests: pools that ended leave
-    // their magazines to the next, and the number is raised for all.
+    // With options that no other test uses, so that it runs alone: ended pools leave their
+    // magazines to the next, and the number is raised for all.
     if !under("shared:2,stats=off", &[name]) {
         return;
     }
@@ -157,7 +156,7 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
         held
     };
     let held: Vec<_> = (1..=most).map(enter).collect();
-    // All are held, and none is given back for now.
+    // All magazines are held, and none is released yet.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             assert!(pool.slots().enter_one().is_none(), "nobody waits for ever");
@@ -166,7 +165,7 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
             assert_eq!((*two[0], *two[1]), (2, 3));
             drop(two);
             assert_eq!(pool.slots().magazines_now().1, slots, "served from the store");
-            // And where there may be more, there is one for the next thread.
+            // With a higher maximum, the next thread gets a magazine.
             registry::raise_shared(most + 1);
             assert!(pool.slots().enter_one().is_some());
             assert_eq!(pool.slots().made_magazines(), most + 1);

@@ -5,11 +5,11 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of each is inline: a handful of instructions. All that follows
-//! is out of line and pays for sixty-four operations at a time.
+//! The first step of each is inline, a handful of instructions. The others are out of line, once in
+//! sixty-four operations.
 //!
-//! In checked builds (feature `checked`) each operation also looks its slot up:
-//! a slot is given back once, to its own pool, and not written to afterwards.
+//! In checked builds (feature `checked`) each operation also looks the slot up. A slot must be
+//! freed once, to its own pool, and not written to afterwards.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -19,17 +19,15 @@ use super::layout::Shape;
 use super::store::{Called, Config, Store, Walk};
 use super::{Reset, Stats, checked};
 
-/// Slots of one size and alignment, raw.
+/// A pool of raw slots of one size and alignment.
 ///
-/// What [`Pool`](super::Pool) is made of, for callers that learn the size only when
-/// they run, and for C. One thread at a time. Slots stay where they are; memory
-/// that is given back to the pool is used again, the last first, and after many
-/// others in order of their addresses.
+/// It is the base of [`Pool`](super::Pool), for sizes that are known only at run time, and for C. A
+/// pool serves one thread at a time. Slots do not move. Freed slots are used again, the last one
+/// first, and older ones in address order.
 ///
-/// Dropping the pool gives all its memory back, slots in use included: it knows
-/// nothing of what is in them.
+/// Dropping the pool releases all memory, slots in use included; it does not know their contents.
 ///
-/// After Zig's `MemoryPool`, with fresh slots in a row instead of on a list.
+/// The idea is that of Zig's `MemoryPool`, with fresh slots in a row instead of on a list.
 ///
 /// ```
 /// use core::alloc::Layout;
@@ -47,8 +45,7 @@ pub struct RawPool {
     store: Store,
 }
 
-// SAFETY: nothing in it belongs to a thread; the pointers lead to memory that is
-// the pool's alone.
+// SAFETY: no part belongs to a thread; the pointers lead to memory that is the pool's alone.
 unsafe impl Send for RawPool {}
 
 impl RawPool {
@@ -56,13 +53,13 @@ impl RawPool {
     ///
     /// # Panics
     ///
-    /// Where the layout is of more than a tebibyte, or aligned to more than 4 GiB.
+    /// If the size is above one tebibyte, or the alignment above 4 GiB.
     #[must_use]
     pub const fn new(layout: Layout) -> Self {
         Self::builder(layout).build()
     }
 
-    /// An empty pool whose name, limit and kind of pages can be chosen.
+    /// A builder for a pool with a chosen name, limit and kind of pages.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -83,8 +80,8 @@ impl RawPool {
         Self { front: Front::EMPTY, store: Store::new(shape, config) }
     }
 
-    /// A slot, uninitialised; null where there is no memory or the limit is
-    /// reached. O(1), but for the system calls of growth.
+    /// A slot with uninitialised contents; null if there is no memory or the limit is reached.
+    /// O(1), except for system calls when the pool grows.
     #[inline]
     #[must_use]
     pub fn alloc(&mut self) -> *mut u8 {
@@ -94,14 +91,13 @@ impl RawPool {
         }
     }
 
-    /// A slot that is at hand: the part of [`RawPool::alloc`] that is worth
-    /// having inline.
+    /// A slot from the front: the inline part of [`RawPool::alloc`].
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
         if cfg!(feature = "checked") { None } else { self.front.pop() }
     }
 
-    /// The rest of [`RawPool::alloc`].
+    /// The slow path of [`RawPool::alloc`].
     #[inline(never)]
     pub(super) fn alloc_slow(&mut self) -> *mut u8 {
         if cfg!(feature = "checked") {
@@ -120,27 +116,27 @@ impl RawPool {
         self.store.fresh_or_grow()
     }
 
-    /// Gives a slot back. O(1).
+    /// Frees a slot. O(1) amortised.
     ///
-    /// Where the pool looks closer (when its front overflows, and always in checked
-    /// builds), a slot of another pool, or one that is free already, ends the
-    /// process with one line that says whose it is.
+    /// When the front overflows, and always in checked builds, the pool checks its slots. A slot of
+    /// another pool, or one that is free already, then ends the process with one line that names
+    /// its owner.
     ///
     /// # Safety
     ///
-    /// The slot is of this pool, in use, and nobody uses it afterwards.
+    /// The slot belongs to this pool and is in use, and no code uses it afterwards.
     #[inline(always)]
     pub unsafe fn free(&mut self, slot: *mut u8) {
         if cfg!(feature = "checked") {
-            // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
-            // promises.
+            // SAFETY: the caller promises that the slot is this pool's, in use, and not used
+            // afterwards.
             return unsafe { checked::free(&mut self.store, slot) };
         }
-        // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
-        // promises.
+        // SAFETY: the caller promises that the slot is this pool's, in use, and not used
+        // afterwards.
         if !unsafe { self.front.push(slot) } {
-            // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
-            // promises.
+            // SAFETY: the caller promises that the slot is this pool's, in use, and not used
+            // afterwards.
             unsafe { self.free_cold(slot) };
         }
     }
@@ -151,11 +147,11 @@ impl RawPool {
     #[cold]
     #[inline(never)]
     unsafe fn free_cold(&mut self, slot: *mut u8) {
-        // SAFETY: the slot is this pool's, and nobody uses it any more, as the caller promises.
+        // SAFETY: the caller promises that the slot is this pool's and not used afterwards.
         unsafe { self.front.overflow(&mut self.store, slot) };
     }
 
-    /// Puts everything free into the store's sets.
+    /// Moves all free slots into the store's sets.
     pub(super) fn settle(&mut self) -> &mut Store {
         self.front.empty(&mut self.store);
         &mut self.store
@@ -165,7 +161,7 @@ impl RawPool {
         &self.store
     }
 
-    /// Slots in use.
+    /// The number of slots in use. O(segments), at most 33.
     #[must_use]
     pub fn len(&mut self) -> usize {
         self.store.out() - self.front.len()
@@ -177,29 +173,29 @@ impl RawPool {
         self.len() == 0
     }
 
-    /// Slots it has memory for.
+    /// The number of slots that the pool has memory for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.store.capacity()
     }
 
-    /// Bytes from one slot to the next: the size asked for, rounded up to the
-    /// alignment, and at least 1.
+    /// Bytes from one slot to the next: the requested size, rounded up to the alignment, at least
+    /// 1.
     #[must_use]
     pub fn slot_size(&self) -> usize {
         self.store.shape().size()
     }
 
-    /// Whether an address lies in this pool's memory, in a slot that is in use or
-    /// not. O(1); any address may be asked about.
+    /// Whether an address lies in this pool's memory, in a used or a free slot. Any address is
+    /// allowed. O(1).
     #[inline]
     #[must_use]
     pub fn contains(&self, address: *const u8) -> bool {
         self.store.segment_of(address.addr()).is_some()
     }
 
-    /// The index of the slot that begins at an address, if one does that was
-    /// handed out. O(1).
+    /// The index of the slot that begins at an address, if there is one and it was ever handed out.
+    /// O(1).
     #[must_use]
     pub fn index_of(&mut self, slot: *const u8) -> Option<u32> {
         self.store.sync();
@@ -215,25 +211,24 @@ impl RawPool {
         (slot < found.slots()).then(|| found.slot(self.store.shape(), slot))
     }
 
-    /// Makes sure that `count` slots can be handed out without asking for memory,
-    /// fresh ones in order of their addresses; puts pages behind them now if
-    /// `touch`. False: no memory, or the limit is reached.
+    /// Reserves memory for `count` slots; `touch` also makes its pages resident now. Fresh slots
+    /// lie in address order. Returns false if there is no memory or the limit is reached.
     pub fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.store.preheat(count.saturating_sub(self.front.len()), touch)
     }
 
-    /// Takes every slot back, and keeps as much memory as `how` says.
+    /// Frees every slot and keeps as much memory as `how` says.
     pub fn reset(&mut self, how: Reset) {
         self.settle().reset(how);
     }
 
-    /// Gives every page that holds no slot in use to the kernel, now. Returns
-    /// bytes. O(slots that were handed out / 64).
+    /// Returns every page without a slot in use to the kernel now. Returns the number of bytes.
+    /// O(slots that were handed out / 64).
     pub fn trim(&mut self) -> usize {
         self.settle().trim()
     }
 
-    /// What there is.
+    /// Statistics of the pool.
     #[must_use]
     pub fn stats(&mut self) -> Stats {
         let held = self.front.len();
@@ -242,8 +237,8 @@ impl RawPool {
         stats
     }
 
-    /// Calls `visit` with every slot in use, in order of their addresses, until it
-    /// returns false. Returns whether the walk came to the end.
+    /// Calls `visit` with every slot in use, in address order, until it returns false. Returns true
+    /// if the walk reached the end.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -280,7 +275,7 @@ impl Drop for RawPool {
     }
 }
 
-/// Chooses how a [`RawPool`] is made.
+/// Settings of a new [`RawPool`].
 pub struct RawBuilder {
     layout: Layout,
     config: Config,
@@ -289,7 +284,7 @@ pub struct RawBuilder {
 super::builder_choices!(RawBuilder);
 
 impl RawBuilder {
-    /// The pool, empty.
+    /// Makes the pool, which is empty.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! A set of slots, lowest first: bits, and bits that say where bits are.
+//! A set of slots that returns the lowest first: a tree of bits.
 //!
 //! ```text
 //!   level 2                                    . . . . . . . 1
@@ -6,21 +6,19 @@
 //!   level 0    ........ ........ ..1..1.. ........    a bit a slot
 //! ```
 //!
-//! A slot that comes back sets its bit, and bits above only where a word was
-//! empty; the lowest slot is found by one step a level. So both take time in
-//! proportion to the levels (four for sixteen million slots), and slots leave
-//! in order of their addresses, which makes live objects dense again after any
-//! disorder.
+//! A returned slot sets its bit, and bits above only if their word was empty. One step a level
+//! finds the lowest slot. Both take time in proportion to the levels (four for sixteen million
+//! slots). Slots leave in address order, so live objects become dense again after any disorder.
 //!
-//! All levels lie in one slice of words that is zero at first, level 0 first. The
-//! words are the caller's, so that this file needs no pointer.
+//! All levels lie in one slice of zeroed words, level 0 first. The caller owns the words, so this
+//! file needs no pointer.
 
 #![forbid(unsafe_code)]
 
-/// Levels of a set of 2^32 slots.
+/// The levels of a set of 2^32 slots.
 const LEVELS: usize = 6;
 
-/// Where the levels of a set lie in its words.
+/// The places of the levels in a set's words.
 #[derive(Clone, Copy)]
 pub(super) struct Levels {
     from: [u32; LEVELS],
@@ -29,7 +27,7 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Those of a set of `slots` slots.
+    /// The levels of a set of `slots` slots.
     pub(super) fn of(slots: usize) -> Self {
         let mut levels = Self { from: [0; LEVELS], depth: 0, words: 0 };
         let mut bits = slots.max(1);
@@ -45,12 +43,12 @@ impl Levels {
         }
     }
 
-    /// Words of all levels.
+    /// The words of all levels.
     pub(super) fn words(&self) -> usize {
         self.words as usize
     }
 
-    /// Puts `slot` in. False: it is there already.
+    /// Adds `slot`. False: it was in the set.
     pub(super) fn insert(&self, words: &mut [u64], slot: usize) -> bool {
         let mut at = slot;
         for level in 0..self.depth as usize {
@@ -65,7 +63,7 @@ impl Levels {
         true
     }
 
-    /// Takes `slot` out. False: it was not in.
+    /// Removes `slot`. False: it was not in the set.
     pub(super) fn remove(&self, words: &mut [u64], slot: usize) -> bool {
         let word = &mut words[slot / 64];
         let was = *word >> (slot % 64) & 1 != 0;
@@ -76,13 +74,13 @@ impl Levels {
         was
     }
 
-    /// Whether `slot` is in.
+    /// Whether `slot` is in the set.
     pub(super) fn contains(&self, words: &[u64], slot: usize) -> bool {
         words[slot / 64] >> (slot % 64) & 1 != 0
     }
 
-    /// Takes up to `most` slots out, the lowest, of one word: its first slot, and
-    /// the slots as bits. No bits: the set is empty.
+    /// Removes up to `most` of the lowest slots, all of one word. Returns the word's first slot and
+    /// the removed bits. No bits: the set is empty.
     pub(super) fn take_lowest(&self, words: &mut [u64], most: usize) -> (usize, u64) {
         let mut at = 0;
         for level in (0..self.depth as usize).rev() {
@@ -109,7 +107,7 @@ impl Levels {
         (at * 64, taken)
     }
 
-    /// Clears the bits that said that word `at` of level 0 has bits.
+    /// Clears the upper bits for word `at` of level 0, which became empty.
     fn clear_above(&self, words: &mut [u64], mut at: usize) {
         for level in 1..self.depth as usize {
             let word = &mut words[self.from[level] as usize + at / 64];
@@ -121,7 +119,7 @@ impl Levels {
         }
     }
 
-    /// Whether all of `from..to` are in.
+    /// Whether all slots of `from..to` are in the set.
     pub(super) fn contains_all(&self, words: &[u64], from: usize, to: usize) -> bool {
         let mut at = from;
         while at < to {
@@ -135,7 +133,7 @@ impl Levels {
         true
     }
 
-    /// The first slot from `from` on that is not in, below `to`.
+    /// The first slot of `from..to` that is not in the set.
     pub(super) fn next_absent(&self, words: &[u64], from: usize, to: usize) -> Option<usize> {
         let mut at = from;
         while at < to {
@@ -149,7 +147,7 @@ impl Levels {
         None
     }
 
-    /// Takes everything out.
+    /// Empties the set.
     pub(super) fn clear(&self, words: &mut [u64]) {
         while self.take_lowest(words, 64).1 != 0 {}
     }

@@ -1,4 +1,4 @@
-//! One segment of a pool: a run of units cut into slots, and what is known of them.
+//! One segment of a pool: a run of units cut into slots, and its metadata.
 //!
 //! ```text
 //!   units     | colour | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
@@ -14,12 +14,11 @@
 //!                            ^---------------take----------------------+
 //! ```
 //!
-//! The record of the first unit says the slot's size, the colour and the
-//! segment's number, so that `describe` and the pool find a slot by any address
-//! in it. Nothing is kept in free slots, so their pages can go back to the kernel.
+//! The record of the first unit holds the slot size, the colour and the segment's number. So
+//! `describe` and the pool find the slot of any address. Free slots hold no data, so their pages
+//! can go back to the kernel.
 //!
-//! Generations outlive the slots: a segment that was given back keeps them, so
-//! that keys of objects long gone stay stale.
+//! Generations outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
 //!
 //! Called by `store` alone.
 
@@ -45,18 +44,18 @@ pub(super) struct Segment {
     slots: usize,
     /// Bytes of all slots.
     span: usize,
-    /// Slots that were ever handed out.
+    /// Slots that were ever handed out, from the start of the segment.
     pub(super) carved: usize,
-    /// Slots in the set.
+    /// Slots in the set of returned slots.
     pub(super) free: usize,
     levels: Levels,
     side: Side,
     keys: Side,
-    /// Whether huge pages were asked for.
+    /// Whether the segment uses huge pages.
     huge: bool,
 }
 
-/// What a segment must know of its pool.
+/// The pool's properties that a segment needs.
 #[derive(Clone, Copy)]
 pub(super) struct Of {
     pub(super) shape: Shape,
@@ -65,7 +64,7 @@ pub(super) struct Of {
 }
 
 impl Segment {
-    /// Whether there is one.
+    /// Whether the segment exists.
     pub(super) fn exists(&self) -> bool {
         !self.base.is_null()
     }
@@ -87,7 +86,7 @@ impl Segment {
             return false;
         };
         let levels = Levels::of(slots);
-        // The second set, of checked builds: slots that are out.
+        // Checked builds have a second set: the slots that are out.
         let sets = if cfg!(feature = "checked") { 2 } else { 1 };
         let Some(side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
             runs::give(run.unit, units);
@@ -118,12 +117,12 @@ impl Segment {
         true
     }
 
-    /// Gives the memory back but for the generations. Nobody uses a slot any more.
-    /// At once to the kernel if `now`, else in its time.
+    /// Releases all memory except the generations; no slot is in use. The pages go back to the
+    /// kernel at once if `now`.
     pub(super) fn close(&mut self, now: bool) {
         self.no_more_huge_pages();
         if now {
-            // SAFETY: the run is ours, and by the contract nobody uses the contents.
+            // SAFETY: the run is ours, and the caller promises that no slot is in use.
             unsafe { runs::give_purged(self.unit, self.units) };
         } else {
             runs::give(self.unit, self.units);
@@ -133,7 +132,7 @@ impl Segment {
         (self.units, self.slots, self.span, self.carved, self.free) = (0, 0, 0, 0, 0);
     }
 
-    /// Huge pages would put back what is given to the kernel, and are not for others.
+    /// Stops huge pages: they would make released memory resident again.
     fn no_more_huge_pages(&mut self) {
         if self.huge {
             // SAFETY: the run is ours, committed, and whole pages.
@@ -142,17 +141,17 @@ impl Segment {
         }
     }
 
-    /// Gives the generations back as well. Nobody has a key any more.
+    /// Releases the generations as well. No key exists any more.
     pub(super) fn forget_keys(&mut self) {
         self.keys.give();
     }
 
-    /// Slots it has.
+    /// The number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Slots that were never handed out.
+    /// The number of slots that were never handed out.
     pub(super) fn untouched(&self) -> usize {
         self.slots - self.carved
     }
@@ -168,7 +167,7 @@ impl Segment {
         address.wrapping_sub(self.base.addr()) < self.span
     }
 
-    /// Bytes of address space it has.
+    /// Bytes of address space.
     pub(super) fn bytes(&self) -> usize {
         self.units * UNIT
     }
@@ -180,8 +179,7 @@ impl Segment {
         self.base.wrapping_add(slot * shape.size())
     }
 
-    /// The number of the slot that begins at `address`, if one does that was
-    /// handed out.
+    /// The number of the slot that begins at `address`, if one does and it was ever handed out.
     #[inline]
     pub(super) fn number_of(&self, shape: &Shape, address: usize) -> Option<usize> {
         shape.slot_at(address.wrapping_sub(self.base.addr())).filter(|&slot| slot < self.carved)
@@ -192,22 +190,22 @@ impl Segment {
         (self.side.at().cast::<u64>().wrapping_add(which * words), words)
     }
 
-    /// The set's words, to be changed.
+    /// The set's words, mutable.
     fn words(&mut self, which: usize) -> &mut [u64] {
         let (at, words) = self.set(which);
-        // SAFETY: the side has the words of each set, aligned; it is this
-        // segment's alone, which is borrowed.
+        // SAFETY: the side memory has the words of each set, aligned; it belongs to this segment,
+        // which is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(at, words) }
     }
 
     fn words_seen(&self, which: usize) -> &[u64] {
         let (at, words) = self.set(which);
-        // SAFETY: the side has the words of each set, aligned; nobody writes while they are
-        // borrowed.
+        // SAFETY: the side memory has the words of each set, aligned; no code writes during the
+        // borrow.
         unsafe { slice::from_raw_parts(at, words) }
     }
 
-    /// Puts a slot into the set. False: it is there already.
+    /// Adds a slot to the set. False: it was there already.
     #[inline]
     pub(super) fn put(&mut self, slot: usize) -> bool {
         let levels = self.levels;
@@ -216,7 +214,7 @@ impl Segment {
         fresh
     }
 
-    /// Takes up to `most` slots out of the set, the lowest: the first, and bits.
+    /// Removes up to `most` of the lowest slots from the set: the first slot, and a word of bits.
     pub(super) fn take(&mut self, most: usize) -> (usize, u64) {
         let levels = self.levels;
         let (first, bits) = levels.take_lowest(self.words(0), most);
@@ -229,12 +227,12 @@ impl Segment {
         self.levels.contains(self.words_seen(0), slot)
     }
 
-    /// The first slot from `from` on that is out. The set has all that is free.
+    /// The first slot at or after `from` that is out. All free slots are in the set.
     pub(super) fn next_out(&self, from: usize) -> Option<usize> {
         self.levels.next_absent(self.words_seen(0), from, self.carved)
     }
 
-    /// Takes every slot for untouched.
+    /// Makes every slot untouched again.
     pub(super) fn forget(&mut self) {
         let levels = self.levels;
         levels.clear(self.words(0));
@@ -244,7 +242,7 @@ impl Segment {
         (self.carved, self.free) = (0, 0);
     }
 
-    /// Notes that a slot is out, or no longer. False: it was so before.
+    /// Records that a slot is out, or no longer. False: that was recorded already.
     pub(super) fn note_out(&mut self, slot: usize, out: bool) -> bool {
         let levels = self.levels;
         let words = self.words(1);
@@ -254,8 +252,8 @@ impl Segment {
         levels.remove(words, slot)
     }
 
-    /// Gives the pages back that hold no slot that is out. The set has all that is
-    /// free. Returns bytes.
+    /// Releases the pages that hold no slot that is out. All free slots are in the set. Returns
+    /// bytes.
     pub(super) fn purge(&mut self, shape: &Shape) -> usize {
         self.no_more_huge_pages();
         let page = SYSTEM.page_size();
@@ -276,7 +274,7 @@ impl Segment {
         given
     }
 
-    /// Gives the pages behind the first `keep` slots back. No slot is out.
+    /// Releases the pages behind the first `keep` slots. No slot is out.
     pub(super) fn purge_behind(&self, shape: &Shape, keep: usize) {
         let page = SYSTEM.page_size();
         let from = self.slot(shape, keep).addr() - MAP.address_of(self.unit).addr();
@@ -286,17 +284,16 @@ impl Segment {
         }
     }
 
-    /// Bytes from the units' start to the end of the slots that were handed out.
+    /// Bytes from the units' start to the end of the carved slots.
     fn touched(&self, shape: &Shape) -> usize {
         self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
     }
 
-    /// Gives bytes `from..to` of the units, whole pages that hold nothing, to the
-    /// kernel. Returns how many went.
+    /// Returns bytes `from..to` of the units, whole unused pages, to the kernel. Returns the bytes
+    /// released.
     fn decommit(&self, from: usize, to: usize) -> usize {
         let first = MAP.address_of(self.unit).wrapping_add(from);
-        // SAFETY: by the contract no slot that is out reaches into these pages, and they
-        // are whole.
+        // SAFETY: the caller promises that no slot that is out reaches into these whole pages.
         unsafe { chunk::purge_pages(first, to - from) }
     }
 
@@ -308,14 +305,14 @@ impl Segment {
         first >= last || self.levels.contains_all(self.words_seen(0), first, last)
     }
 
-    /// Puts pages behind untouched slots, `count` of them.
+    /// Makes the pages of the first `count` untouched slots resident.
     pub(super) fn populate(&self, shape: &Shape, count: usize) {
         let page = SYSTEM.page_size();
         let start = MAP.address_of(self.unit);
         let offset = |slot| self.slot(shape, slot).addr() - start.addr();
         let from = offset(self.carved) / page * page;
         let to = offset(self.carved + count).next_multiple_of(page);
-        // SAFETY: pages of our run; what is there stays as it is.
+        // SAFETY: the pages belong to our run, and their contents stay.
         unsafe { os::populate(start.wrapping_add(from), to - from) };
     }
 
@@ -325,8 +322,7 @@ impl Segment {
         self.keys.at().cast()
     }
 
-    /// Makes room for generations. `share` is how many indexes the segment has.
-    /// False: no memory.
+    /// Allocates generations. `share` is the number of the segment's indexes. False: no memory.
     #[cold]
     #[inline(never)]
     pub(super) fn want_keys(&mut self, share: usize) -> bool {

@@ -1,4 +1,4 @@
-//! The slots of a pool: its segments, fresh slots in a row, returned slots in sets.
+//! The slots of a pool: its segments, fresh slots, and returned slots in sets.
 //!
 //! ```text
 //!   table      | segment 0 | segment 1 | ...            in units of its own
@@ -9,15 +9,13 @@
 //!           at its end, a segment with untouched slots; else a new one
 //! ```
 //!
-//! Fresh slots are never threaded onto anything: the frontier moves over them in
-//! order of their addresses, so memory that was not asked for is not touched, and
-//! a pool of a million objects begins as an array. It is *closed* (`next == end`)
-//! while slots wait in sets, so that one test of its owner covers both.
+//! Fresh slots are on no list: the frontier moves over them in address order. So unused memory is
+//! not touched, and a pool of a million objects starts as an array. The frontier is *closed* (`next
+//! == end`) while slots wait in sets, so one test covers both.
 //!
-//! Invariants: every carved slot is out, in the owner's front, or in its
-//! segment's set; `returned` names exactly the segments with a set that is not
-//! empty; while the frontier is open, `segment.carved` of its segment is behind
-//! (see [`Store::sync`]).
+//! Invariants: every carved slot is out, in the owner's front, or in its segment's set. `returned`
+//! names exactly the segments with a nonempty set. While the frontier is open, its segment's
+//! `carved` is behind (see [`Store::sync`]).
 //!
 //! Used by `raw` (one thread) and `shared` (under its lock).
 
@@ -35,22 +33,22 @@ use crate::sync::atomic::Ordering;
 
 use core::ptr;
 
-/// Bytes in slots from which on segments lie in huge pages without being asked.
+/// From this many bytes of slots on, segments use huge pages by default.
 const MANY: usize = 4 << 20;
-/// Objects up to this size are touched as a whole, or nearly.
+/// Programs touch all, or nearly all, of objects up to this size.
 const SMALL: usize = 1024;
 
-/// Where a pool's name comes from.
+/// The source of a pool's name.
 #[derive(Clone, Copy)]
 pub(super) enum Called {
-    /// It was given.
+    /// The builder set it.
     Name(&'static str),
-    /// It is that of the type.
+    /// It is the name of the type.
     Type(fn() -> &'static str),
 }
 
 impl Called {
-    /// The name: of a type without parameters, the last part of its path.
+    /// The name; for a type without parameters only the last part of its path.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Name(name) => name,
@@ -65,15 +63,15 @@ impl Called {
     }
 }
 
-/// What a pool is made with.
+/// The settings of a pool.
 #[derive(Clone, Copy)]
 pub(super) struct Config {
     pub(super) called: Called,
-    /// The most slots.
+    /// The most slots of the pool.
     pub(super) limit: u32,
-    /// Whether a limit is reserved in one piece.
+    /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
-    /// Huge pages behind large segments: yes, no, or where they will be filled.
+    /// Huge pages for large segments: yes, no, or only where they will be filled.
     pub(super) huge: Option<bool>,
 }
 
@@ -83,21 +81,21 @@ impl Config {
     }
 }
 
-// SAFETY: the pointers lead to memory that is the store's alone.
+// SAFETY: the pointers lead to memory that belongs to the store alone.
 unsafe impl Send for Store {}
 
-/// How far a walk over the slots that are out has come.
+/// The state of a walk over the slots that are out.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Walk {
-    /// The first slot of the segment it is in; 0: it has not begun.
+    /// The first slot of the current segment; 0 before the walk begins.
     base: usize,
     segment: usize,
-    /// The slot where it goes on.
+    /// The next slot to look at.
     slot: usize,
 }
 
 impl Walk {
-    /// Whether it has begun.
+    /// Whether the walk has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.base != 0
     }
@@ -111,22 +109,21 @@ pub(super) struct Store {
     end: *mut u8,
     shape: Shape,
     table: *mut Segment,
-    /// Segments whose set is not empty, as bits.
+    /// A bit for each segment whose set is not empty.
     returned: u64,
     /// The segment of the open frontier.
     current: usize,
-    /// The segment that was last looked into: most slots come to the one the last
-    /// came to.
+    /// The segment of the last lookup: most slots return to the same segment as the one before.
     near: usize,
     name: Option<&'static Slot<Name>>,
     home: Option<Side>,
     config: Config,
-    /// Whether pages of free slots may read as zero.
+    /// Whether pages of free slots may read as zero, because they were released.
     pub(super) given_back_pages: bool,
 }
 
 impl Store {
-    /// A store without a segment.
+    /// A store without segments.
     pub(super) const fn new(shape: Shape, config: Config) -> Self {
         Self {
             next: ptr::null_mut(),
@@ -149,7 +146,7 @@ impl Store {
         &self.shape
     }
 
-    /// Its id, in the address map; 0 before the first segment.
+    /// The pool's id in the address map; 0 before the first segment.
     pub(super) fn id(&self) -> u32 {
         self.name.map_or(0, Slot::id)
     }
@@ -163,9 +160,8 @@ impl Store {
         Of { shape: self.shape, id: self.id(), huge: self.wants_huge_pages() }
     }
 
-    /// Whether the next segment, if it is large, should lie in huge pages: where a
-    /// pool of small objects has filled [`MANY`] bytes, it will fill what comes next
-    /// as well, from the front to the back.
+    /// Whether the next large segment uses huge pages by default: a pool of small objects that
+    /// filled [`MANY`] bytes will probably fill the next segment too, in order.
     fn wants_huge_pages(&self) -> bool {
         let small = self.shape.size() <= SMALL;
         chunk::may_have_huge_pages()
@@ -175,25 +171,25 @@ impl Store {
                 .unwrap_or_else(|| small && self.capacity() * self.shape.size() >= MANY)
     }
 
-    /// All places for segments; none before the first.
+    /// All places for segments; none before the first segment.
     pub(super) fn segments(&self) -> &[Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling() } else { self.table.cast_const() };
-        // SAFETY: null, or a table that is this store's.
+        // SAFETY: `table` belongs to this store, and `count` is 0 if it is null.
         unsafe { core::slice::from_raw_parts(table, count) }
     }
 
     fn segments_mut(&mut self) -> &mut [Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling_mut() } else { self.table };
-        // SAFETY: null, or a table that is this store's, which is borrowed.
+        // SAFETY: `table` belongs to this store, which is borrowed mutably; `count` is 0 if it is
+        // null.
         unsafe { core::slice::from_raw_parts_mut(table, count) }
     }
 
     fn at(&mut self, segment: usize) -> &mut Segment {
         debug_assert!(segment < SEGMENTS && !self.table.is_null());
-        // SAFETY: the table has so many places, and is this store's, which is
-        // borrowed.
+        // SAFETY: the table has this place and belongs to the store, which is borrowed mutably.
         unsafe { &mut *self.table.wrapping_add(segment) }
     }
 
@@ -208,14 +204,14 @@ impl Store {
         slot
     }
 
-    /// The next fresh slot, of another segment if need be. Null: no memory, or the
-    /// limit is reached.
+    /// The next fresh slot, if necessary from another segment. Null: no memory, or the limit is
+    /// reached.
     pub(super) fn fresh_or_grow(&mut self) -> *mut u8 {
         let slot = self.fresh();
         if !slot.is_null() || !self.open_frontier() { slot } else { self.fresh() }
     }
 
-    /// Notes how far the open frontier has come.
+    /// Writes the position of the open frontier to its segment.
     pub(super) fn sync(&mut self) {
         if !self.end.is_null() {
             let (next, size, current) = (self.next, self.shape.size(), self.current);
@@ -230,8 +226,8 @@ impl Store {
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier where slots are untouched, of a new segment if need be.
-    /// False: no memory, or the limit is reached.
+    /// Opens the frontier in a segment with untouched slots, or in a new one. False: no memory, or
+    /// the limit is reached.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -245,7 +241,7 @@ impl Store {
         true
     }
 
-    /// Takes memory for as many slots again.
+    /// Doubles the pool by a new segment.
     #[cold]
     fn grow(&mut self) -> bool {
         if self.table.is_null() {
@@ -262,7 +258,7 @@ impl Store {
         let left = self.config.limit as usize - have;
         let mut slots = left.min(self.shape.indexes(number) as usize);
         let of = self.of();
-        // Less and less where there is no memory for all.
+        // Halves the request until there is memory for it.
         while slots > 0 {
             if self.at(number).open(of, number, slots) {
                 return true;
@@ -276,8 +272,8 @@ impl Store {
         false
     }
 
-    /// Before the first segment: a table, an id, and, if there is memory for it, one
-    /// segment for so many slots.
+    /// Prepares the first segment: a table and an id. With `in_one`, also makes one segment for
+    /// this many slots, if there is memory for it.
     fn begin(&mut self, in_one: Option<u32>) -> bool {
         if !substrate::open_and_begin() {
             return false;
@@ -300,8 +296,7 @@ impl Store {
         true
     }
 
-    /// The segment that a slot of this store lies in. Ends the process where it lies
-    /// in none.
+    /// The segment of a slot of this store. Ends the process if the slot lies in none.
     #[inline(always)]
     fn segment_near(&mut self, slot: *mut u8) -> usize {
         let near = self.near;
@@ -318,8 +313,8 @@ impl Store {
         self.near
     }
 
-    /// The segment and the number of the slot that begins at `slot`. Ends the
-    /// process where none does that was handed out.
+    /// The segment and number of the slot that begins at `slot`. Ends the process if there is none,
+    /// or it was never handed out.
     #[inline]
     fn find(&mut self, slot: *mut u8) -> (usize, usize) {
         let segment = self.segment_near(slot);
@@ -330,8 +325,8 @@ impl Store {
         }
     }
 
-    /// The segment and the number of the slot that begins at `address`, if one does
-    /// that was handed out, as far as [`Store::sync`] knows.
+    /// The segment and number of the slot that begins at `address`, if there is one and
+    /// [`Store::sync`] saw it handed out.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
         let number = self.segment_of(address)?;
@@ -353,7 +348,7 @@ impl Store {
         ours.then(|| MAP.record(head).heap.load(Ordering::Relaxed) as usize)
     }
 
-    /// Puts slots into their segments' sets; ends the process where one is there.
+    /// Adds slots to their segments' sets; ends the process if one is there already.
     #[cold]
     pub(super) fn put(&mut self, slots: &[*mut u8]) {
         if let Some(twice) = self.put_each(slots) {
@@ -361,7 +356,7 @@ impl Store {
         }
     }
 
-    /// Puts slots into their segments' sets. Returns one that was there already.
+    /// Adds slots to their segments' sets. Returns one that was there already.
     pub(super) fn put_each(&mut self, slots: &[*mut u8]) -> Option<*mut u8> {
         self.close_frontier();
         if slots.is_empty() {
@@ -381,8 +376,7 @@ impl Store {
         twice
     }
 
-    /// Takes returned slots, the lowest, into `out`, highest first. Returns how
-    /// many; they are at the start of `out`.
+    /// Moves the lowest returned slots to the start of `out`, highest first. Returns their number.
     #[cold]
     pub(super) fn take(&mut self, out: &mut [*mut u8]) -> usize {
         let shape = self.shape;
@@ -404,40 +398,40 @@ impl Store {
         count
     }
 
-    /// Takes one returned slot, the lowest, if there is any.
+    /// Removes the lowest returned slot, if there is one.
     pub(super) fn take_one(&mut self) -> Option<*mut u8> {
         let mut one = [ptr::null_mut()];
         (self.take(&mut one) > 0).then_some(one[0])
     }
 
-    /// Whether slots wait in sets.
+    /// Whether a set holds slots.
     #[inline]
     pub(super) fn has_returned(&self) -> bool {
         self.returned != 0
     }
 
-    /// Slots that are not in a set and were handed out: out, or in a front.
+    /// The slots that were handed out and are in no set: in use, or in a front.
     pub(super) fn out(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.carved - s.free).sum()
     }
 
-    /// Slots it could hand out without growing.
+    /// The slots available without growing.
     pub(super) fn ready(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.untouched() + s.free).sum()
     }
 
-    /// Slots it has memory for.
+    /// The slots that the store has memory for.
     pub(super) fn capacity(&self) -> usize {
         self.segments().iter().map(Segment::slots).sum()
     }
 
-    /// Makes sure that `count` slots can be handed out; with pages behind them if
-    /// `touch`. False: no memory, or the limit is reached.
+    /// Reserves memory for `count` slots; `touch` also makes its pages resident. False: no memory,
+    /// or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
-        // The first segment for all of them, so that they lie in a row.
+        // One first segment for all of them, so that they are adjacent.
         if self.table.is_null()
             && self.config.limit == u32::MAX
             && count < u32::MAX as usize
@@ -448,7 +442,7 @@ impl Store {
         let before: u64 = self.existing();
         while self.ready() < count {
             if !self.grow() {
-                // What was taken for it is of no use, and others may want it.
+                // The segments made so far do not suffice; they are released for others.
                 for number in 0..self.segments().len() {
                     if before >> number & 1 == 0 && self.at(number).exists() {
                         self.at(number).close(false);
@@ -470,14 +464,14 @@ impl Store {
         true
     }
 
-    /// The segments that exist, as bits.
+    /// A bit for each segment that exists.
     fn existing(&self) -> u64 {
         let all = self.segments().iter().enumerate();
         all.fold(0, |bits, (number, segment)| bits | u64::from(segment.exists()) << number)
     }
 
-    /// The next slot of a walk over all that are out, in order of their addresses.
-    /// All that is free is in the sets, and the frontier closed.
+    /// The next slot that is out, in address order. All free slots are in the sets, and the
+    /// frontier is closed.
     pub(super) fn next_out(&self, walk: &mut Walk) -> Option<(usize, usize)> {
         loop {
             if walk.base != 0
@@ -486,7 +480,7 @@ impl Store {
                 walk.slot = slot + 1;
                 return Some((walk.segment, slot));
             }
-            // The next segment: there are few, and their addresses are in no order.
+            // Searches the next segment by address: there are few, in no order.
             let behind = |(number, s): (usize, &Segment)| (s.base().addr(), number);
             let all = self.segments().iter().enumerate().map(behind);
             let (base, segment) = all.filter(|&(base, _)| base > walk.base).min()?;
@@ -500,8 +494,7 @@ impl Store {
         self.segments()[segment].slot(&self.shape, slot)
     }
 
-    /// Gives pages back that hold no slot that is out. Everything free is in the
-    /// sets. Returns bytes.
+    /// Releases pages that hold no slot that is out. All free slots are in the sets. Returns bytes.
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
@@ -520,7 +513,7 @@ impl Store {
         bytes
     }
 
-    /// Forgets all slots, and keeps as much memory as `how` says. Nothing is out.
+    /// Makes all slots free, and keeps as much memory as `how` says. No slot is out.
     pub(super) fn reset(&mut self, how: Reset) {
         self.close_frontier();
         if cfg!(feature = "checked") {
@@ -544,7 +537,8 @@ impl Store {
                 segment.purge_behind(&shape, keep - kept);
             }
             if cfg!(feature = "checked") {
-                // They stay in the sets, so that they are looked over when they go out.
+                // In checked builds they stay in the sets, so that they are checked when handed
+                // out.
                 returned |= u64::from(segment.free > 0) << number;
             } else {
                 segment.forget();
@@ -555,7 +549,7 @@ impl Store {
         self.given_back_pages |= matches!(how, Reset::RetainUpTo(_));
     }
 
-    /// Gives everything back, the id too. Nothing is used any more.
+    /// Releases all memory and the id. No slot is in use.
     pub(super) fn end(&mut self) {
         self.reset(Reset::FreeAll);
         for segment in self.segments_mut() {
@@ -576,7 +570,7 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// The slot of `index`, and where its generation is, if its segment has any.
+    /// The slot of `index` and the address of its generation, if its segment has generations.
     #[inline(always)]
     pub(super) fn keyed(&self, index: u32) -> Option<(*mut u8, *mut u32)> {
         let (number, slot) = self.shape.place(index);
@@ -586,8 +580,8 @@ impl Store {
         (!keys.is_null()).then(|| (at, keys.wrapping_add(slot)))
     }
 
-    /// The index of a slot of this store that was handed out, and where its
-    /// generation is, with memory for it if there was none.
+    /// The index of a slot that was handed out, and the address of its generation, which is
+    /// allocated if necessary.
     #[inline(always)]
     pub(super) fn key_wanted(&mut self, slot: *mut u8) -> Option<(u32, *mut u32)> {
         let segment = self.segment_near(slot);
@@ -601,13 +595,13 @@ impl Store {
         Some((self.index_of(segment, number), place))
     }
 
-    /// Whether a key was ever asked for.
+    /// Whether any segment has generations.
     pub(super) fn has_keys(&self) -> bool {
         self.segments().iter().any(|segment| !segment.keys().is_null())
     }
 
-    /// Notes that a slot is out, or no longer; ends the process where it was so
-    /// before, or is none.
+    /// Records that a slot is out, or no longer; ends the process if that was recorded already, or
+    /// it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());
@@ -619,7 +613,7 @@ impl Store {
         }
     }
 
-    /// What statistics want to know, but for what fronts hold.
+    /// Statistics; slots in fronts count as live.
     pub(super) fn stats(&mut self) -> Stats {
         let live = self.out();
         Stats {

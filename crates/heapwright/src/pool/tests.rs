@@ -1,4 +1,4 @@
-//! Pools against models, and at their edges.
+//! Pools against models, and edge cases.
 
 extern crate std;
 
@@ -43,14 +43,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         ]
         .prop_map(Step::Reset),
     ];
-    // Bursts, so that fronts overflow and segments fill.
-    // Miri is a thousand times slower, and has the front overflow once or twice.
+    // Bursts make fronts overflow and segments fill. Miri is a thousand times slower, so there the
+    // front overflows once or twice.
     let (longest, most) = if cfg!(miri) { (140usize, 4) } else { (80, 120) };
     prop::collection::vec((step, 1..longest), 1..most)
         .prop_map(|runs| runs.into_iter().flat_map(|(step, n)| burst(&step, n)).collect())
 }
 
-/// So many, or few under Miri.
+/// The count, or a small one under Miri.
 fn scaled(count: usize) -> usize {
     if cfg!(miri) { count.min(200) } else { count }
 }
@@ -66,7 +66,7 @@ fn burst(step: &Step, times: usize) -> Vec<Step> {
         .collect()
 }
 
-/// An object that knows its value twice, with something behind it.
+/// An object that stores its value twice, with padding behind it.
 #[derive(Clone, Copy)]
 struct Object<const PAD: usize> {
     value: u64,
@@ -307,7 +307,7 @@ fn fresh_objects_lie_in_a_row_and_returned_ones_come_back_lowest_first() {
         // SAFETY: created above, once.
         unsafe { pool.destroy(object) };
     }
-    // Those in the front first: here the lowest anyway. Then in order.
+    // Slots in the front come first: here these are the lowest. Then the order is ascending.
     let again: Vec<_> = (0..count).map(|n| pool.create(n)).collect();
     let later = &again[128..];
     assert!(later.is_sorted(), "what comes from the sets comes in order");
@@ -361,7 +361,7 @@ fn a_trim_gives_back_all_pages_without_an_object() {
     let mut held: Vec<_> = (0..count).map(|_| pool.boxed([7; 1024])).collect();
     let kept: Vec<_> = held.drain(..).enumerate().filter(|(n, _)| n % 100 == 0).collect();
     let given = pool.trim();
-    // One object in a hundred, each in a page, or two where it straddles.
+    // One object in a hundred stays, each in one page, or in two if it straddles.
     let kept_bytes = count / 100 * 2 * 4096 + (64 << 10);
     assert!(given + kept_bytes >= count * 1024, "{given}");
     assert!(kept.iter().all(|(_, object)| **object == [7; 1024]));

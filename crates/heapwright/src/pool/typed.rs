@@ -1,8 +1,7 @@
-//! The pool of a type: owning handles, raw pointers, and resets that drop.
+//! The pool of a type: owning handles, raw pointers, keys, and resets that drop.
 //!
-//! A value is written into a slot here; how it ends, and gives the slot back whatever
-//! its drop does, is `handle`'s. No reference to the raw pool is held while code of the
-//! user runs, because that code may use the pool.
+//! This file writes values into slots; `handle` ends them and frees the slots. No reference to the
+//! raw pool is held while the user's code runs, because that code may use the pool.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -19,19 +18,19 @@ use crate::misuse;
 use crate::refused::IN_REGISTERS;
 use crate::unwinding;
 
-/// Objects of one type, made and destroyed in a handful of instructions.
+/// A pool of objects of one type, made and destroyed in a handful of instructions.
 ///
-/// Three ways to hold an object, which may be mixed: [`Boxed`] handles that give
-/// the slot back when they are dropped ([`Pool::boxed`]); raw pointers for those
-/// that manage lifetimes ([`Pool::create`], [`Pool::destroy`]); and keys that go
-/// stale ([`Pool::insert`], [`Pool::get`], [`Pool::remove`]). Objects do not move.
+/// There are three ways to hold an object, and they mix:
+/// - [`Boxed`] handles free the slot when they are dropped ([`Pool::boxed`]);
+/// - raw pointers leave the lifetime to the caller ([`Pool::create`], [`Pool::destroy`]);
+/// - keys become stale ([`Pool::insert`], [`Pool::get`], [`Pool::remove`]).
 ///
-/// One thread at a time; [`SharedPool`](super::SharedPool) is for many. Dropping
-/// the pool drops what is live and gives all memory back. Objects of no size take
-/// a byte each.
+/// Objects do not move. Creating and destroying take constant time, amortised over growth. A pool
+/// serves one thread at a time; [`SharedPool`](super::SharedPool) serves many. Dropping the pool
+/// drops all live objects and releases its memory. Zero-sized objects take a byte each.
 ///
-/// The functions that begin with `try_` give the value back where there is no
-/// memory or the limit is reached; the others end the process with one line.
+/// If there is no memory or the limit is reached, functions with `try_` return the value; the
+/// others end the process with one line on standard error. The idea is that of Zig's `MemoryPool`.
 ///
 /// ```
 /// use heapwright::pool::Pool;
@@ -56,7 +55,7 @@ use crate::unwinding;
 /// assert_eq!(*handle, 1);
 /// ```
 ///
-/// nor a reset, nor can a pool be reset while a reference is out:
+/// nor survive a reset, and a reset needs that no reference to an object exists:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::pool::{Pool, Reset};
@@ -75,7 +74,7 @@ use crate::unwinding;
 /// assert_eq!(one, Some(&1));
 /// ```
 ///
-/// and what is put in must live as long as what the pool's type says:
+/// and a value must live as long as the pool's type says:
 ///
 /// ```compile_fail,E0597
 /// use heapwright::pool::Pool;
@@ -88,7 +87,7 @@ use crate::unwinding;
 /// assert_eq!(pool.iter_mut().count(), 1);
 /// ```
 ///
-/// and it stays in its thread:
+/// and a pool stays in its thread while it is in use:
 ///
 /// ```compile_fail,E0277
 /// use heapwright::pool::Pool;
@@ -114,7 +113,7 @@ impl<T> Pool<T> {
         Self::builder().build()
     }
 
-    /// An empty pool whose name, limit and kind of pages can be chosen.
+    /// A builder for a pool with a chosen name, limit and kind of pages.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -135,15 +134,15 @@ impl<T> Pool<T> {
         self.pop().or_else(|| self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast())))
     }
 
-    /// A slot that is at hand.
+    /// A slot from the front, if it has one.
     #[inline(always)]
     fn pop(&self) -> Option<NonNull<T>> {
-        // SAFETY: one thread at a time; nobody holds a reference to the raw pool
-        // across code that is not its own.
+        // SAFETY: one thread uses the pool at a time, and no reference to the raw pool is held
+        // while foreign code runs.
         unsafe { (*self.raw.get()).pop() }.map(NonNull::cast)
     }
 
-    /// A slot where none was at hand. Ends the process where there is none at all.
+    /// A slot when the front is empty. Ends the process if there is none.
     #[inline(never)]
     fn slot_slow(&self) -> NonNull<T> {
         match self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast::<T>())) {
@@ -152,25 +151,26 @@ impl<T> Pool<T> {
         }
     }
 
-    /// The rest of [`Pool::create`] for a value in registers: a call that is the last
-    /// thing its caller does, so that the way there needs no register saved.
+    /// The slow path of [`Pool::create`] for a value in registers. It is a tail call, so the fast
+    /// path saves no registers.
     #[inline(never)]
     fn create_slow(&self, value: T) -> NonNull<T> {
         let slot = self.slot_slow();
-        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        // SAFETY: the slot has the type's size and alignment, and no other code has it.
         unsafe { slot.write(value) };
         slot
     }
 
     /// # Safety
     ///
-    /// The slot is this pool's and in use; what was in it is gone.
+    /// The slot is this pool's and in use; its object has been dropped or moved out.
     #[inline(always)]
     pub(super) unsafe fn free(&self, slot: NonNull<T>) {
-        // SAFETY: a pool is of one thread at a time, and no reference into it outlives a call.
+        // SAFETY: one thread uses the pool at a time, and no reference to the raw pool outlives a
+        // call.
         let raw = unsafe { &mut *self.raw.get() };
-        // SAFETY: a slot of this pool, in use, and what was in it is gone, as the caller
-        // promises.
+        // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
+        // gone.
         unsafe { raw.free(slot.as_ptr().cast()) };
     }
 
@@ -178,10 +178,10 @@ impl<T> Pool<T> {
         self.raw.get_mut()
     }
 
-    /// Runs `with` on the raw pool, without code of the user's.
+    /// Runs `with` on the raw pool; `with` runs no code of the user.
     pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool) -> R) -> R {
-        // SAFETY: one thread at a time, and `with` is not the user's, so that this is
-        // the only reference.
+        // SAFETY: one thread uses the pool at a time and `with` runs no user code, so this is the
+        // only reference.
         with(unsafe { &mut *self.raw.get() })
     }
 
@@ -191,24 +191,26 @@ impl<T> Pool<T> {
         misuse::no_room("pool ", self.with_raw(|raw| raw.store().name()))
     }
 
-    /// Makes an object, owned by the handle.
+    /// Makes an object that the handle owns. O(1) amortised. Ends the process if there is no
+    /// memory.
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> Boxed<'_, T> {
         Boxed { object: self.create(value), pool: self }
     }
 
-    /// Makes an object, owned by the handle.
+    /// Makes an object that the handle owns. O(1) amortised.
     ///
     /// # Errors
     ///
-    /// The value, where there is no memory or the limit is reached.
+    /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_boxed(&self, value: T) -> Result<Boxed<'_, T>, Refused<T>> {
         self.try_create(value).map(|object| Boxed { object, pool: self })
     }
 
-    /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end.
+    /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end. O(1)
+    /// amortised.
     #[inline]
     #[must_use]
     pub fn create(&self, value: T) -> NonNull<T> {
@@ -217,7 +219,7 @@ impl<T> Pool<T> {
             None if size_of::<T>() <= IN_REGISTERS => return self.create_slow(value),
             None => self.slot_slow(),
         };
-        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        // SAFETY: the slot has the type's size and alignment, and no other code has it.
         unsafe { slot.write(value) };
         slot
     }
@@ -226,39 +228,39 @@ impl<T> Pool<T> {
     ///
     /// # Errors
     ///
-    /// The value, where there is no memory or the limit is reached.
+    /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_create(&self, value: T) -> Result<NonNull<T>, Refused<T>> {
         let Some(slot) = self.alloc() else { return Err(Refused(value)) };
-        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        // SAFETY: the slot has the type's size and alignment, and no other code has it.
         unsafe { slot.write(value) };
         Ok(slot)
     }
 
-    /// Drops an object and takes its slot back, even if the drop panics.
+    /// Drops an object and frees its slot, even if the drop panics. O(1) amortised.
     ///
     /// # Safety
     ///
-    /// The object was created by this pool (or let go of by [`Boxed::into_raw`]; not
-    /// inserted) and not destroyed; nobody uses it afterwards.
+    /// This pool created the object ([`Boxed::into_raw`] may have released it; it has no key), and
+    /// it is not yet destroyed. No code uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: created by this pool, not destroyed, and not used afterwards, as the caller
-        // promises.
+        // SAFETY: the caller promises that this pool created the object, and that it is live and
+        // not used afterwards.
         unsafe { handle::destroy(self, object) };
     }
 
-    /// Makes a handle of an object again.
+    /// Makes a handle for an object that [`Pool::create`] returned.
     ///
     /// # Safety
     ///
-    /// As [`Pool::destroy`]: the handle will.
+    /// As for [`Pool::destroy`], which the handle calls when it is dropped.
     #[inline]
     pub unsafe fn own(&self, object: NonNull<T>) -> Boxed<'_, T> {
         Boxed { object, pool: self }
     }
 
-    /// Objects in use. O(segments).
+    /// The number of objects in use. O(segments), at most 33.
     #[must_use]
     pub fn len(&self) -> usize {
         self.with_raw(RawPool::len)
@@ -270,14 +272,13 @@ impl<T> Pool<T> {
         self.len() == 0
     }
 
-    /// Objects it has memory for.
+    /// The number of objects that the pool has memory for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.with_raw(|raw| raw.capacity())
     }
 
-    /// Whether an address lies in this pool's memory. O(1); any address may be
-    /// asked about.
+    /// Whether an address lies in this pool's memory. Any address is allowed. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -291,17 +292,15 @@ impl<T> Pool<T> {
         self.with_raw(|raw| raw.contains(object.cast()))
     }
 
-    /// The index of an object: a number that no other object of this pool has while
-    /// it lives, small if there were never many. O(1). `None` for what is no object
-    /// of this pool.
+    /// The index of a live object: a small number, unique in this pool while the object lives.
+    /// O(1). `None`: `object` is no object of this pool.
     #[must_use]
     pub fn index_of(&self, object: *const T) -> Option<u32> {
         self.with_raw(|raw| raw.index_of(object.cast()))
     }
 
-    /// Makes sure that `count` more objects can be made without asking for memory.
-    /// Fresh ones will lie in order of their addresses; pages are put behind them
-    /// now if `touch`. False: no memory, or the limit is reached.
+    /// Reserves memory for `count` more objects; `touch` also makes its pages resident now. Fresh
+    /// objects lie in address order. Returns false if there is no memory or the limit is reached.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -313,7 +312,7 @@ impl<T> Pool<T> {
         self.with_raw(|raw| raw.preheat(count, touch))
     }
 
-    /// Gives every page without a live object to the kernel, now. Returns bytes.
+    /// Returns every page without a live object to the kernel now. Returns the number of bytes.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -326,18 +325,20 @@ impl<T> Pool<T> {
         self.with_raw(RawPool::trim)
     }
 
-    /// What there is.
+    /// Statistics of the pool.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.with_raw(RawPool::stats)
     }
 
-    /// Drops what is live, in order of addresses, and keeps as much memory as `how`
-    /// says. Keys go stale; generations are kept, so that they stay so.
+    /// Drops all live objects in address order, and keeps as much memory as `how` says. All keys
+    /// become stale and remain so.
     ///
-    /// If a destructor panics, the others run all the same, and all slots are free when the panic
-    /// goes on. If several panic, the first panic goes on. (Without the feature `std` the second
-    /// panic ends the process, as it does for `Vec`.)
+    /// # Panics
+    ///
+    /// If a destructor panics, the others still run and all slots are free before that panic
+    /// continues. If several panic, the first one continues. Without the feature `std` a second
+    /// panic ends the process.
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.pool.raw().settle();
@@ -346,7 +347,8 @@ impl<T> Pool<T> {
         unwinding::surface();
     }
 
-    /// Live objects, in order of their addresses.
+    /// Iterates over live objects in address order. Takes time in proportion to the slots handed
+    /// out.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -361,8 +363,8 @@ impl<T> Pool<T> {
         IterMut { pool: self, walk: Walk::default() }
     }
 
-    /// Live objects, in order of their addresses. `&mut`, because a handle may be
-    /// changing its object while only the pool is shared.
+    /// Iterates over live objects in address order. It needs `&mut self`, because a handle may
+    /// change its object while the pool is shared.
     pub fn iter(&mut self) -> impl Iterator<Item = &T> {
         self.iter_mut().map(|object| &*object)
     }
@@ -405,12 +407,13 @@ impl<T> Drop for Pool<T> {
 impl<T> Home<T> for Pool<T> {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<T>) {
-        // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
+        // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
+        // gone.
         unsafe { self.free(slot) };
     }
 }
 
-/// A reset under way, which ends however a destructor does.
+/// A reset in progress; its drop completes it even if a destructor panics.
 struct Ending<'p, T> {
     pool: &'p mut Pool<T>,
     walk: Walk,
@@ -429,7 +432,7 @@ impl<T> Ending<'_, T> {
             }
             let object = self.pool.raw().store().slot(segment, slot).cast::<T>();
             unwinding::caught(|| {
-                // SAFETY: a live object, which the walk has passed.
+                // SAFETY: the object is live, and the walk does not return to it.
                 unsafe { object.drop_in_place() };
             });
         }
@@ -438,14 +441,14 @@ impl<T> Ending<'_, T> {
 
 impl<T> Drop for Ending<'_, T> {
     fn drop(&mut self) {
-        // What is left, if a destructor panicked.
+        // Drops the remaining objects, if a destructor panicked.
         self.drop_live();
         self.pool.raw().reset(self.how);
     }
 }
 
-/// An object of a [`Pool`], owned: dropping it drops the object and gives its slot
-/// back, even if the object's own drop panics.
+/// An owned object of a [`Pool`]. Dropping the handle drops the object and frees its slot, even if
+/// the object's drop panics.
 ///
 /// ```
 /// use heapwright::pool::Pool;
@@ -461,8 +464,7 @@ pub struct Boxed<'p, T> {
 
 super::handle_impls!(Boxed of Pool);
 
-/// Live objects of a [`Pool`], in order of their addresses; see
-/// [`Pool::iter_mut`].
+/// An iterator over the live objects of a [`Pool`]; see [`Pool::iter_mut`].
 pub struct IterMut<'p, T> {
     pool: &'p mut Pool<T>,
     walk: Walk,
@@ -475,12 +477,12 @@ impl<'p, T> Iterator for IterMut<'p, T> {
         let store = self.pool.raw().store();
         let (segment, slot) = store.next_out(&mut self.walk)?;
         let object = store.slot(segment, slot).cast::<T>();
-        // SAFETY: a live object, given out once, while the pool is borrowed alone.
+        // SAFETY: the object is live and returned only once while the pool is borrowed mutably.
         Some(unsafe { &mut *object })
     }
 }
 
-/// Chooses how a [`Pool`] is made.
+/// Settings of a new [`Pool`].
 pub struct Builder<T> {
     config: Config,
     made: PhantomData<fn() -> T>,
@@ -489,7 +491,7 @@ pub struct Builder<T> {
 super::builder_choices!(Builder<T>);
 
 impl<T> Builder<T> {
-    /// The pool, empty.
+    /// Makes the pool, which is empty.
     #[must_use]
     pub const fn build(self) -> Pool<T> {
         let raw = RawPool::with(Layout::new::<T>(), self.config);

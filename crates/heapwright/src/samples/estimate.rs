@@ -1,4 +1,4 @@
-//! What samples say of all blocks: sums, and how far these may be off.
+//! Estimates of all blocks from samples: sums and their errors.
 //!
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its
 //! size is one (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of
@@ -14,7 +14,7 @@ pub(super) struct Estimate {
     pub(super) samples: u64,
     pub(super) blocks: f64,
     pub(super) bytes: f64,
-    /// Of the bytes.
+    /// The variance of the bytes.
     pub(super) variance: f64,
 }
 
@@ -31,7 +31,7 @@ impl Estimate {
     pub(super) fn take_away(&mut self, sample: &Sample) {
         self.samples -= 1;
         if self.samples == 0 {
-            // Not what rounding has left.
+            // Removes the rest that rounding leaves.
             *self = Self::ZERO;
             return;
         }
@@ -40,7 +40,7 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// A sample has changed. (Of a profile that was begun since it was made, it is not known as
+    /// Replaces a changed sample. (A profile that began after it was made does not count it as
     /// allocated.)
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
@@ -64,12 +64,12 @@ pub(super) fn deviation(variance: f64) -> u64 {
     u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
 }
 
-/// What an estimate was at an earlier moment, in 16 bytes: each stack has three.
+/// An estimate at an earlier moment, in 16 bytes; each stack has three.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
     pub(super) bytes: f64,
     pub(super) blocks: f32,
-    /// Of the bytes.
+    /// The variance of the bytes.
     pub(super) variance: f32,
 }
 
@@ -77,18 +77,18 @@ impl Copied {
     pub(super) const ZERO: Self = Self { bytes: 0.0, blocks: 0.0, variance: 0.0 };
 }
 
-/// A sample that is live.
+/// A live sample.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) address: u64,
     /// The key of its site.
     pub(super) site: u64,
     pub(super) thread: u32,
-    /// Bytes that were asked for.
+    /// Bytes requested.
     pub(super) size: u64,
-    /// Bytes that were counted of it: its size, as far as it decides the chance, at its largest.
+    /// Bytes counted for it: its largest size, as far as that decides the probability.
     pub(super) counted: u64,
-    /// How many blocks it stands for.
+    /// The number of blocks that it stands for.
     pub(super) weight: f64,
     pub(super) born_ns: u64,
 }
@@ -105,7 +105,7 @@ impl Sample {
     }
 }
 
-// SAFETY: numbers; the key of zeros is 0.
+// SAFETY: all fields are numbers; the key of zeros is 0.
 unsafe impl Keyed for Sample {
     fn key(&self) -> u64 {
         self.address

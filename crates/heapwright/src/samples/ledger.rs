@@ -1,14 +1,13 @@
-//! The ledger: samples come, change and go, and what they say is added up.
+//! The ledger: adds up the samples as they come, change and go.
 //!
-//! The *peak* is what each stack had when live bytes were highest. It is copied when live bytes
-//! fall from a height that exceeds the last copied one by 2 %, so the number of copies grows with
-//! the logarithm of the heap's size, and the peak is up to 2 % too low.
+//! The *peak* holds each stack's bytes when the live bytes were highest. It is copied when the live
+//! bytes fall from a height 2 % above the last copied one. So the number of copies grows with the
+//! logarithm of the heap's size, and the peak is up to 2 % too low.
 //!
-//! *Growth* is counted from an earlier moment: what each stack has is copied 67 ms after the
-//! beginning, and whenever it is twice as long since. Of the copies the last two are kept, and the
-//! older one counts, so growth is that of the last half of the time, at least, and of three
-//! quarters of it at most. Nothing changes between two samples, so a copy is made before the first
-//! change behind its moment, and is exact.
+//! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
+//! each time the age has doubled. The last two copies are kept, and the older one counts, so growth
+//! covers between the last half and three quarters of the time. Nothing changes between two
+//! samples, so a copy before the first change after its moment is exact.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -25,14 +24,15 @@ use crate::recorder::Recorder;
 use crate::stacks::Scratch;
 use crate::{memory_limit, os, poisson};
 
-/// A block that lives no longer is temporary, in nanoseconds.
+/// A block with at most this lifetime in nanoseconds is temporary.
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes that exceed the last peak by one of so many parts of it are a new one.
+/// Live bytes that exceed the last peak by this part of it are a new peak.
 const PEAK_STEP: f64 = 50.0;
-/// So long after the beginning what each stack has is copied first, in nanoseconds.
+/// The time from the start to the first copy of each stack's bytes, in nanoseconds.
 const FIRST_COPY_NS: u64 = 1 << 26;
 
-/// When what each stack has was copied, and will be next, in nanoseconds since the beginning.
+/// The times of the copies of each stack's bytes, and of the next one, in nanoseconds since the
+/// start.
 #[derive(Clone, Copy)]
 pub(super) struct Earlier {
     /// The older one first.
@@ -44,7 +44,7 @@ impl Earlier {
     const BEGINNING: Self = Self { copied_ns: [0; 2], next_ns: FIRST_COPY_NS };
 }
 
-/// All of it.
+/// The whole state of a profile.
 pub(super) struct Samples {
     pub(super) period: usize,
     pub(super) began_ns: u64,
@@ -52,32 +52,32 @@ pub(super) struct Samples {
     pub(super) live: Table<Sample>,
     pub(super) sites: Table<Site>,
     pub(super) threads: Table<Thread>,
-    /// Bytes, estimated: live, and when most were.
+    /// Estimated bytes: live now, and at the peak.
     pub(super) live_bytes: f64,
     pub(super) peak_bytes: f64,
     pub(super) peak_ns: u64,
-    /// Whether more is live than ever when the peak was copied.
+    /// Whether more bytes are live than at the copied peak.
     pub(super) rises: bool,
     pub(super) points: Points,
     pub(super) earlier: Earlier,
-    /// Samples for which there was no memory.
+    /// Samples lost for lack of memory.
     pub(super) lost: u64,
-    /// Which runs are samples; 0: not yet drawn. And the process that has drawn it.
+    /// Selects the runs that are samples; 0: not drawn yet. Also the process that drew it.
     pub(super) random: u64,
     pub(super) drawn_in: u32,
     pub(super) scratch: Scratch,
-    /// The files that it is saved in, without the number of the process.
+    /// The files of the profile, without the process's id.
     pub(super) prefix: Prefix,
     /// The process that saves its profile near the memory limit, and the random part of the file's
-    /// name, which nobody can guess.
+    /// name, which other users cannot guess.
     pub(super) limit_file: (u32, u64),
-    /// When it is saved next, if it is.
+    /// The time of the next save, if there is one.
     pub(super) save_ns: u64,
     pub(super) recorder: Recorder,
 }
 
 impl Samples {
-    /// Of nothing.
+    /// An empty profile.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -132,8 +132,7 @@ impl Samples {
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns,
         };
-        // One whose free was not seen, in a signal handler of a thread that used a first-class
-        // heap.
+        // A sample whose free was missed, in a signal handler of a thread with a first-class heap.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
@@ -159,7 +158,7 @@ impl Samples {
         }
         self.live_bytes += sample.bytes();
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
-        // Not with the lock of a pool or of a collected heap held.
+        // Not while a lock of a pool or a collected heap is held.
         if sample.site >> MEMORY_BIT == Memory::Block as u64 {
             self.save_sometimes(sample.born_ns);
         }
@@ -191,7 +190,7 @@ impl Samples {
         self.gone(&sample);
     }
 
-    /// A sample is no longer live.
+    /// Subtracts a sample that is no longer live.
     fn gone(&mut self, sample: &Sample) {
         if let Some(site) = self.site(sample.site).filter(|site| site.live.samples != 0) {
             site.live.take_away(sample);
@@ -203,8 +202,8 @@ impl Samples {
         self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
     }
 
-    /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it
-    /// stays.
+    /// Removes a sample from the table until [`Samples::put_back`]; its site and its thread keep
+    /// it.
     pub(super) fn take(&mut self, address: usize) -> Option<Sample> {
         let sample = self.live.remove(address as u64)?;
         let now = self.before_change();
@@ -213,18 +212,17 @@ impl Samples {
     }
 
     pub(super) fn put_back(&mut self, before: Sample, address: usize, size: u64) {
-        // What it has grown by was counted, too, and so the chance that it is a sample is that of
-        // its size.
+        // Its growth was counted, too, so its probability is that of its size.
         let counted = before.counted.max(size);
         let weight = match counted == before.counted {
             true => before.weight,
             false => 1.0 / poisson::chance(counted as usize, self.period),
         };
         let sample = Sample { address: address as u64, size, counted, weight, ..before };
-        // One whose free was not seen.
+        // A sample whose free was missed.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
-            // There was room when it was taken out, which another one has taken.
+            // Another sample took the room that it left.
             self.lost += 1;
             probes::free(before.address as usize);
             self.gone(&before);
@@ -251,8 +249,7 @@ impl Samples {
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
     }
 
-    /// Live bytes are about to fall, or are looked at: if they are at a new peak, copies what each
-    /// site has.
+    /// Copies each site's bytes if live bytes are at a new peak, before they fall or are read.
     pub(super) fn keep_peak(&mut self, now: u64) {
         if !self.rises || self.live_bytes <= self.peak_bytes {
             return;
@@ -263,8 +260,8 @@ impl Samples {
         }
     }
 
-    /// What is live is about to change, or is looked at: keeps what it was at the moments that have
-    /// passed. Returns what time it is.
+    /// Makes the copies of past moments before the live bytes change or are read. Returns the
+    /// present time.
     pub(super) fn before_change(&mut self) -> u64 {
         let now = os::now_ns();
         let ns = self.since(now);
@@ -277,8 +274,8 @@ impl Samples {
         now
     }
 
-    /// Bytes of the process that are in memory. Not known (0) where no file is saved: the kernel
-    /// says so in a file, and the program may be in a sandbox that allows none.
+    /// The process's resident bytes; 0 if no file is saved. The kernel tells them in a file, which
+    /// a sandbox may forbid.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }
@@ -294,7 +291,7 @@ impl Samples {
         }
     }
 
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     pub(super) fn since(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.began_ns)
     }

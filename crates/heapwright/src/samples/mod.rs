@@ -1,4 +1,4 @@
-//! Samples: the blocks of a heap profile, and what they say of all blocks.
+//! Samples: the blocks of a heap profile, and the estimates from them.
 //!
 //! ```text
 //!   live      address                -> site, size, thread, when, and how many blocks it stands for
@@ -12,13 +12,13 @@
 //! ```
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it
-//! when a sample is made, resized or freed. A signal handler that interrupted the lock's holder
-//! does not come here: the caller sees to that. Of runs of units see `runs`.
+//! when a sample is made, resized or freed. The caller ensures that no signal handler that
+//! interrupted the lock's holder arrives here. For runs of units see `runs`.
 //!
-//! Tracers of the whole machine can follow samples too: see `probes`.
+//! Tracers of the whole machine can follow samples, too; see `probes`.
 //!
-//! Called by `heap`, which knows when a block is to be a sample, by the substrate's `runs`, and by
-//! the public functions of `profile`.
+//! Called by `heap`, which decides that a block is a sample, by the substrate's `runs`, and by the
+//! public functions of `profile`.
 
 mod estimate;
 mod ledger;
@@ -44,23 +44,23 @@ use site::Site;
 
 /// Frames of each stack.
 const DEPTH: usize = 32;
-/// How long the lock is waited for when the process ends, in milliseconds.
+/// The longest wait for the lock at the process's end, in milliseconds.
 const WAIT_MS: u64 = 1000;
 
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples::new());
 
-/// Begins a profile: forgets what was allocated so far, but for what is live. `period` is the mean
-/// distance of samples that are made from now on, in bytes.
+/// Starts a profile: forgets past allocations except live ones. `period` is the mean distance of
+/// later samples in bytes.
 pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
 }
 
-/// Joins in forks, before the lock is used for the first time: a fork must not find it held. The
-/// caller holds no lock.
+/// Registers for forks before the first use of the lock, so that no fork finds it held. The caller
+/// holds no lock.
 pub(crate) fn join() {
     if !HAS_JOINED.load(Ordering::Acquire) {
         fork::join(Part::Samples, &HANDLERS);
@@ -78,14 +78,13 @@ pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
 
-/// The profile is saved in the file `prefix.<pid>` now and then, and when the process ends.
+/// Saves the profile in the file `prefix.<pid>` now and then, and at the process's end.
 pub(crate) fn save_in(prefix: &[u8]) {
     join();
     SAMPLES.lock().prefix.set(prefix);
 }
 
-/// Adds a block of `size` bytes as a sample, which was chosen with the probability of one of
-/// `counted` bytes.
+/// Adds a block of `size` bytes as a sample; its probability was that of `counted` bytes.
 #[inline(always)]
 pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     let mut samples = SAMPLES.lock();
@@ -98,7 +97,7 @@ pub(crate) fn freed(block: *mut u8) {
     SAMPLES.lock().remove(block.addr());
 }
 
-/// Changes the size of a sample that stays where it is.
+/// Changes the size of a sample that stays in place.
 pub(crate) fn resized(block: *mut u8, size: usize) {
     let mut samples = SAMPLES.lock();
     if let Some(sample) = samples.take(block.addr()) {
@@ -106,16 +105,16 @@ pub(crate) fn resized(block: *mut u8, size: usize) {
     }
 }
 
-/// A sample whose block is about to change its place.
+/// A sample whose block is about to move.
 #[derive(Clone, Copy)]
 pub(crate) struct Moving(Sample);
 
-/// Takes a sample out, if there is one at that address.
+/// Removes the sample at an address, if there is one, for a move.
 pub(crate) fn take(block: *mut u8) -> Option<Moving> {
     SAMPLES.lock().take(block.addr()).map(Moving)
 }
 
-/// Puts it back, at an address, with a size if it has another one.
+/// Adds it again at an address, and with a new size if given.
 pub(crate) fn put_back(moving: Moving, block: *mut u8, size: Option<usize>) {
     let size = size.map_or(moving.0.size, |size| size as u64);
     SAMPLES.lock().put_back(moving.0, block.addr(), size);
@@ -131,18 +130,18 @@ pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
     }
 }
 
-/// Saves the profile as it is now in the file of [`save_in`]. False: it could not be written.
+/// Saves the present profile in the file of [`save_in`]. False: the write failed.
 pub(crate) fn save() -> bool {
     if sync::holds_all() {
         return SAMPLES.lock().save();
     }
-    // A signal handler may end the process that has interrupted the lock's holder.
+    // A signal handler that interrupted the lock's holder may end the process.
     SAMPLES.lock_within(WAIT_MS).is_some_and(|mut samples| samples.save())
 }
 
-/// Saves the current profile because the memory limit is near: in the file of [`save_in`], or in a
-/// file in `/tmp` whose name nobody can guess. Returns the file's path. `None`: the file could not
-/// be written, or the lock is held for long.
+/// Saves the present profile near the memory limit, in the file of [`save_in`] or in a file in
+/// `/tmp` whose name other users cannot guess. Returns the file's path. `None`: the write failed,
+/// or the lock was held too long.
 pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
     let mut samples = SAMPLES.lock_within(WAIT_MS)?;
     let is_named = samples.prefix.is_given();
@@ -157,15 +156,15 @@ pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
     saved.then_some(path)
 }
 
-/// Writes the profile as it is now to the open file `file`, as a record that is complete in itself.
-/// False: it could not be written.
+/// Writes the present profile to the open file `file`, as a complete record. False: the write
+/// failed.
 pub(crate) fn write_in(file: i32) -> bool {
     join();
     SAMPLES.lock().write_in(file)
 }
 
-/// Writes the profile as it is now to a new file at `path`, which ends with a zero, for this user
-/// alone. False: it could not be written, or a fork might not know of the lock yet.
+/// Writes the present profile to a new file at `path`, which ends with a zero byte, for this user
+/// alone. False: the write failed, or forks may not know the lock yet.
 pub(crate) fn write_to(path: &[u8]) -> bool {
     HAS_JOINED.load(Ordering::Acquire) && os::replace_private_file(path, write_in)
 }
@@ -178,11 +177,11 @@ fn before_fork() {
 
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: taken there, by this thread or the one that it is a copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { SAMPLES.release() };
 }
 
-/// The recorder sees by the process's number that it is in another one.
+/// The recorder notices the new process by its id.
 fn in_child(_alone: bool) {}

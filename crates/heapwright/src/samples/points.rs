@@ -1,5 +1,4 @@
-//! Points in time: how many bytes were live, and how many of the process's were in memory, from the
-//! beginning to now.
+//! Points in time: the live bytes and the process's resident bytes from the start to now.
 //!
 //! ```text
 //!   changes   e   e e |        |        |   e    |            a sample is made, resized or freed
@@ -8,27 +7,27 @@
 //!                                                             and of the last cell without one
 //! ```
 //!
-//! A point is made by the first change behind it, and what was live is what it was since the change
-//! before: so it is exact, and a time without changes takes two points. Where there is no room for
-//! more, cells become twice as long, and of each the last point stays: the whole time is always
-//! covered, by 128 points or more once there were so many.
+//! The first change after a point makes the point, with the live bytes since the previous change.
+//! So it is exact, and a time without changes takes two points. When the room is full, cells
+//! double, and each keeps its last point. The points always cover the whole time, with at least 128
+//! of them once there were so many.
 //!
 //! Called by the rest of `samples`, under its lock.
 
-/// Points that are kept.
+/// The most points.
 const MOST: usize = 256;
-/// The first length of a cell, in nanoseconds: asking the kernel once a cell is no part of the time
-/// that matters.
+/// The first length of a cell in nanoseconds. The kernel is called once a cell, which takes no
+/// noticeable time.
 const FIRST_STEP_NS: u64 = 1 << 23;
 
-/// A moment.
+/// A point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     /// Nanoseconds since the beginning.
     pub(super) ns: u64,
     /// Live bytes, estimated.
     pub(super) live: f64,
-    /// Bytes of the process that are in memory; 0: not known.
+    /// The process's resident bytes; 0: unknown.
     pub(super) resident: u64,
 }
 
@@ -37,30 +36,30 @@ pub(super) struct Points {
     list: [Point; MOST],
     count: usize,
     step_ns: u64,
-    /// Where the cell ends that the last change was in.
+    /// The end of the cell of the last change.
     next_ns: u64,
 }
 
 impl Points {
-    /// None.
+    /// No points.
     pub(super) const fn new() -> Self {
         let none = Point { ns: 0, live: 0.0, resident: 0 };
         Self { list: [none; MOST], count: 0, step_ns: FIRST_STEP_NS, next_ns: FIRST_STEP_NS }
     }
 
-    /// Forgets them; begins with this one, of the moment 0.
+    /// Forgets all points, and starts with one at the moment 0.
     pub(super) fn begin(&mut self, live: f64, resident: u64) {
         (self.count, self.step_ns, self.next_ns) = (0, FIRST_STEP_NS, FIRST_STEP_NS);
         self.push(Point { ns: 0, live, resident });
     }
 
-    /// Whether a change at that moment makes a point first.
+    /// Whether a change at that moment must add a point first.
     #[inline]
     pub(super) fn is_due(&self, ns: u64) -> bool {
         ns >= self.next_ns
     }
 
-    /// Something is about to change, `ns` after the beginning, and [`Points::is_due`].
+    /// Adds points before a change at `ns` after the start, if [`Points::is_due`].
     pub(super) fn add(&mut self, ns: u64, live: f64, resident: u64) {
         let (first, last) = (self.next_ns, ns - ns % self.step_ns);
         self.push(Point { ns: first, live, resident });
@@ -70,7 +69,7 @@ impl Points {
         self.next_ns = (ns / self.step_ns).saturating_add(1).saturating_mul(self.step_ns);
     }
 
-    /// All, by time.
+    /// All points, by time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Point> {
         self.list[..self.count].iter()
     }
@@ -83,7 +82,7 @@ impl Points {
         self.count += 1;
     }
 
-    /// Makes cells longer until half of the room is free: of each the last point stays.
+    /// Doubles the cells until half of the room is free; each keeps its last point.
     fn thin(&mut self) {
         while self.count > MOST / 2 {
             self.step_ns = self.step_ns.saturating_mul(2);
@@ -112,7 +111,7 @@ mod tests {
     fn a_time_without_changes_is_flat() {
         let mut points = Points::new();
         points.begin(0.0, 1);
-        // 100 bytes come, nothing changes for long, and they go.
+        // 100 bytes are allocated, nothing changes for long, and they are freed.
         assert!(!points.is_due(FIRST_STEP_NS - 1) && points.is_due(FIRST_STEP_NS));
         points.add(1000 * FIRST_STEP_NS + 7, 100.0, 2);
         let all: Vec<_> =
@@ -124,8 +123,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(100))]
 
-        /// Whatever the distances of changes: each point says what was live then, the points cover
-        /// the time, and there are enough of them.
+        /// For all distances of changes: each point has the live bytes of its time, the points
+        /// cover the time, and there are enough of them.
         #[test]
         fn points_are_what_was_live(steps in prop::collection::vec(0u64..40, 1..3000)) {
             let mut points = Points::new();

@@ -9,20 +9,20 @@
 //!   SEMAPHORE a tracer that attaches adds 1 to it in the process's memory, and takes 1 away when it leaves
 //! ```
 //!
-//! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), and the
-//! contract is the one that OpenTelemetry's eBPF profiler documents as `otel_memory`. Where nobody
-//! is attached, a sample costs one instruction more, and nothing else costs any. A block that
-//! `realloc` moves is freed and allocated.
+//! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), by the
+//! contract that OpenTelemetry's eBPF profiler documents as `otel_memory`. Without a tracer a
+//! sample costs one instruction more, and nothing else costs any. A `realloc` that moves is a free
+//! and an allocation.
 //!
-//! While a tracer is attached, `status` sees by the semaphore that blocks are to be sampled: in a
-//! process that is published and in no sandbox of its own.
+//! While a tracer is attached, `status` reads the semaphore and starts samples, in a published
+//! process that is in no sandbox of its own.
 //!
-//! Called by `samples`, and by `status`, which asks whether a tracer is attached.
+//! Called by `samples`, and by `status`, which reads whether a tracer is attached.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// How many tracers are attached to either probe; they write it from outside. Tracers look for it
-/// in a section of this name.
+/// The number of attached tracers, which write it from outside. Tracers find it in a section of
+/// this name.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
@@ -32,12 +32,12 @@ pub(crate) fn is_traced() -> bool {
     SEMAPHORE.load(Ordering::Relaxed) != 0
 }
 
-/// One probe: the instruction, and its note with the name and where the arguments are.
+/// One probe: the instruction, and its note with the name and the places of the arguments.
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! probe {
     ($name:literal, $places:literal, $($register:tt = $value:expr),+) => {
-        // SAFETY: an instruction that does nothing; the rest is in sections that are not loaded,
-        // but for an empty one.
+        // SAFETY: an instruction without effect; the rest is in sections that are not loaded, and
+        // an empty one.
         unsafe {
             core::arch::asm!(
                 "990: nop",
@@ -54,7 +54,7 @@ macro_rules! probe {
                 concat!(".asciz \"", $places, "\""),
                 "994: .balign 4",
                 ".popsection",
-                // By the address of this section tracers know how far the addresses were moved. (R:
+                // The address of this section tells tracers how far the addresses were moved. (R:
                 // no code refers to it.)
                 ".ifndef _.stapsdt.base",
                 ".pushsection .stapsdt.base, \"aGR\", \"progbits\", .stapsdt.base, comdat",
@@ -96,7 +96,7 @@ pub(super) fn free(block: usize) {
     probe!("free", "8@x0", "x0" = block);
 }
 
-/// Nobody can attach here.
+/// No tracer can attach here.
 #[cfg(not(all(
     target_os = "linux",
     not(miri),
@@ -104,7 +104,7 @@ pub(super) fn free(block: usize) {
 )))]
 pub(super) fn alloc(_block: usize, _size: u64, _weight: u64) {}
 
-/// Nobody can attach here.
+/// No tracer can attach here.
 #[cfg(not(all(
     target_os = "linux",
     not(miri),

@@ -1,13 +1,13 @@
-//! Runs of units as samples of a heap profile: what pools, arenas and collected heaps take.
+//! Runs of units as samples of a heap profile: the memory of pools, arenas and collected heaps.
 //!
 //! ```text
 //!   runs::take (substrate) --> took --> chosen? its stack, kind and size are noted, under the lock of samples
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
-//! Runs come and go with locks of pools and collected heaps held, which a signal handler that
-//! interrupted looks like: there the lock is waited for a second at most, and a run that is not
-//! looked at is counted.
+//! Locks of pools and collected heaps are held when runs come and go, and this looks like an
+//! interrupted lock's holder. So the wait for the lock is at most a second, and a run that is
+//! skipped is counted.
 
 use heapwright_record::debug::Memory;
 
@@ -21,23 +21,22 @@ use crate::sync::{self, Guard};
 use crate::{os, poisson, stacks, substrate};
 
 static SAMPLER: Sampler = Sampler { took, gave };
-/// Runs of which it was not looked whether they are samples, because the lock was held for very
-/// long.
+/// Skipped runs, because the lock was held too long.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether runs of units are to be samples from now on. (Of blocks `cache` knows.)
+/// Starts or stops samples of runs of units. (`cache` handles those of blocks.)
 pub(crate) fn sample_runs(are: bool) {
     runs::sample(are.then_some(&SAMPLER));
 }
 
-/// Runs of which it was not looked whether they are samples.
+/// The number of skipped runs.
 pub(super) fn missed() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
 
-/// A run of `bytes` bytes was taken, for this kind of memory. Whether it is a sample.
+/// Handles a new run of `bytes` bytes for a kind of memory. Returns whether it is a sample.
 fn took(start: *mut u8, bytes: usize, kind: Kind) -> bool {
-    // A prefork handler of others', with all locks held, makes no samples either way.
+    // A foreign prefork handler, which runs with all locks held, makes no samples.
     if sync::holds_all() {
         return false;
     }
@@ -59,15 +58,15 @@ fn took(start: *mut u8, bytes: usize, kind: Kind) -> bool {
     is_sample
 }
 
-/// A run that is a sample is about to be given back.
+/// Handles the coming release of a run that is a sample.
 fn gave(start: *mut u8) {
     if let Some(mut samples) = lock_under_others() {
         samples.remove(start.addr());
     }
 }
 
-/// The lock, for a thread that may have others. `None`: it is a signal handler that has interrupted
-/// the lock's holder, or the holder takes very long.
+/// The lock, for a thread that may hold others. `None`: a signal handler interrupted the lock's
+/// holder, or the holder takes too long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),
@@ -76,9 +75,9 @@ fn lock_under_others() -> Option<Guard<'static, Samples>> {
 }
 
 impl Samples {
-    /// Whether a run of so many bytes is to be a sample.
+    /// Whether a run of this many bytes becomes a sample.
     fn is_chosen(&mut self, bytes: usize) -> bool {
-        // A forked child draws others than its siblings.
+        // A forked child draws other runs than its siblings.
         let process = substrate::process();
         if self.random == 0 || self.drawn_in != process {
             self.random = os::now_ns().rotate_left(32) ^ u64::from(process) | 1;

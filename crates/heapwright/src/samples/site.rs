@@ -1,5 +1,5 @@
-//! What is kept of a stack, and of a thread: estimates of what is live, of what was allocated, and
-//! of earlier moments.
+//! The records of a stack and of a thread: estimates of live and allocated bytes, and of earlier
+//! moments.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -9,25 +9,24 @@ use super::estimate::{Copied, Estimate};
 use crate::paged_table::Keyed;
 use crate::stacks::Stack;
 
-/// Where the kind of memory is in a site's key.
+/// The place of the kind of memory in a site's key.
 pub(super) const MEMORY_BIT: u32 = 40;
 
-/// What is known of a stack and a kind of memory.
+/// The record of a stack and a kind of memory.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
-    /// 1 + the stack's number, and from bit [`MEMORY_BIT`] on the kind of memory.
+    /// The stack's number plus 1, and from bit [`MEMORY_BIT`] on the kind of memory.
     pub(super) key: u64,
     pub(super) live: Estimate,
     pub(super) allocated: Estimate,
     pub(super) temporary: Estimate,
-    /// What was live at the peak, and at the two moments of [`Earlier`](super::ledger::Earlier),
+    /// The live bytes at the peak, and at the two moments of [`Earlier`](super::ledger::Earlier),
     /// the older first.
     pub(super) peak: Copied,
     pub(super) earlier: [Copied; 2],
-    /// The variance of what is live and was made behind the older one: only while a profile is
-    /// written.
+    /// The variance of the live bytes made after the older moment; only while a profile is written.
     pub(super) new_variance: f64,
-    /// When the oldest and the youngest live sample were born: only while a profile is written.
+    /// The birth of the oldest and the youngest live sample; only while a profile is written.
     pub(super) oldest_ns: u64,
     pub(super) youngest_ns: u64,
 }
@@ -46,14 +45,14 @@ impl Site {
     }
 }
 
-// SAFETY: numbers; the key of zeros is 0.
+// SAFETY: all fields are numbers; the key of zeros is 0.
 unsafe impl Keyed for Site {
     fn key(&self) -> u64 {
         self.key
     }
 }
 
-/// What is known of a thread.
+/// The record of a thread.
 #[derive(Clone, Copy)]
 pub(super) struct Thread {
     /// The kernel's number.
@@ -63,7 +62,7 @@ pub(super) struct Thread {
     pub(super) allocated: Estimate,
 }
 
-// SAFETY: numbers; the key of zeros is 0.
+// SAFETY: all fields are numbers; the key of zeros is 0.
 unsafe impl Keyed for Thread {
     fn key(&self) -> u64 {
         self.id

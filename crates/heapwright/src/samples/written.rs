@@ -1,8 +1,7 @@
-//! The profile as it is written: a record of every stack and thread that has something, complete in
-//! itself.
+//! The written profile: a complete record of every stack and thread with samples.
 //!
-//! With the option `profile`, it is saved at most once a second while the program runs, so that a
-//! process that is killed leaves one.
+//! With the option `profile` it is saved at most once a second while the program runs, for
+//! processes that are killed.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -21,8 +20,7 @@ use crate::files::{self, Path};
 use crate::sync::atomic::Ordering;
 use crate::{memory_limit, os};
 
-/// The least time between two saves of the profile, in nanoseconds; and one of how many parts of
-/// the time they may take.
+/// The least nanoseconds between two saves, and the part of the time that saves may take.
 pub(super) const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 

@@ -1,6 +1,5 @@
-//! What the heap's tests share: blocks that know what must be in them, random
-//! numbers, what ordinary programs do with memory, and a run of the same test in a
-//! process of its own.
+//! Common parts of the heap's tests: blocks that know their contents, random numbers, the work of
+//! ordinary programs, and a run of the same test in a process of its own.
 #![allow(dead_code, reason = "each test uses a part of this")]
 
 #[cfg(all(feature = "debug", target_os = "linux"))]

@@ -1,5 +1,5 @@
-//! What ordinary Rust programs do with memory: for the tests whose allocator is one of
-//! ours, and which differ in what they ask it afterwards.
+//! The memory use of ordinary Rust programs, for tests that install one of our allocators and then
+//! check different things.
 //!
 //! ```text
 //!   collections      maps, trees, strings, lists: grown, cut, thrown away
@@ -9,8 +9,8 @@
 //!   messages         blocks that one thread makes and another frees
 //! ```
 //!
-//! Each checks that memory holds what was put there. How much of it they do is for the
-//! test to say: a debug heap unwinds a stack for each block.
+//! Each checks that memory keeps its contents. The test chooses the amount of work, because a debug
+//! heap unwinds a stack for each block.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,4 +1,4 @@
-//! Bounds: what a function of the C library is given, and whether a live block holds it.
+//! Bounds: checks that a live block holds the memory passed to a function of the C library.
 //!
 //! ```text
 //!   memcpy(to, from, n)
@@ -7,18 +7,16 @@
 //!                                          fewer than n: a finding           [`Heap::out_of_bounds`]
 //! ```
 //!
-//! A block ends where it is poisoned first (see `poison`): whoever asks sees no other difference,
-//! and the finding tells.
+//! A block ends at its first poisoned byte (see `poison`). Callers see no difference; the finding
+//! names the cause.
 //!
-//! Anyone may ask, of any address and at any time: nothing is locked, and the memory at the address
-//! is not touched. A finding is reported before the function does what it was asked to, so its
-//! stack is the caller's.
+//! Any caller may ask about any address at any time: no lock is taken, and the memory is not
+//! touched. A finding is reported before the function runs, so its stack is the caller's.
 //!
-//! A function that writes beyond a block leaves traces that a later look finds, too. It is one
-//! mistake: blocks of which such a write was told are remembered ([`Told`]), and their traces are
-//! put right without a word.
+//! A write beyond a block leaves damage that a later check also finds. Both are one mistake. So
+//! reported blocks are remembered ([`Told`]), and their damage is repaired without a second report.
 //!
-//! Called by `debug`'s doors, and by `judge` and `late` for what was told.
+//! Called by `debug`'s entry points; `judge` and `late` use [`Told`].
 
 use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
 
@@ -31,7 +29,7 @@ use super::super::span::{Form, Found, Place, Span};
 use super::Heap;
 use super::findings::of_block;
 
-/// What a function was asked to do.
+/// A function's memory argument.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) function: Function,
@@ -40,15 +38,14 @@ pub(crate) struct Asked {
     pub(crate) bytes: usize,
 }
 
-/// Bytes from an address in a span to the end of the live block that it lies in, or to its first
-/// byte from there on that is poisoned; 0 where it lies in none.
+/// Bytes from an address in a span to the end of its live block, or to the block's next poisoned
+/// byte; 0 if the address is in no live block.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
 }
 
-/// Bytes from an address in a span to the end of the live block that it lies in; 0 where it lies in
-/// none.
+/// Bytes from an address in a span to the end of its live block; 0 if it is in none.
 pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
@@ -59,7 +56,7 @@ pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     (block + place.size(word)).saturating_sub(address)
 }
 
-/// Blocks of which a function's write beyond them, or after their end, was reported: the last ones.
+/// The last blocks with a reported write beyond or after them by a function.
 pub(super) struct Told {
     keys: [AtomicU64; Self::MOST],
     next: AtomicUsize,
@@ -72,7 +69,7 @@ impl Told {
         Self { keys: [const { AtomicU64::new(0) }; Self::MOST], next: AtomicUsize::new(0) }
     }
 
-    /// A block, and which of those that were there it is.
+    /// Identifies a block and its use of the slot.
     const fn key(block: u64, made: u64) -> u64 {
         block.rotate_left(20) ^ made
     }
@@ -85,7 +82,7 @@ impl Told {
         }
     }
 
-    /// Whether the finding's block is one of them.
+    /// Whether a write to the finding's block was reported.
     pub(super) fn has(&self, finding: &Finding) -> bool {
         let key = Self::key(finding.block, finding.allocated.sequence);
         self.keys.iter().any(|known| known.load(Ordering::Relaxed) == key)
@@ -93,7 +90,7 @@ impl Told {
 }
 
 impl Heap {
-    /// Reports that a function was asked to access what no live block of `span` holds.
+    /// Reports that a function's argument reaches beyond the live blocks of `span`.
     #[cold]
     pub(in crate::debug) fn out_of_bounds(&'static self, span: &'static Span, asked: Asked) {
         if let Some((place, first)) = poisoned_in(span, asked) {
@@ -110,14 +107,14 @@ impl Heap {
                         && span.form() == Form::Small
                         && let Some(slot) = place.slot.checked_sub(1)
                     {
-                        // The bytes before it are its neighbour's slack.
+                        // The bytes before the block are its neighbour's slack.
                         let neighbour = Place { slot, ..place };
                         self.told.note(&of_block(neighbour, neighbour.record().word()));
                     }
                 }
                 self.report_asked(kind, block, asked, asked.address);
             }
-            // Nothing of it is remembered.
+            // No block is remembered there.
             None => {
                 let kind = FindingKind::UseAfterFree;
                 self.report_asked(kind, Finding::default(), asked, asked.address);
@@ -125,8 +122,8 @@ impl Heap {
         }
     }
 
-    /// The same of memory in the window that is in no span: pools, first-class heaps, what was
-    /// freed long ago.
+    /// Reports the same for memory of the window in no span: pools, first-class heaps, memory freed
+    /// long ago.
     #[cold]
     pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
         let found = describe::describe(core::ptr::without_provenance(asked.address));
@@ -140,8 +137,7 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// `first` is the first byte that is not to be accessed, but for an overflow that begins in its
-    /// block.
+    /// `first` is the first invalid byte, unless an overflow begins in the block.
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
@@ -164,8 +160,7 @@ impl Heap {
     }
 }
 
-/// The first byte of what is asked for that is poisoned, and its block; `None` where that is not
-/// what is wrong.
+/// The first poisoned byte of the argument, and its block. `None`: poison is not the mistake.
 fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     let (left, room) = (left(span, asked.address), room(span, asked.address));
     match span.locate(asked.address) {
@@ -174,7 +169,7 @@ fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     }
 }
 
-/// The block that is meant, and what is wrong. `None`: there is none that is remembered.
+/// The block that the pointer is for, and the mistake. `None`: no block is remembered.
 fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
     let address = asked.address;
     let place = match span.locate(address) {
@@ -195,8 +190,8 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // From the slack behind a block into the next one, or nearer to that: a pointer to
-            // before that one.
+            // From the slack behind a block into the next one, or nearer to that: the pointer is
+            // before the next block.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

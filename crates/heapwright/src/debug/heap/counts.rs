@@ -1,10 +1,10 @@
-//! Counts: what a heap did and holds, summed over its states.
+//! Counts: a heap's operations and live bytes, summed over its states.
 //!
-//! Each state counts for itself, in words that only its thread writes; a caller that asks
-//! adds them up. Sums are of no single moment while threads run.
+//! The thread of a state alone writes its counts; a reader adds them up. While threads run, a sum
+//! mixes different moments.
 //!
-//! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by
-//! `debug`'s doors.
+//! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by `debug`'s
+//! entry points.
 
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
@@ -19,21 +19,20 @@ impl Heap {
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
-        // In this order: what is freed in between does not make it less than nothing.
+        // In this order, so that a free in between does not make the result negative.
         let freed = self.sum(|state| state.freed_bytes.load(Ordering::Relaxed));
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// How many bytes are live, and whether that is a peak: looked at where a bucket is opened, and
-    /// where a block stands alone, so that a peak is missed by what was left in current buckets, at
-    /// most.
+    /// The live bytes; also updates the peak. It is called when a bucket is opened or a large block
+    /// is made, so the peak may miss up to one current bucket of each thread.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {
             let blocks = || self.made().wrapping_sub(self.freed());
             leaks::note_live(self.reporter.now(), self.sequence_now(), blocks, live);
         }
-        // A locked instruction only where there is something to say.
+        // A locked instruction only for a new peak.
         if live > self.peak_live.load(Ordering::Relaxed) {
             self.peak_live.fetch_max(live, Ordering::Relaxed);
         }
@@ -46,8 +45,7 @@ impl Heap {
         self.peak_live.load(Ordering::Relaxed)
     }
 
-    /// How many operations there were, give or take what threads have taken of their
-    /// numbers.
+    /// The number of operations, up to the sequence numbers that threads hold in reserve.
     pub(in crate::debug) fn sequence_now(&self) -> u32 {
         self.sequence.load(Ordering::Relaxed)
     }
@@ -64,12 +62,12 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
-    /// A line of figures, printed where statistics at exit were asked for.
+    /// Prints a line of figures for statistics at exit.
     pub(in crate::debug) fn print_figures(&'static self) {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);
         for state in self.all_states() {
-            // SAFETY: other threads may be in theirs; what is read are counts, and the
+            // SAFETY: other threads may be in their states, but only counts are read, and the
             // process is about to end.
             let counts = unsafe { state.mine() }.scratch.counts();
             captures += counts.captures as usize;

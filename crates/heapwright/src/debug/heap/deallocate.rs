@@ -1,4 +1,4 @@
-//! Deallocation: a block that the program frees, or asks about.
+//! Deallocation: the program frees a block or asks for its size.
 //!
 //! ```text
 //!   address --> span --> bucket, slot --> record: live?      (else: a finding)
@@ -6,9 +6,9 @@
 //!     FREEING, filled, FREED; the bucket's last? --> retired
 //! ```
 //!
-//! Of two threads that free one block at once, the record's word lets one through.
+//! If two threads free one block at once, the exchange of the record's word lets one through.
 //!
-//! Called by `debug`'s doors, and by `resize`.
+//! Called by `debug`'s entry points and by `resize`.
 
 use core::ptr;
 
@@ -34,16 +34,16 @@ use super::late::Late;
 use super::poison::clear_poison;
 
 impl Heap {
-    /// Frees a block that lies in `span`, or reports what is wrong with it.
+    /// Frees a block in `span`, or reports the mistake.
     ///
     /// # Safety
     ///
-    /// If the block is in use, nobody uses it afterwards.
+    /// If the block is in use, no code uses it afterwards.
     #[inline]
     pub(crate) unsafe fn free(&'static self, span: &'static Span, address: usize, what: Return) {
         let Some(mut entered) = self.enter() else { return };
         let here = self.here(&mut entered, address, what);
-        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        // SAFETY: the caller promises that no code uses the block afterwards.
         unsafe { self.deallocate(&mut entered, span, here) };
         if self.reporter.logs() {
             self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
@@ -63,7 +63,7 @@ impl Heap {
     ) {
         let address = here.address;
         let Some(place) = span.small_slot_at(address) else {
-            // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+            // SAFETY: the caller promises that no code uses the block afterwards.
             return unsafe { self.deallocate_other(entered, span, here) };
         };
         let record = place.record();
@@ -71,7 +71,7 @@ impl Heap {
         if word.state() != State::Live {
             return self.not_live(entered, place, word, here);
         }
-        // One thread needs no locked instructions: half of the time they would take.
+        // A single thread needs no locked instructions, which take twice as long.
         let alone = os::is_single_threaded();
         let freeing = word.freeing(entered.mine().thread);
         if let Err(now) = record.exchange_as(alone, word, freeing) {
@@ -87,24 +87,24 @@ impl Heap {
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_small_edges(entered, place, word, here);
         } else {
-            // Nobody has given it the pattern yet.
+            // These bytes do not hold the pattern yet.
             fills = span.slot_bytes();
         }
         let made_at = record.made_at.load(Ordering::Relaxed);
         entered.mine().lifetimes.gone(made_at, span.class());
         entered.state().count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
-            // SAFETY: the slot is nobody's any more.
+            // SAFETY: the slot was freed by this call, so no other code uses it.
             unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
         }
         record.set(freeing.freed());
         if place.bucket.record().free_one(alone) {
-            // SAFETY: all of the bucket's blocks were taken back.
+            // SAFETY: all blocks of the bucket were freed.
             unsafe { self.retire(entered, place.bucket) };
         }
     }
 
-    /// Notes the stack and the moment of a free.
+    /// Records the stack and the sequence number of a free.
     #[inline]
     fn note_freed(&'static self, entered: &mut EnteredState, record: &Slot, here: Here) {
         let sequence = entered.mine().sequence(&self.sequence);
@@ -112,7 +112,7 @@ impl Heap {
         record.freed.store(sequence, Ordering::Relaxed);
     }
 
-    /// [`Heap::deallocate`] of what is no small block's start.
+    /// [`Heap::deallocate`] for an address that is no small block's start.
     ///
     /// # Safety
     ///
@@ -149,15 +149,15 @@ impl Heap {
         record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
         if self.rules.is_for_guards.load(Ordering::Relaxed) && memory_limit::is_in_sandbox() {
-            // Its page stays as it is: a call that the sandbox does not know would end the program.
-            // No more blocks are guarded there, so these are few.
+            // The page stays as it is, because a sandbox may end the program for an unknown system
+            // call. No more blocks are guarded there, so these are few.
             return;
         }
-        // SAFETY: the bucket's only block was taken back.
+        // SAFETY: the bucket's only block was freed.
         unsafe { self.retire(entered, place.bucket) };
     }
 
-    /// Retires a bucket that was emptied.
+    /// Retires an emptied bucket.
     ///
     /// # Safety
     ///
@@ -170,17 +170,17 @@ impl Heap {
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
-            // The last look before the bytes are gone. (A filled bucket's is later.)
+            // This is the last check of the bytes before a guard. A filled bucket is checked later.
             // SAFETY: all its slots were filled.
             if let Some(damage) = unsafe { history::verify(bucket) } {
                 late.push_in(bucket, damage);
             }
         }
-        // SAFETY: the bucket is nobody's, and not yet in the history.
+        // SAFETY: no code uses the bucket, and it is not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
-        // The pages of one that is guarded because there is time, and would have been filled. (The
-        // few that are guarded in any case come when there is none.) While the bucket is still
-        // ours.
+        // The pages of a bucket that is guarded by choice, and would have been filled. (The few
+        // that are always guarded come when there is no time.) They are counted while the bucket is
+        // still ours.
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
             Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,
@@ -200,11 +200,11 @@ impl Heap {
         }
     }
 
-    /// Bytes the program asked for of the block at `address`; a finding and `None`
-    /// where no live block begins there.
+    /// The bytes requested for the block at `address`. A pointer to no live block is a finding and
+    /// `None`.
     ///
-    /// A block of none has one from now on, as no block has none elsewhere: a caller that asks
-    /// takes the answer for what may be written. Until then its first byte is watched.
+    /// A block of size 0 becomes one of size 1, because callers write as many bytes as the usable
+    /// size. Until then its first byte is checked.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,
@@ -234,7 +234,7 @@ impl Heap {
         None
     }
 
-    /// No live block begins at the address, which is in this slot or in none.
+    /// Reports that no live block begins at the address, in this slot or in none.
     #[cold]
     pub(super) fn no_block(
         &'static self,
@@ -249,7 +249,7 @@ impl Heap {
     }
 }
 
-/// The slot that an address is in, and what is known of it now.
+/// The slot of an address, and its present word.
 pub(super) fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Word)> {
     match span.locate(address) {
         Found::Slot(place) => Some((place, place.record().word())),

@@ -1,4 +1,4 @@
-//! Entering: how a call finds its thread's state, and when it uses the common one.
+//! Entering: finds the state of the calling thread, or the common one.
 //!
 //! ```text
 //!   thread index --> its state is free: enter it              two loads and a store
@@ -21,8 +21,8 @@ use super::super::scope;
 use super::super::thread_state::{Mine, ThreadState, system_thread};
 use super::Heap;
 
-/// The caller's state, entered. It gives access to what is the state's thread's alone, and
-/// there is one of a state at a time. One word, because it is made at every call.
+/// Exclusive access to a state; there is at most one for each state. It is one word, because every
+/// call makes one.
 pub(crate) struct EnteredState {
     state: &'static ThreadState,
 }
@@ -38,7 +38,7 @@ impl EnteredState {
     /// Enters a state. `None`: it is entered already.
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
-        // (Not by `then_some`: the value that it drops would leave the state.)
+        // (Not by `then_some`: dropping its unused value would leave the state.)
         if state.enter() { Some(Self { state }) } else { None }
     }
 
@@ -48,47 +48,46 @@ impl EnteredState {
         self.state
     }
 
-    /// What is the state's thread's alone.
+    /// The part of the state that only its thread uses.
     #[inline]
     pub(crate) fn mine(&mut self) -> &mut Mine {
-        // SAFETY: the state is entered, so this is its only `EnteredState`, and borrowed for as
-        // long as the reference lives.
+        // SAFETY: the state is entered, so this is its only `EnteredState`, which stays borrowed
+        // for the lifetime of the reference.
         unsafe { self.state.mine() }
     }
 }
 
 impl Heap {
-    /// The state of an index, if it has one.
+    /// The state of a thread index, if it has one.
     #[inline]
     pub(super) fn state_of(&self, index: usize) -> Option<&'static ThreadState> {
-        // SAFETY: null, or a state, which is never freed.
+        // SAFETY: the pointer is null or a state, which is never freed.
         unsafe { self.states.get(index)?.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// The states that there are, the common one last.
+    /// All states, the common one last.
     pub(super) fn all_states(&self) -> impl Iterator<Item = &'static ThreadState> {
         let used = self.indices_used.load(Ordering::Acquire);
         let states = self.states[..used].iter().map(|state| state.load(Ordering::Acquire));
         let states = states.chain([self.common.load(Ordering::Acquire)]);
-        // SAFETY: null, or a state, which is never freed.
+        // SAFETY: the pointer is null or a state, which is never freed.
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Whether the calling thread is in the midst of a call: the caller is a signal handler above
-    /// it.
+    /// Whether the calling thread is inside a call; then the caller is a signal handler that
+    /// interrupted it.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
 
-    /// Whether this is of the common state: its caller may be a signal handler above its own
-    /// thread's call.
+    /// Whether `mine` belongs to the common state, whose caller may be a signal handler.
     pub(super) fn is_common(&self, mine: &Mine) -> bool {
-        // SAFETY: null, or a state, which is never freed.
+        // SAFETY: the pointer is null or a state, which is never freed.
         let common = unsafe { self.common.load(Ordering::Relaxed).as_ref() };
         common.is_some_and(|state| state.is_of(mine))
     }
 
-    /// Enters the calling thread's state, or the common one. `None`: there is no memory for it.
+    /// Enters the calling thread's state, or the common one. `None`: there is no memory for one.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();
@@ -110,8 +109,8 @@ impl Heap {
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
                 let state = Self::make_state()?;
-                // First: a child that another thread forks in between must not have a
-                // state that is not counted.
+                // The count comes first: a child forked in between must not have an uncounted
+                // state.
                 self.indices_used.fetch_max(index + 1, Ordering::Release);
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();
@@ -121,9 +120,9 @@ impl Heap {
                 return Some(entered);
             }
         }
-        // No index, or a signal handler above its own thread's call.
+        // The thread has no index, or this is a signal handler that interrupted its call.
         let owes = if sync::is_interrupted() {
-            // The handler's own thread may have the common state, further down its stack.
+            // The interrupted thread may hold the common state.
             mem::forget(self.common_order.lock_soon()?);
             true
         } else {
@@ -134,21 +133,21 @@ impl Heap {
         {
             self.common.store(state, Ordering::Release);
         }
-        // SAFETY: null, or a state, which is never freed.
+        // SAFETY: the pointer is null or a state, which is never freed.
         let Some(state) = (unsafe { self.common.load(Ordering::Relaxed).as_ref() }) else {
             if owes {
-                // SAFETY: taken above.
+                // SAFETY: this call took the lock.
                 unsafe { self.common_order.release() };
             }
             return None;
         };
-        // EnteredState or not: the thread that has the lock is the only one here.
+        // The result does not matter: the lock makes this thread the only one here.
         state.enter();
         if owes {
             state.owe(&self.common_order);
         }
         let mut entered = EnteredState { state };
-        // It may be another thread than the last one.
+        // The last user may have been another thread.
         let thread = system_thread();
         if entered.mine().is_new(thread) {
             self.assign_known(&mut entered, thread);
@@ -158,11 +157,11 @@ impl Heap {
 
     fn make_state() -> Option<*mut ThreadState> {
         let state = metadata::alloc(size_of::<ThreadState>(), align_of::<ThreadState>());
-        // Zeroed memory is a state that no thread has used.
+        // Zeroed memory is an unused state.
         (!state.is_null()).then_some(state.cast())
     }
 
-    /// Assigns the state to a thread that may have had it before.
+    /// Assigns the state to a thread that the heap may know.
     #[cold]
     fn assign_known(&self, entered: &mut EnteredState, thread: u32) {
         match self.threads.known(thread) {
@@ -178,8 +177,8 @@ impl Heap {
         entered.mine().assign(holder, number);
     }
 
-    /// Counts the calling thread's blocks from now on to the check `scope`: the thread gets
-    /// another number.
+    /// Counts the calling thread's further blocks for the check `scope`: the thread gets a new
+    /// number.
     pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
         let index = thread_index::mine();
         let Some(state) = self.state_of(index) else { return };
@@ -198,7 +197,7 @@ mod tests {
 
     use crate::debug::{Config, DebugHeap, Guard};
 
-    /// A signal handler interrupts a call, and another one interrupts the handler's call.
+    /// A signal handler interrupts a call, and a second one interrupts the first.
     #[test]
     fn handlers_leave_the_states_that_they_interrupt_entered() {
         let owner = DebugHeap::new(Config { quiet: true, guard: Guard::Never, ..Config::DEFAULT });

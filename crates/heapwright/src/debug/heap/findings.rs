@@ -1,6 +1,6 @@
-//! Findings, with what is known of the block they are about.
+//! Findings, filled in with the record of their block.
 //!
-//! Called by the rest of the heap, and by `debug`'s doors for foreign pointers.
+//! Called by the rest of the heap, and by `debug`'s entry points for foreign pointers.
 
 use heapwright_record::debug::{Call, Finding, FindingKind, Moment, Origin, Region};
 
@@ -13,7 +13,7 @@ use super::Heap;
 use super::enter::EnteredState;
 use crate::request::Return;
 
-/// Which call was given which address.
+/// A call and the address it was given.
 #[derive(Clone, Copy)]
 pub(super) struct Here {
     pub(super) address: usize,
@@ -22,7 +22,7 @@ pub(super) struct Here {
 }
 
 impl Heap {
-    /// Which call was given which address, and its stack.
+    /// A call, the address it was given, and the stack.
     #[inline(always)]
     pub(super) fn here(
         &'static self,
@@ -34,7 +34,7 @@ impl Heap {
         Here { address, what, stack }
     }
 
-    /// The address is in a slot, and no live block begins there.
+    /// Reports an address in a slot where no live block begins.
     #[cold]
     pub(super) fn not_live(
         &'static self,
@@ -69,7 +69,7 @@ impl Heap {
         self.report(Finding { kind, ..self.about(entered, place, word, here) });
     }
 
-    /// The address is in a lead, a tail or a guard.
+    /// Reports an address in a lead, a tail or a guard.
     #[cold]
     pub(super) fn not_a_block(&'static self, entered: &mut EnteredState, here: Here) {
         let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
@@ -78,7 +78,7 @@ impl Heap {
         self.report(Finding { kind, region, ..self.nowhere(entered, here) });
     }
 
-    /// A pointer that is no debug heap's: of `region`.
+    /// Reports a pointer that belongs to no debug heap, but to `region`.
     #[cold]
     pub(crate) fn foreign(&'static self, address: usize, what: Return, region: Region) {
         let Some(mut entered) = self.enter() else { return };
@@ -100,7 +100,7 @@ impl Heap {
         }
     }
 
-    /// What is known of a block, and of where it was found out.
+    /// A finding with the record of a block and the place of discovery.
     pub(super) fn about(
         &'static self,
         entered: &mut EnteredState,
@@ -121,9 +121,9 @@ impl Heap {
         }
     }
 
-    /// Something was found in a block that `stack` asked for: its blocks are guarded from now on,
-    /// in this run and, through the record, in the next. To be said before it is reported, for a
-    /// report may end the process.
+    /// Flags the site `stack` of a block with a finding: its blocks are guarded from now on, in
+    /// this run and, through the record, in the next. It is called before the report, which may end
+    /// the process.
     #[cold]
     pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
         if stack != 0 && self.sites.flag_anew(stack, flagged::end_for(kind)) {
@@ -131,8 +131,8 @@ impl Heap {
         }
     }
 
-    /// Reports damage, unless the function of the C library that did it was reported; its block's
-    /// site is guarded from now on. The store's lock is not held.
+    /// Reports damage and flags the block's site, unless the C library's function that did it was
+    /// reported. The store's lock is not held.
     #[cold]
     pub(super) fn report_damage(&'static self, finding: Finding) {
         if !self.told.has(&finding) {
@@ -158,7 +158,7 @@ const fn invalid(is_realloc: bool) -> FindingKind {
     if is_realloc { FindingKind::InvalidRealloc } else { FindingKind::InvalidFree }
 }
 
-/// What is remembered of a block.
+/// A finding filled in with the record of a block.
 pub(in crate::debug) fn of_block(place: Place, word: Word) -> Finding {
     let record = place.record();
     let moment = |stack: u32, thread: u16, sequence: u32| Moment {

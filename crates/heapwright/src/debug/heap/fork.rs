@@ -1,4 +1,4 @@
-//! A heap around a fork: its locks are held, and other threads' states forgotten.
+//! A heap across a fork: locks are held, and the child forgets other threads' states.
 //!
 //! Called by `debug`'s fork handlers.
 
@@ -11,36 +11,33 @@ use super::super::span::{Found, Span};
 use super::Heap;
 
 impl Heap {
-    /// Takes the locks. See `fork`.
+    /// Takes the locks; see `fork`.
     pub(crate) fn before_fork(&self) {
-        // In the order in which they are taken otherwise: a thread that reports may be in the
-        // common state.
+        // In the usual order: a thread that reports may be in the common state.
         self.common_order.acquire();
         self.table.acquire();
         self.store.acquire();
         self.reporter.before_fork();
     }
 
-    /// Gives them back.
+    /// Releases the locks.
     ///
     /// # Safety
     ///
-    /// Follows [`Heap::before_fork`] in the forking thread or its copy.
+    /// The call follows [`Heap::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the locks before the fork.
         unsafe { self.reporter.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { self.store.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { self.table.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { self.common_order.release() };
     }
 
-    /// In the child: other threads' states are forgotten, for they may have been
-    /// in the middle of something. What is left in their current buckets is lost.
-    /// The child of a process of one thread goes on in all of it.
+    /// Forgets other threads' states in the child, because they may be in mid-change. The rest of
+    /// their current buckets is lost. The child of a process of one thread keeps everything.
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
         if self.is_process_heap() {
@@ -59,29 +56,28 @@ impl Heap {
             .filter_map(|index| self.state_of(index))
         {
             state.leave();
-            // SAFETY: its thread does not exist here.
+            // SAFETY: the state's thread does not exist in the child.
             unsafe { state.mine() }.forget_buckets();
         }
     }
 
-    /// Of a forked child: when it was forked, from which process, and the first of the
-    /// sequence numbers that it did not get with its parent's blocks.
+    /// In a forked child: the time of the fork, the parent's id, and the child's first own sequence
+    /// number.
     pub(in crate::debug) fn fork_point(&self) -> Option<(u64, u32, u32)> {
         let at = self.forked_at.load(Ordering::Relaxed);
         let parent = self.forked_from.load(Ordering::Relaxed);
         (at != 0).then(|| (at, parent, self.forked_sequence.load(Ordering::Relaxed)))
     }
 
-    /// In the child: what it opens from now on is its own, and what its current
-    /// buckets have left. Not where it was forked by a signal handler that interrupted
-    /// the heap: then all counts as its own, as before.
+    /// Starts the child's own blocks: later buckets and the rest of its current ones are its own.
+    /// If a signal handler that interrupted the heap forked, all blocks count as the child's own.
     fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };
         store.epoch = store.epoch.saturating_add(1);
         let epoch = store.epoch;
         drop(store);
         let Some(state) = self.state_of(index).filter(|state| state.enter()) else { return };
-        // SAFETY: entered.
+        // SAFETY: the state is entered.
         let mine = unsafe { state.mine() };
         mine.forget_numbers();
         for current in mine.current.as_flattened() {

@@ -1,5 +1,5 @@
-//! Fresh blocks: what their undefined bytes hold (option `fill`), so that a program which reads one
-//! does something else from run to run.
+//! Fresh blocks: fills uninitialised bytes (option `fill`), so that a program that reads them
+//! behaves differently from run to run.
 //!
 //! ```text
 //!   malloc   | undefined ......................... |     calloc: none
@@ -7,16 +7,15 @@
 //!                     pattern <-+-> zeros                the point that fill=N:before-... names
 //! ```
 //!
-//! The pattern of a site depends on its key (`flagged::key`), which is the same in each run, on how
-//! many blocks there were, so that two blocks differ, and on the place in the block: not on
-//! addresses. Each byte has its lowest bit set and its highest clear, and the next seed has each
-//! bit the other way. So a word of it is large, positive and odd, or negative and even; it is no
-//! address, no byte of it ends a string, and none is that of zeros.
+//! A site's pattern depends on its key (`flagged::key`), which is the same in each run, on the
+//! number of earlier blocks, and on the place in the block. It does not depend on addresses. Each
+//! byte has its lowest bit set and its highest clear; the next seed has all bits inverted. So a
+//! word is positive and odd, or negative and even. It is no address, and no byte of it ends a
+//! string or equals a zero's.
 //!
-//! Of a block of more than 16 MiB only the first 16 MiB are filled: programs ask for more than they
-//! use.
+//! Only the first 16 MiB of a block are filled, because programs request more than they use.
 //!
-//! Called by `place` and `resize`, where the process's heap has the option.
+//! Called by `place` and `resize` if the process's heap has the option.
 
 use core::ptr;
 
@@ -34,13 +33,13 @@ use super::Heap;
 use super::deallocate::slot_of;
 use super::findings::of_block;
 
-/// As many bytes of a block are filled.
+/// The most bytes of a block that are filled.
 const MOST_FILLED: usize = 16 << 20;
 
-/// What a heap knows of its fresh blocks.
+/// The state of the option `fill` in a heap.
 pub(super) struct Fresh {
     is_on: AtomicBool,
-    /// The sites' keys, by the numbers of their stacks; 0: not known yet.
+    /// The sites' keys by stack number; 0: not computed yet.
     keys: Segments<AtomicU64, 4096, 21>,
     /// Blocks so far: all, those of the site of `before`, and those of the sites of `at`.
     all: AtomicU64,
@@ -66,8 +65,7 @@ impl Heap {
         self.fresh.is_on.store(options::fill().seed.is_some(), Ordering::Relaxed);
     }
 
-    /// Fills what is undefined of a block that `stack` has just been given: its bytes from
-    /// `defined` on.
+    /// Fills the uninitialised bytes, from `defined` on, of a new block that `stack` requested.
     #[inline(always)]
     pub(super) fn fill_undefined(
         &'static self,
@@ -106,20 +104,20 @@ impl Heap {
             let word = (pattern(first, at as u64 / 8) ^ flip).to_le_bytes();
             let from = at % 8;
             let count = (8 - from).min(with_pattern - at);
-            // SAFETY: bytes of the block, which nobody has yet but this call.
+            // SAFETY: the bytes belong to the block, which only this call has.
             unsafe {
                 ptr::copy_nonoverlapping(word[from..].as_ptr(), block.wrapping_add(at), count)
             };
             at += count;
         }
-        // SAFETY: the rest of those bytes.
+        // SAFETY: the rest of the block's bytes, which only this call has.
         unsafe { block.wrapping_add(at).write_bytes(0, end - at) };
         self.note_if_asked(block, site, fill);
     }
 
-    /// The key of a stack, which is the same in each run.
+    /// The key of a stack, equal in every run.
     fn site_key(&self, stack: u32, fill: &Fill) -> u64 {
-        // Numbers of stacks are at least two apart.
+        // Stack numbers are at least two apart.
         let known = self.fresh.keys.get_or_make(stack as usize / 2);
         match known.map_or(0, |known| known.load(Ordering::Relaxed)) {
             0 => {
@@ -136,7 +134,7 @@ impl Heap {
         }
     }
 
-    /// How many bytes of a block lie before the point that `fill` names.
+    /// The number of the block's bytes before the point that `fill` names.
     fn with_pattern(&self, site: u64, size: usize, fill: &Fill) -> usize {
         if fill.without().contains(&site) {
             return 0;
@@ -153,7 +151,7 @@ impl Heap {
         }
     }
 
-    /// Reports the block, where it is one that `fill` names.
+    /// Reports the block, if `fill` names it.
     fn note_if_asked(&'static self, block: *mut u8, site: u64, fill: &Fill) {
         for (which, point) in fill.at().iter().enumerate().filter(|(_, point)| point.site == site) {
             if self.fresh.at[which].fetch_add(1, Ordering::Relaxed) != point.block {

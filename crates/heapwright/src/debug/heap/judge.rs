@@ -1,4 +1,4 @@
-//! Judging: is a block given back rightly, and are the bytes around it as they were?
+//! Judging: checks the arguments of a free, and the bytes around the block.
 //!
 //! ```text
 //!   neighbour | its slack | block ......... | slack | next block
@@ -6,9 +6,9 @@
 //!                       ^ only its last ones: an underflow of the block
 //! ```
 //!
-//! What a free looks at is what it is likely to have in a cache line anyway: its own
-//! slack, and the last bytes before it. The rest is seen when the neighbour goes, or
-//! in a sweep. Damage is put right when it is reported, so that it is reported once.
+//! A free checks bytes that are probably in its cache lines: the block's slack, and the last bytes
+//! before it. The neighbour's free or a sweep checks the rest. Reported damage is repaired, so it
+//! is reported once.
 //!
 //! Called by `deallocate`.
 
@@ -27,7 +27,7 @@ use super::enter::EnteredState;
 use super::findings::Here;
 
 impl Heap {
-    /// Whether the call, the size and the alignment are those the block was made with.
+    /// Checks that the call, the size and the alignment match the block's.
     #[inline(always)]
     pub(super) fn judge_call(
         &'static self,
@@ -41,7 +41,7 @@ impl Heap {
         let (origin, given) = (Origin::from_u8(word.origin()), what.origin.record());
         let wrong_call = family(origin) != family(given);
         let wrong_size = what.size.is_some_and(|given| given != size);
-        // A delete that gives no alignment is that of a new that was given none.
+        // A delete without an alignment belongs to a new without one.
         let plain =
             if word.align() > MIN_ALIGN && is_of_cxx(given) { Some(MIN_ALIGN) } else { None };
         let given_align = what.align.or(plain);
@@ -74,7 +74,7 @@ impl Heap {
         self.report(finding);
     }
 
-    /// Whether the bytes around a slot's block are as they were.
+    /// Checks the bytes around a slot's block.
     #[inline(always)]
     pub(super) fn judge_small_edges(
         &'static self,
@@ -96,16 +96,15 @@ impl Heap {
         }
         let neighbour = Place { slot: place.slot - 1, ..place };
         let its = neighbour.record().word();
-        // The last bytes of the neighbour's slack: all of it is looked at when the
-        // neighbour comes back.
+        // Only the last bytes of the neighbour's slack; the neighbour's free checks all of it.
         let its_slack = (slot_size - its.size()).min(16);
-        // SAFETY: the neighbour's slot is before this one, and of the same size.
+        // SAFETY: the neighbour's slot lies before this one and has the same size.
         if !unsafe { bytes::ends_well(block, its_slack) } {
             self.judge_neighbour(entered, place, word, its_slack, here);
         }
     }
 
-    /// All of the slack behind a block.
+    /// Checks all of the slack behind a block.
     #[inline(never)]
     fn judge_slack(
         &'static self,
@@ -124,21 +123,22 @@ impl Heap {
         }
     }
 
-    /// What lies before a bucket's first slot, or before a block that stands alone.
+    /// Checks the bytes before a bucket's first slot, or before a large block.
     #[inline(never)]
     fn judge_lead(&'static self, entered: &mut EnteredState, place: Place, word: Word, here: Here) {
         let near = place.near();
         let from = place.block().wrapping_sub(near);
-        // SAFETY: what is near is filled, and not guarded while the block is live.
+        // SAFETY: the bytes near the block are filled, and not guarded while it is live.
         if let Some(damage) = unsafe { bytes::check(from, near) } {
             let finding = self.underflow(entered, place, word, damage, near, here);
             self.report_damage(finding);
         }
     }
 
-    /// The slack of the block before changed: which block was overrun?
+    /// Decides which block a change of the neighbour's slack belongs to.
     ///
-    /// Its slot may just have been handed out again (see `sparse`). Under the store's lock a slot
+    /// The slot may just have been handed out again (see `sparse`). Under the store's lock a live
+    /// or freed slot is not reopened, so its slack stays slack.
     /// that is live or freed is not reopened, so what its word calls slack stays slack.
     #[cold]
     fn judge_neighbour(
@@ -159,10 +159,10 @@ impl Heap {
             let (_, its_size, its_slack) = neighbour.parts(neighbour.size(its));
             let near = near.min(its_slack);
             let from = place.block().wrapping_sub(near);
-            // SAFETY: the neighbour's slack is before this slot.
+            // SAFETY: the neighbour's slack lies before this slot.
             let Some(damage) = (unsafe { bytes::check(from, near) }) else { return };
             if near == its_slack && damage.first == 0 {
-                // From the neighbour's last byte on: it was the neighbour.
+                // Changed from the slack's first byte on: the neighbour overflowed.
                 let here = Here { address: neighbour.block().addr(), ..here };
                 self.overflow(entered, neighbour, its, its_size, damage, here)
             } else {
@@ -172,7 +172,7 @@ impl Heap {
         self.report_damage(finding);
     }
 
-    /// Whether the bytes around a block that stands alone are as they were.
+    /// Checks the bytes around a large block.
     pub(super) fn judge_lone_edges(
         &'static self,
         entered: &mut EnteredState,
@@ -184,7 +184,7 @@ impl Heap {
         self.judge_lead(entered, place, word, here);
     }
 
-    /// A write beyond a block, or before the next; its bytes are put right.
+    /// The finding for a write beyond a block, or before the next; repairs the bytes.
     #[cold]
     fn overflow(
         &'static self,
@@ -197,8 +197,8 @@ impl Heap {
     ) -> Finding {
         let end = place.block().wrapping_add(size);
         let (_, _, behind) = place.parts(size);
-        // Nearer to the next block's start than to this one's end, and apart from it:
-        // a write before the next one.
+        // Nearer to the next block's start than to this one's end, and apart from it: a write
+        // before the next block.
         let gap_behind = behind - (damage.first + damage.length);
         let next = Place { slot: place.slot + 1, ..place };
         if damage.first > gap_behind
@@ -212,7 +212,7 @@ impl Heap {
             let damage = Damage { first: 0, ..damage };
             return self.underflow(entered, next, its, damage, from_next, here);
         }
-        // SAFETY: the slack is ours; put right, so that it is reported once.
+        // SAFETY: the slack is ours; the repair makes the damage reported once.
         unsafe { bytes::fill(end, behind) };
         Finding {
             kind: FindingKind::Overflow,
@@ -225,7 +225,7 @@ impl Heap {
         }
     }
 
-    /// A write before a block, `near - damage.first` bytes; they are put right.
+    /// The finding for a write before a block, of `near - damage.first` bytes; repairs them.
     #[cold]
     fn underflow(
         &'static self,
@@ -237,7 +237,7 @@ impl Heap {
         here: Here,
     ) -> Finding {
         let from = place.block().wrapping_sub(near);
-        // SAFETY: the bytes before the block are ours; put right, to be reported once.
+        // SAFETY: the bytes before the block are ours; the repair makes the damage reported once.
         unsafe { bytes::fill(from, near) };
         Finding {
             kind: FindingKind::Underflow,
@@ -255,9 +255,8 @@ const fn is_of_cxx(origin: Origin) -> bool {
     matches!(origin, Origin::New | Origin::NewArray)
 }
 
-/// Whether a block of malloc that is deleted was made by another `operator new` than
-/// ours: a library's own, which it is bound to, while its users are bound to our
-/// `operator delete`. (libLLVM is linked so.)
+/// Whether another `operator new` made a deleted block of malloc: a library may be bound to its own
+/// one, while its users are bound to our `operator delete`. (libLLVM is linked so.)
 #[cold]
 fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     if family(origin) != Origin::Malloc as u8 || !is_of_cxx(deleted_by) {
@@ -273,7 +272,7 @@ fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     is
 }
 
-/// Origins whose blocks go back by the same calls.
+/// Origins in one family are freed by the same calls.
 const fn family(origin: Origin) -> u8 {
     match origin {
         Origin::Aligned => Origin::Malloc as u8,

@@ -1,18 +1,17 @@
-//! Kept blocks: those of which the program says that they are no leaks, by LeakSanitizer's
-//! interface.
+//! Kept blocks: blocks that the program declares as no leaks, by LeakSanitizer's interface.
 //!
-//! A bit in a slot's word: a leak check takes such a block, and all that it leads to, for
-//! reachable. The bit goes when the block does.
+//! A bit in a slot's word marks such a block. A leak check counts it, and all that it leads to, as
+//! reachable. The bit goes when the block is freed.
 //!
-//! Called by `debug`'s doors, and by `place` and `resize` for blocks that a thread makes while it
-//! says so of all.
+//! Called by `debug`'s entry points, and by `place` and `resize` while a thread keeps all its
+//! blocks.
 
 use super::super::slot::State;
 use super::super::span::{Found, Span};
 use super::Heap;
 use super::enter::EnteredState;
 
-/// Keeps the live block that `address` lies in, or does not keep it any more. False: there is none.
+/// Keeps, or stops keeping, the live block at `address`. False: there is none.
 #[cold]
 pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
     let Some(span) = Span::of(address) else { return false };
@@ -23,7 +22,7 @@ pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
         if word.state() != State::Live {
             return false;
         }
-        // It may come back meanwhile, and then it is not kept.
+        // The block may be freed meanwhile; then it is not kept.
         if record.exchange(word, word.kept(kept)).is_ok() {
             return true;
         }

@@ -1,4 +1,4 @@
-//! Late findings: damage that is found under the store's lock, reported when that is free.
+//! Late findings: damage found under the store's lock, and reported after its release.
 //!
 //! Called where buckets are opened, retired or swept.
 
@@ -15,8 +15,8 @@ use super::super::span::{BucketRef, Form, Found, Place};
 use super::Heap;
 use super::findings::of_block;
 
-/// What was found under the store's lock, to be reported when that is free. Whole
-/// findings, because a bucket may be another's by then.
+/// Damage found under the store's lock. It is kept as whole findings, because the bucket may be
+/// reused before the report.
 pub(super) struct Late {
     found: [MaybeUninit<Finding>; 8],
     count: usize,
@@ -28,19 +28,17 @@ impl Late {
         Self { found: [const { MaybeUninit::uninit() }; 8], count: 0 }
     }
 
-    /// Damage in a bucket, counted from the start of its extent.
+    /// Adds damage in a bucket, counted from the start of its extent.
     ///
-    /// False: there is no room, and it must be found again. (What the history evicts cannot be:
-    /// more than eight of the buckets that go at once are damaged then, and eight of them are
+    /// False: there is no room, and it must be found again. (That is not possible in buckets that
+    /// the history evicts. If more than eight evicted at once are damaged, eight are reported.)
     /// reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
     }
 
-    /// Damage at an address.
-    ///
-    /// False: there is no room, and it must be found again.
+    /// Adds damage at an address. False: there is no room, and it must be found again.
     #[cold]
     pub(super) fn push(&mut self, bucket: BucketRef, address: usize, damage: Damage) -> bool {
         let Some(place) = self.found.get_mut(self.count) else { return false };
@@ -55,13 +53,13 @@ impl Late {
 
     #[inline]
     fn iter(&self) -> impl Iterator<Item = &Finding> {
-        // SAFETY: the first `count` were written.
+        // SAFETY: the first `count` findings were written.
         self.found[..self.count].iter().map(|finding| unsafe { finding.assume_init_ref() })
     }
 }
 
 impl Heap {
-    /// Damage that was found under the store's lock, once that is free.
+    /// Reports the damage after the release of the store's lock.
     #[inline]
     pub(super) fn report_late(&'static self, thread: u16, late: &Late, call: Call) {
         for finding in late.iter() {
@@ -81,8 +79,8 @@ impl Heap {
     }
 }
 
-/// What changed bytes in a bucket are: a write into a freed block, beyond a block, or
-/// before one.
+/// The finding for changed bytes in a bucket: a write into a freed block, beyond a block, or before
+/// one.
 fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
     let last = bucket.span.slots_a_bucket() - 1;
     let middle = bucket.start().addr() + bucket.span.bucket_bytes() / 2;
@@ -97,7 +95,7 @@ fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
         kind = FindingKind::Underflow;
     } else if address >= end {
         kind = FindingKind::Overflow;
-        // Not the first byte behind the block, but the last before the next one?
+        // Did the last bytes before the next block change, but not the first byte behind this one?
         let (_, _, behind) = place.parts(place.size(word));
         let next = Place { slot: place.slot + 1, ..place };
         if bucket.span.form() == Form::Small

@@ -18,15 +18,15 @@
 //!       fork      locks, and other threads' states
 //! ```
 //!
-//! Nothing is locked but the store, once a bucket. Two threads that free one block
-//! at once meet at the record's word; one of them is reported. The thread that frees the last
-//! block of a bucket has the bucket alone.
+//! Only the store has a lock, taken once for each bucket. If two threads free one block at once,
+//! the exchange of the record's word fails for one of them, which is reported. The thread that
+//! frees the last block of a bucket owns the bucket.
 //!
-//! A finding is reported and the program goes on wherever that is no worse than
-//! what the program did itself: a wrong free is not done, a mismatched one is done
-//! rightly, damaged bytes are put right so that they are reported once.
+//! After a finding the program continues if that does no more harm than the mistake. A wrong free
+//! is ignored, a mismatched one is done in the right way, and damaged bytes are repaired, so that
+//! they are reported once.
 //!
-//! Called by `debug`'s doors.
+//! Called by `debug`'s entry points.
 
 pub(in crate::debug) mod bounds;
 mod counts;
@@ -69,7 +69,7 @@ use fresh::Fresh;
 
 pub(super) use findings::of_block;
 
-/// Bytes that stacks may take, at least.
+/// The least bytes that stacks may take.
 const STACKS_LEAST: usize = 256 << 20;
 
 /// A debug heap.
@@ -77,23 +77,23 @@ pub(crate) struct Heap {
     id: AtomicU32,
     depth: AtomicUsize,
     config: Lock<Config>,
-    /// What of the configuration every operation asks.
+    /// The part of the configuration that every operation reads.
     rules: Rules,
     store: Lock<Store>,
     units: Units,
     states: [AtomicPtr<ThreadState>; MOST_THREADS],
-    /// No index from here on has a state.
+    /// All indices from here on have no state.
     indices_used: AtomicUsize,
     common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
     sequence: AtomicU32,
-    /// Open sampled pages and open bytes, as the store last said.
+    /// Open sampled pages and open bytes, as the store last wrote them.
     pages: AtomicUsize,
     open_bytes: AtomicUsize,
     peak_live: AtomicU64,
-    /// When the process was forked from another, by the clock; 0 if it was not.
+    /// The time when the process was forked; 0 if it was not.
     forked_at: AtomicU64,
-    /// From which process, and after which operation.
+    /// The parent process, and its operations before the fork.
     forked_from: AtomicU32,
     forked_sequence: AtomicU32,
     sites: Sites,
@@ -103,13 +103,13 @@ pub(crate) struct Heap {
     fresh: Fresh,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
-    /// Blocks that functions were seen to write beyond.
+    /// Blocks with a reported write beyond them by a function.
     told: bounds::Told,
     pub(crate) threads: Threads,
     pub(crate) reporter: Reporter,
 }
 
-/// Switches, in one place that is only read.
+/// Switches, which are only read, in one place.
 struct Rules {
     guard: AtomicU32,
     fill: AtomicBool,
@@ -118,9 +118,9 @@ struct Rules {
     mismatch: AtomicBool,
     size: AtomicBool,
     limit: AtomicUsize,
-    /// The heap is that of fast mode's guarded blocks: see `guards`.
+    /// Whether the heap serves fast mode's guarded blocks; see `guards`.
     is_for_guards: AtomicBool,
-    /// `malloc` is served from the heap.
+    /// Whether the heap serves `malloc`.
     is_process_heap: AtomicBool,
 }
 
@@ -129,13 +129,13 @@ const GUARD_SAMPLE: u32 = 1;
 const GUARD_ALL: u32 = 2;
 
 impl Heap {
-    /// Where the states of its threads are: null, before it begins.
+    /// The place of the threads' states, which are null before the heap begins.
     pub(in crate::debug) const STATES: Range<usize> = {
         let start = mem::offset_of!(Self, states);
         start..start + size_of::<[AtomicPtr<ThreadState>; MOST_THREADS]>()
     };
 
-    /// A heap of nothing; [`Heap::begin`] makes it one.
+    /// An unused heap; [`Heap::begin`] starts it.
     pub(crate) const fn new() -> Self {
         Self {
             id: AtomicU32::new(0),
@@ -177,12 +177,12 @@ impl Heap {
         }
     }
 
-    /// Begins, with an id that no other heap has.
+    /// Starts the heap with an id that no other heap has.
     pub(crate) fn begin(&'static self, id: u32, config: &Config) {
         self.id.store(id, Ordering::Relaxed);
         self.depth.store(config.traces.min(64), Ordering::Relaxed);
         let detect = config.detect;
-        // Without, what stands at the ends is a pattern.
+        // Without guards, the ends of blocks hold the pattern.
         let has_guards = detect.guard && crate::os::HAS_GUARDS;
         let guard = match config.guard {
             _ if !has_guards || config.never_unmap => GUARD_NEVER,
@@ -201,7 +201,7 @@ impl Heap {
         self.rules.size.store(detect.size, Ordering::Relaxed);
         let limit = if config.limit == 0 { usize::MAX } else { config.limit };
         self.rules.limit.store(limit, Ordering::Relaxed);
-        // Stacks have a budget, too: few programs have so many that it matters.
+        // Stacks have a budget, too; few programs reach it.
         crate::stacks::limit(config.memory.max(STACKS_LEAST));
         *self.config.lock() = *config;
         self.reporter.begin(config);
@@ -221,8 +221,7 @@ impl Heap {
         self.store.lock().begin(id, &self.units, limits);
     }
 
-    /// The heap, which has just begun, is that of fast mode's guarded blocks. Stacks have `stacks`
-    /// bytes.
+    /// Makes the new heap the one for fast mode's guarded blocks. Stacks have `stacks` bytes.
     pub(in crate::debug) fn begin_for_guards(&self, stacks: usize, ends: Ends) {
         self.rules.is_for_guards.store(true, Ordering::Relaxed);
         self.reporter.end_at(ends);
@@ -233,38 +232,38 @@ impl Heap {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// What it was begun with.
+    /// The configuration that the heap was started with.
     pub(in crate::debug) fn config(&self) -> Config {
         *self.config.lock()
     }
 
-    /// Whether anything was ever asked of the heap, since it began.
+    /// Whether the heap made a block since its start.
     pub(in crate::debug) fn is_in_use(&'static self) -> bool {
         self.made() > 0 || self.table.lock().handed_out > 0
     }
 
-    /// Holds the store, for a leak check: no span comes or goes meanwhile.
+    /// Locks the store for a leak check, so that no span comes or goes.
     pub(in crate::debug) fn hold_store(&self) -> Option<sync::Guard<'_, Store>> {
         self.store.lock_soon()
     }
 
-    /// The same, however long that takes: the caller holds none of the heap's locks.
+    /// Locks the store, however long that takes; the caller holds none of the heap's locks.
     pub(in crate::debug) fn lock_store(&self) -> sync::Guard<'_, Store> {
         self.store.lock()
     }
 
-    /// From now on `malloc` is served from the heap.
+    /// Makes the heap serve `malloc`.
     pub(in crate::debug) fn become_process_heap(&self) {
         self.rules.is_process_heap.store(true, Ordering::Relaxed);
     }
 
-    /// Whether `malloc` is served from the heap.
+    /// Whether the heap serves `malloc`.
     pub(in crate::debug) fn is_process_heap(&self) -> bool {
         self.rules.is_process_heap.load(Ordering::Relaxed)
     }
 
-    /// An operation on a block that is not ours: the caller's stack, its thread, the
-    /// next sequence number. `None`: there is no memory for the thread's state.
+    /// The stack, thread and sequence number of an operation on a foreign block. `None`: there is
+    /// no memory for the thread's state.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
         let mut entered = self.enter()?;
@@ -272,7 +271,7 @@ impl Heap {
         Some(self.moment_of(&mut entered, stack))
     }
 
-    /// An operation of the caller's, whose stack is known.
+    /// The moment of an operation whose stack is known.
     #[inline(always)]
     fn moment_of(&'static self, entered: &mut EnteredState, stack: u32) -> Moment {
         let mine = entered.mine();
@@ -280,7 +279,7 @@ impl Heap {
         Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() }
     }
 
-    /// The stack of what a signal interrupted, the thread, and a sequence number.
+    /// The stack of code that a signal interrupted, its thread, and a sequence number.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(in crate::debug) fn moment_of_context(
         &'static self,
@@ -292,7 +291,7 @@ impl Heap {
         let stack = if context.is_null() {
             0
         } else {
-            // SAFETY: the caller has it from a signal handler.
+            // SAFETY: the caller has the context from a signal handler.
             unsafe { crate::stacks::of_context(&mut mine.scratch, depth, context) }.0
         };
         let sequence = mine.sequence(&self.sequence);

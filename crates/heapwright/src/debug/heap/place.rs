@@ -1,4 +1,4 @@
-//! Placing: where a block of the heap goes.
+//! Placement: chooses the place of a new block.
 //!
 //! ```text
 //!   stack --> is due, or there is time? --> a page between guards
@@ -10,8 +10,8 @@
 //!                v
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
 //! ```
-//!
-//! Called by `debug`'s doors, and by `resize`.
+//! Called by `debug`'s entry points and by `resize`.
+//! Called by `debug`'s entry points and by `resize`.
 
 use core::ptr::{self, NonNull};
 
@@ -74,7 +74,7 @@ impl Heap {
         }
     }
 
-    /// Whether a block of `size` bytes more is beyond the heap's limit.
+    /// Whether `size` more bytes exceed the heap's limit.
     #[inline]
     pub(super) fn is_over_limit(&self, size: usize) -> bool {
         let limit = self.rules.limit.load(Ordering::Relaxed);
@@ -97,12 +97,12 @@ impl Heap {
         }
     }
 
-    /// Some code was unmapped: modules that have gone leave their advances to those that come.
+    /// Returns the advances of unmapped modules, for modules that come.
     pub(in crate::debug) fn forget_modules(&self) {
         self.advances.forget(stacks::module_range);
     }
 
-    /// Flags the site of `stack`, if it is new in this run and an earlier one has flagged it.
+    /// Flags the site of `stack`, if it is new in this run and an earlier run flagged it.
     #[inline]
     fn flag_if_known(&self, stack: u32) {
         if !self.flagged.is_empty()
@@ -113,9 +113,9 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a block that stands between guards. `None`: its stack is not new, and
-    /// had to be; open buckets would take more than `most` bytes of addresses; or there are no
-    /// guards, no memory, or it is not time for one.
+    /// Serves a request with a guarded block. `None`: the stack is not new, but must be; open
+    /// buckets would exceed `most` bytes of addresses; there are no guards or no memory; or no
+    /// guard is due.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -153,7 +153,7 @@ impl Heap {
         NonNull::new(self.hand_out_alone(&mut entered, request, stack, side, opened, room))
     }
 
-    /// A slot of a bucket.
+    /// Places a block in a slot of a bucket.
     #[inline]
     fn place_small(
         &'static self,
@@ -174,18 +174,18 @@ impl Heap {
         let thread = mine.thread;
         let current = &mut mine.current[class][lifetime as usize];
         let block = current.at;
-        // SAFETY: a slot is left, so its record is in the span's.
+        // SAFETY: a slot is left, so its record is one of the span's.
         let record = unsafe { &*current.record };
         current.at = block.wrapping_add(current.size as usize);
         current.record = current.record.wrapping_add(1);
         current.left -= 1;
         let slack = current.size as usize - request.size;
         if current.lacks_pattern && self.rules.canary.load(Ordering::Relaxed) {
-            // SAFETY: the slot is this thread's to hand out.
+            // SAFETY: only this thread may hand out the slot.
             unsafe { bytes::fill(block.wrapping_add(request.size), slack) };
         }
         if request.zero && !current.zero {
-            // SAFETY: the slot is this thread's to hand out, and holds so many bytes.
+            // SAFETY: only this thread may hand out the slot, which holds this many bytes.
             unsafe { block.write_bytes(0, request.size) };
         }
         let word = Word::live(request.size, request.align, request.origin.record() as u8, thread);
@@ -194,14 +194,14 @@ impl Heap {
         block
     }
 
-    /// Opens the next bucket of a class, and looks after another one.
+    /// Opens the next bucket of a class, and sweeps one other bucket.
     #[cold]
     fn open(&'static self, mine: &mut Mine, class: usize, lifetime: Lifetime) -> bool {
         if mine.current[class][lifetime as usize].has_gone_on() {
             return true;
         }
-        // A signal handler may have interrupted the free of a block in the very bucket that would
-        // be reopened.
+        // A signal handler may have interrupted the free of a block in the bucket that would be
+        // reopened.
         let now = (!self.is_common(mine)).then(|| self.sequence_now());
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
@@ -214,13 +214,12 @@ impl Heap {
         current.go_on(bucket, 0);
         current.size = bucket.span.shape().slot;
         current.zero = zero;
-        // Where freed blocks are not filled, only what they had behind them is.
+        // If freed blocks are not filled, only the slack behind them holds the pattern.
         current.lacks_pattern = zero || !self.rules.fill.load(Ordering::Relaxed);
         current.left > 0
     }
 
-    /// Lets `open` open something, under the store's lock; what is found meanwhile is
-    /// reported by `thread` when that is free.
+    /// Calls `open` under the store's lock. `thread` then reports the damage found meanwhile.
     fn open_by(
         &'static self,
         thread: u16,
@@ -247,7 +246,7 @@ impl Heap {
         store.live_bytes = self.note_peak();
     }
 
-    /// A page, or a span, between guards.
+    /// Places a block between guards, in a page or a span.
     #[cold]
     fn place_guarded(
         &'static self,
@@ -264,7 +263,7 @@ impl Heap {
         block
     }
 
-    /// Whether guards are paid from the budget.
+    /// Whether the budget pays for guards.
     pub(super) fn spends(&self) -> bool {
         self.rules.guard.load(Ordering::Relaxed) == GUARD_SAMPLE
     }
@@ -281,7 +280,7 @@ impl Heap {
             if !block.is_null() || shape::class_for(request.size, request.align).is_none() {
                 return block;
             }
-            // There are no addresses for a span of its own.
+            // There are no addresses for a span.
             return self.place_small(entered, request, stack);
         }
         let opened = self.open_by(entered.mine().thread, |store, late| {
@@ -289,12 +288,12 @@ impl Heap {
         });
         match opened {
             Some(opened) => self.hand_out_alone(entered, request, stack, side, opened, PAGE),
-            // Where pages are not 4 KiB, or the kernel has no more guards to give.
+            // Pages are not 4 KiB, or the kernel refuses more guards.
             None => self.place_small(entered, request, stack),
         }
     }
 
-    /// A span of its own.
+    /// Places a block in a span of its own.
     #[cold]
     fn place_large(
         &'static self,
@@ -303,14 +302,13 @@ impl Heap {
         stack: u32,
         side: Side,
     ) -> *mut u8 {
-        // The first byte of a span's room is a page into it; an alignment beyond
-        // that is reached by going further.
+        // A span's room begins a page into it; a larger alignment needs more bytes before the
+        // block.
         let before = request.align.saturating_sub(PAGE);
         self.place_in_room(entered, request, stack, side, (before, 0))
     }
 
-    /// A large block that begins `into` bytes into a page, with room to grow by `spare` in its
-    /// span.
+    /// Places a large block `into` bytes into a page, with `spare` bytes of its span to grow into.
     pub(super) fn place_like(
         &'static self,
         entered: &mut EnteredState,
@@ -325,8 +323,8 @@ impl Heap {
         self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
     }
 
-    /// A span of its own, whose room has `before` bytes more than the request needs, and which has
-    /// `spare` behind it.
+    /// Places a block in a span of its own, with `before` more bytes of room than the request needs
+    /// and `spare` bytes behind it.
     fn place_in_room(
         &'static self,
         entered: &mut EnteredState,
@@ -365,7 +363,7 @@ impl Heap {
         let place = Place { bucket, slot: 0 };
         let start = place.slot_start();
         let lowest = start.addr().next_multiple_of(align) - start.addr();
-        // A block of no bytes has an address of its own, too.
+        // A block of size 0 also has a unique address.
         let highest = ((start.addr() + room - request.size.max(1)) & !(align - 1)) - start.addr();
         let offset = match side {
             Side::Left => lowest,
@@ -379,10 +377,10 @@ impl Heap {
         let near = place.near();
         // SAFETY: the room is ours.
         unsafe { bytes::fill(block.wrapping_sub(near), near) };
-        // SAFETY: what is behind the block, in the room, which is ours.
+        // SAFETY: the bytes behind the block belong to the room, which is ours.
         unsafe { bytes::fill(block.wrapping_add(request.size), behind) };
         if request.zero && !zero {
-            // SAFETY: the block's bytes, in the room, which is ours.
+            // SAFETY: the block's bytes belong to the room, which is ours.
             unsafe { block.write_bytes(0, request.size) };
         }
         let mine = entered.mine();

@@ -1,12 +1,11 @@
-//! Poisoned bytes: those of live blocks that the program says nobody may use, by AddressSanitizer's
+//! Poisoned bytes: bytes of live blocks that the program forbids to use, by AddressSanitizer's
 //! interface.
 //!
-//! A range counts as far as the block goes that it begins in: what is outside of live blocks nobody
-//! may use anyway, and what is outside of the heap cannot be poisoned, for nobody would say when
-//! that memory becomes something else. A block that is freed, or given another size, has no poison
-//! any more.
+//! A poisoned range ends with the block in which it begins. Memory outside of live blocks is
+//! forbidden anyway. Memory outside of the heap cannot be poisoned, because no call would tell when
+//! it is reused. A free or a resize removes a block's poison.
 //!
-//! Called by `debug`'s doors, and by `deallocate` and `resize` for blocks that go.
+//! Called by `debug`'s entry points, and by `deallocate` and `resize` for blocks that end.
 
 use crate::sync;
 
@@ -16,10 +15,9 @@ use super::Heap;
 use super::bounds;
 
 impl Heap {
-    /// Poisons bytes from `address` on, as far as the live block goes that it lies in; or no
-    /// longer.
+    /// Poisons bytes from `address` on, up to the end of their live block, or unpoisons them.
     ///
-    /// Does nothing in a signal handler that has interrupted its thread in the heap.
+    /// Does nothing in a signal handler that interrupted the heap in its thread.
     #[cold]
     pub(in crate::debug) fn poison(
         &'static self,
@@ -31,10 +29,10 @@ impl Heap {
         if sync::is_interrupted() || !poisons && !span.has_poison() {
             return;
         }
-        // A unit at a time, for the lock is not to be held long.
+        // A unit at a time, so that the lock is not held long.
         for mut piece in poisoned::pieces(address, bytes.min(bounds::left(span, address))) {
             let mut store = self.store.lock();
-            // Looked at again under the lock, under which no span ends.
+            // Computed again under the lock, because no span ends under it.
             piece.bytes = piece.bytes.min(bounds::left(span, piece.address()));
             if piece.bytes == 0 {
                 return;
@@ -48,7 +46,7 @@ impl Heap {
     }
 }
 
-/// The block of a slot, of so many bytes, is about to go: nothing of it is poisoned any more.
+/// Removes the poison from the block of a slot, with `size` bytes, before the block ends.
 #[cold]
 pub(super) fn clear_poison(place: Place, size: usize) {
     poisoned::pieces(place.block().addr(), size).for_each(poisoned::clear);

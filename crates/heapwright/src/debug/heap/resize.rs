@@ -1,4 +1,4 @@
-//! Resizing: `realloc`, which makes a new block, so that what still points to the old one is found.
+//! Resizing: `realloc` makes a new block, so that accesses to the old one are found.
 //!
 //! ```text
 //!   live block --> large, and grows or shrinks by less than half?
@@ -11,12 +11,11 @@
 //!   the old one is freed (see `deallocate`)
 //! ```
 //!
-//! A block that grows by a little at a time would otherwise be copied, and faulted in, at each
-//! step. A large block that has grown gets a span with room for half as much again; with
-//! `guard=all`, or where freed blocks are kept for ever, none stays, for each of its ends is to
-//! stand at a guard.
+//! A large block that grows in small steps would be copied and faulted in each time. So a block
+//! that grew gets a span with room for half as much again. With `guard=all`, or if freed blocks are
+//! kept for ever, every resize moves, because the block's ends must stand at guards.
 //!
-//! Called by `debug`'s doors.
+//! Called by `debug`'s entry points.
 
 use core::ptr;
 
@@ -36,16 +35,16 @@ use super::enter::EnteredState;
 use super::findings::Here;
 use super::poison::clear_poison;
 
-/// Blocks of more bytes stay where they are, or are moved by their pages; fewer are copied.
+/// Blocks above this size stay in place or move by pages; smaller ones are copied.
 const LARGE: usize = 512 << 10;
 
 impl Heap {
-    /// Makes a block one of another size. Null: there is no memory, and the old one is as it was;
-    /// or there is no such block.
+    /// Resizes a block. Null: there is no memory and the old block is unchanged, or there is no
+    /// such block.
     ///
     /// # Safety
     ///
-    /// As `realloc`.
+    /// As for `realloc`.
     pub(crate) unsafe fn realloc(
         &'static self,
         span: &'static Span,
@@ -58,7 +57,8 @@ impl Heap {
         let slot = slot_of(span, address);
         let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
         else {
-            // Reported; the program goes on with a new block, as if it had given none.
+            // The mistake is reported; the program continues with a new block, as for a null
+            // pointer.
             self.no_block(&mut entered, slot, here);
             let new = self.place(&mut entered, request, here.stack);
             self.fill_undefined(new, request, 0, here.stack);
@@ -72,11 +72,11 @@ impl Heap {
             entered.keep_if_asked(place.block());
             return place.block();
         }
-        // SAFETY: by the contract the block is the caller's.
+        // SAFETY: the caller promises that the block is theirs.
         let new = unsafe { self.make_alike(&mut entered, place, word, here, request, is_large) };
         if new.is_null() {
-            // A block that shrinks stays, with the size that it had. Not where the caller says the
-            // size again when it frees.
+            // A block that shrinks stays with its old size, unless the caller's free names the
+            // size.
             let stays = request.size <= had
                 && what.size.is_none()
                 && place.block().addr().is_multiple_of(request.align.max(1));
@@ -84,8 +84,7 @@ impl Heap {
         }
         self.fill_undefined(new, request, had, here.stack);
         entered.keep_if_asked(new);
-        // SAFETY: its bytes are in the new one, and nobody uses the old block afterwards, as the
-        // caller promises.
+        // SAFETY: the new block has the bytes, and the caller promises not to use the old one.
         unsafe { self.deallocate(&mut entered, span, here) };
         new
     }
@@ -94,7 +93,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// The block is the caller's, and only to be freed afterwards.
+    /// The block is the caller's; afterwards it is only freed.
     unsafe fn make_alike(
         &'static self,
         entered: &mut EnteredState,
@@ -111,17 +110,17 @@ impl Heap {
         if !is_large || !is_aligned || memory_limit::is_in_sandbox() {
             let new = self.place(entered, request, here.stack);
             if !new.is_null() {
-                // SAFETY: the caller's block and a new one, both of as many bytes.
+                // SAFETY: the caller's block and a new one, both with this many bytes.
                 unsafe { ptr::copy_nonoverlapping(old, new, size) };
             }
             return new;
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
-        // Where the kernel moves no page the new block is given up. Into the next one the bytes are
-        // copied, for no page moves any more.
+        // If the kernel moves no page, the new block is given up. The bytes are copied into the
+        // next one, because pages no longer move.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
-            // SAFETY: both blocks have as many bytes; the old one is the caller's, the new one
+            // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
             // ours.
             if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
                 return new;
@@ -131,7 +130,7 @@ impl Heap {
         ptr::null_mut()
     }
 
-    /// Moves the end of a large block, and the guard behind it. False: it must become another one.
+    /// Moves the end of a large block, and the guard behind it. False: the block must move.
     fn resize_in_place(
         &'static self,
         entered: &mut EnteredState,
@@ -156,7 +155,7 @@ impl Heap {
         let record = place.record();
         let resizing = word.freeing(entered.mine().thread);
         if record.exchange(word, resizing).is_err() {
-            // Another thread frees it meanwhile; `deallocate` reports that.
+            // Another thread frees the block meanwhile; `deallocate` reports that.
             return false;
         }
         self.judge_call(entered, place, word, had, here);
@@ -172,7 +171,7 @@ impl Heap {
         }
         place.bucket.span.size.store(request.size, Ordering::Relaxed);
         let (_, _, behind) = place.parts(request.size);
-        // SAFETY: what is behind the block, in its room.
+        // SAFETY: the bytes behind the block, in its room.
         unsafe { bytes::fill(block.wrapping_add(request.size), behind) };
         if request.zero && request.size > had {
             // SAFETY: the block's new bytes.
@@ -189,8 +188,7 @@ impl Heap {
         true
     }
 
-    /// Forgets a large block whose addresses may not be ours any more: it is never handed out
-    /// again.
+    /// Abandons a large block whose addresses may no longer be ours: it is never handed out again.
     #[cold]
     fn give_up(&'static self, entered: &mut EnteredState, block: *mut u8) {
         let span = Span::of(block.addr());

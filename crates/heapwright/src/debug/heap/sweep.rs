@@ -1,4 +1,4 @@
-//! Sweeps: slack and fill looked after although nobody gives anything back.
+//! Sweeps: check slack and fill without a free.
 //!
 //! ```text
 //!   a bucket is opened   one more bucket of the heap is looked at, round all of them
@@ -6,7 +6,7 @@
 //!                        child its own, and some of what it was given
 //! ```
 //!
-//! Called by `place`, and by `debug`'s doors.
+//! Called by `place` and by `debug`'s entry points.
 
 use heapwright_record::debug::Call;
 
@@ -21,24 +21,24 @@ use super::super::store::Store;
 use super::Heap;
 use super::late::Late;
 
-/// How many units one step of the sweep passes, at most.
+/// The most units that one step of the sweep passes.
 const SWEEP_UNITS: usize = 64;
-/// How often one unit is looked at, where more is found in it each time than can be noted.
+/// The most passes over one unit with more damage than a pass can record.
 const PASSES: usize = 512;
-/// How long a forked child looks after what it was given, before it ends: so many
-/// nanoseconds, and one of so many that it lived.
+/// The time for a forked child's last check of inherited blocks: this many nanoseconds, plus this
+/// fraction of its life.
 const CHILD_LEAST_NS: u64 = 200_000;
 const CHILD_SHARE: u64 = 4;
 
 impl Heap {
-    /// Looks after one more bucket of the heap: blocks' slack, freed blocks' fill.
+    /// Checks one more bucket of the heap: blocks' slack, and freed blocks' fill.
     pub(super) fn sweep_step(&'static self, store: &mut Store, late: &mut Late) {
         if let Some(bucket) = store.next_for_sweep(SWEEP_UNITS) {
             self.sweep_bucket(bucket, late);
         }
     }
 
-    /// The store's lock is held, so no bucket is retired or guarded meanwhile.
+    /// The caller holds the store's lock, so no bucket is retired or guarded meanwhile.
     fn sweep_bucket(&'static self, bucket: BucketRef, late: &mut Late) {
         let canary = self.rules.canary.load(Ordering::Relaxed);
         let fill = self.rules.fill.load(Ordering::Relaxed);
@@ -49,11 +49,11 @@ impl Heap {
         let first = Place { bucket, slot: 0 };
         let (start, records) = (first.slot_start(), first.records());
         for slot in 0..shape.slots as usize {
-            // SAFETY: an open bucket's span has not gone; these are its slots' records.
+            // SAFETY: the span of an open bucket exists; these are its slots' records.
             let record = unsafe { &*records.wrapping_add(slot) };
             let (word, sequence) = (record.word(), record.made.load(Ordering::Relaxed));
             let place = Place { bucket, slot };
-            // As `Place` says, but for what is known of all the bucket's slots.
+            // As in `Place`, but with values common to the bucket's slots.
             let (block, size, behind) = if is_small {
                 let (size, room) = (word.size(), shape.slot as usize);
                 (start.wrapping_add(slot * room), size, room - size)
@@ -62,8 +62,8 @@ impl Heap {
                 (place.block(), size, behind)
             };
             let look = |from: *mut u8, length: usize| {
-                // SAFETY: an open bucket's slots are not guarded while the store
-                // is locked, and the lead of a first slot is not either.
+                // SAFETY: while the store is locked, an open bucket's slots and its lead are not
+                // guarded.
                 unsafe { bytes::check(from, length) }.map(|damage| (from, damage))
             };
             let found = match word.state() {
@@ -76,25 +76,25 @@ impl Heap {
                 _ => None,
             };
             if let Some((from, damage)) = found
-                // It was not freed and its bucket opened again meanwhile.
+                // The slot was not freed and reopened meanwhile.
                 && record.word() == word
                 && record.made.load(Ordering::Relaxed) == sequence
                 && late.push(bucket, from.addr() + damage.first, damage)
             {
-                // SAFETY: the pattern's bytes, put right to be reported once.
+                // SAFETY: bytes of the pattern; the repair makes the damage reported once.
                 unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
             }
         }
     }
 
-    /// Looks after everything, because somebody asks.
+    /// Checks everything for an explicit call.
     pub(crate) fn sweep_all(&'static self, call: Call) {
         self.sweep_each(call, |_| true, u64::MAX);
     }
 
-    /// Looks after everything for the last time. In a forked child: after what was
-    /// opened since, and after what it was given for no longer than its life and what
-    /// it did are worth. Its parent looks after that, too; and a program may fork a
+    /// Checks everything for the last time. A forked child checks its own blocks, and inherited
+    /// ones only for a limited time. Its parent checks those, too, and a program may fork a child
+    /// for each line that it reads.
     /// child for each line that it reads.
     pub(in crate::debug) fn sweep_last(&'static self) {
         let forked_at = self.forked_at.load(Ordering::Relaxed);
@@ -113,8 +113,7 @@ impl Heap {
         self.sweep_each(Call::Exit, |bucket| !is_own(bucket), until);
     }
 
-    /// Looks after all buckets of which `which` is true, until it is `until` by the
-    /// clock.
+    /// Checks all buckets for which `which` is true, until the time `until`.
     fn sweep_each(&'static self, call: Call, which: impl Fn(&Bucket) -> bool, until: u64) {
         let (mut unit, mut end, mut passes) = (self.units.all().start, usize::MAX, 0);
         while unit < end {
@@ -137,7 +136,7 @@ impl Heap {
                             self.verify_retired(bucket, &mut late);
                         }
                         if late.is_full() && passes < PASSES {
-                            // There may be more, which was left as it is.
+                            // There may be more damage, which was left.
                             passes += 1;
                             break;
                         }
@@ -149,15 +148,15 @@ impl Heap {
         }
     }
 
-    /// Verifies a bucket that waits in the history, filled.
+    /// Verifies a filled bucket in the history.
     fn verify_retired(&'static self, bucket: BucketRef, late: &mut Late) {
         if self.rules.fill.load(Ordering::Relaxed)
             && bucket.record().stage() == Stage::Filled
-            // SAFETY: filled, and not guarded while the store is locked.
+            // SAFETY: the bucket is filled, and not guarded while the store is locked.
             && let Some(damage) = unsafe { history::verify(bucket) }
             && late.push_in(bucket, damage)
         {
-            // SAFETY: filled, nobody's, and not guarded while the store is locked.
+            // SAFETY: the bucket is filled, unused, and not guarded while the store is locked.
             unsafe { history::repair(bucket, damage) };
         }
     }

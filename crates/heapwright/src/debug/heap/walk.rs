@@ -1,15 +1,14 @@
-//! Walks: every live block of a heap, for leaks, for checks, for the end.
+//! Walks over every live block of a heap, for leaks, for checks, and at the end.
 //!
 //! ```text
 //!   units from the heap's first span to its last --> spans that begin there, of this heap
 //!     --> buckets that are open --> slots that are live
 //! ```
-//!
-//! No list of spans is kept: the address map has them all, and a walk is rare. Other
-//! threads may allocate and free meanwhile; what a walk says is then of a moment, give
+//! There is no list of spans: the address map has them, and walks are rare. Other threads may
+//! allocate and free meanwhile, so a walk may mix different moments.
 //! or take what happened in it.
-//!
-//! Called by `debug`'s doors.
+//! Called by `debug`'s entry points.
+//! Called by `debug`'s entry points.
 
 use crate::sync::atomic::Ordering;
 
@@ -27,14 +26,14 @@ impl Heap {
         self.units.all().filter_map(move |unit| Span::heading(unit, heap))
     }
 
-    /// The buckets that are open.
+    /// The open buckets.
     fn open_ones(&self) -> impl Iterator<Item = BucketRef> {
         let buckets = self.spans().flat_map(Span::all_buckets);
         buckets.filter(|bucket| bucket.record().stage() == Stage::Open)
     }
 
-    /// Calls `visit` with the memory of the live block that begins at `address`; it
-    /// cannot go back meanwhile. False: there is none.
+    /// Calls `visit` with the memory of the live block that begins at `address`, which cannot be
+    /// reused meanwhile. False: there is no such block.
     pub(in crate::debug) fn with_live(
         &'static self,
         address: usize,
@@ -63,8 +62,8 @@ impl Heap {
         }
     }
 
-    /// Calls `visit` with the address, the size and the thread's number of every live
-    /// block, those in another allocator's memory as well.
+    /// Calls `visit` with the address, size and thread number of every live block, including blocks
+    /// in another allocator's memory.
     pub(in crate::debug) fn each_block(&'static self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.each_live(|place, word, _| {
             visit(place.block().addr(), place.size(word), u32::from(word.made_by()));
@@ -109,14 +108,14 @@ impl Heap {
         }
     }
 
-    /// Ends the heap: all of its memory goes back, and nothing is remembered.
+    /// Ends the heap: releases all of its memory and its history.
     pub(in crate::debug) fn clear(&'static self) {
         let mut store = self.store.lock();
         self.spans().for_each(|span| store.release_whatever(span));
         store.forget();
         drop(store);
         for state in self.all_states() {
-            // SAFETY: nobody uses the heap any more.
+            // SAFETY: no code uses the heap any more.
             let mine = unsafe { state.mine() };
             mine.forget_buckets();
             mine.lifetimes.forget();
@@ -127,10 +126,8 @@ impl Heap {
         self.reporter.forget();
     }
 
-    /// What no request ever looks for: the open buckets of small spans, how many of
-    /// them have slots to hand out, and how many of those are no state's current
-    /// bucket, or are one's with another number of slots left. Nobody uses the heap
-    /// meanwhile.
+    /// For tests: the open buckets of small spans, those with free slots, and those with free slots
+    /// that match no state's current bucket. No other code uses the heap meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);
@@ -146,7 +143,7 @@ impl Heap {
             with_slots += 1;
             let next = Place { bucket, slot: span.slots_a_bucket() - left }.slot_start();
             let is_current = self.all_states().any(|state| {
-                // SAFETY: nobody uses the heap now.
+                // SAFETY: no code uses the heap now.
                 let currents = &unsafe { state.mine() }.current[span.class()];
                 currents.iter().any(|now| now.left as usize == left && now.at == next)
             });

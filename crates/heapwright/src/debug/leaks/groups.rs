@@ -1,4 +1,4 @@
-//! Groups: blocks that one stack allocated and one fate met, added up.
+//! Groups: the blocks of one stack with one result, added up.
 //!
 //! ```text
 //!   table   | key, blocks, bytes, ... | ...     open addressing, half full at most
@@ -17,21 +17,21 @@ pub(super) struct Group {
     pub(super) bytes: u64,
     pub(super) indirect_blocks: u64,
     pub(super) indirect_bytes: u64,
-    /// Sequence numbers of the oldest and the youngest.
+    /// The sequence numbers of the oldest and the youngest block.
     pub(super) oldest: u32,
     pub(super) youngest: u32,
-    /// The largest of them, and its size.
+    /// The largest block, and its size.
     pub(super) example: usize,
     pub(super) size: usize,
 }
 
-// SAFETY: numbers.
+// SAFETY: all fields are numbers.
 unsafe impl Plain for Group {}
 
 const IS: u64 = 1 << 63;
 
 impl Group {
-    /// Reach or whatever they were distinguished by.
+    /// The reach, or another property that distinguishes groups.
     pub(super) fn reach(&self) -> u8 {
         (self.key >> 40) as u8
     }
@@ -67,11 +67,11 @@ pub(super) struct Groups {
 impl Groups {
     /// `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        // (Small: pages of a table are touched at random, each with two faults.)
+        // (Small, because pages of a table are touched at random, each with two faults.)
         Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 
-    /// The group of these, which may be empty. `None`: there is no memory for another.
+    /// The group of these values, perhaps a new one. `None`: there is no memory.
     pub(super) fn of(&mut self, reach: u8, origin: u8, stack: u32) -> Option<&mut Group> {
         if self.count * 2 >= self.table.len() {
             self.grow()?;
@@ -96,7 +96,7 @@ impl Groups {
         Some(())
     }
 
-    /// The groups, sorted by how their bytes compare, the most first.
+    /// The groups, sorted by their bytes, the largest first.
     pub(super) fn sorted(mut self) -> Sorted {
         let mut kept = 0;
         for index in 0..self.table.len() {

@@ -7,11 +7,11 @@
 //!   address --map--> span --arithmetic--> bucket, slot --> number = first + bucket * slots + slot
 //! ```
 //!
-//! Numbers are dense but for buckets that are not open, so what a check remembers of a
-//! block is an element of an array.
+//! Numbers are dense except for unopened buckets, so a check's result for a block is an array
+//! element.
 //!
-//! Made while the store's lock is held, or in a copy of the process: no span may come
-//! or go while an index is used.
+//! The index is made under the store's lock, or in a copy of the process: no span comes or goes
+//! while it is used.
 
 use crate::address_map::MAP;
 use crate::size_class::UNIT;
@@ -30,13 +30,13 @@ struct Numbered {
     span: Option<&'static Span>,
 }
 
-// SAFETY: zero, and no span.
+// SAFETY: the zero value is valid, without a span.
 unsafe impl Plain for Numbered {}
 
 /// All slots of a heap.
 pub(super) struct Index {
     heap: u32,
-    /// Where the window begins, and how many bytes of it may hold blocks.
+    /// The start of the window, and its bytes that may hold blocks.
     window: usize,
     window_bytes: usize,
     first: ZeroedArray<u32>,
@@ -80,14 +80,13 @@ impl Index {
         Some(Self { heap: id, window, window_bytes, first, spans: numbered, slots })
     }
 
-    /// Whether a word may be an address in a block. Most words are none, and are passed over by
-    /// this alone.
+    /// Whether a word may be an address in a block. This test alone excludes most words.
     #[inline(always)]
     pub(super) fn may_hold(&self, word: usize) -> bool {
         word.wrapping_sub(self.window) < self.window_bytes
     }
 
-    /// The live block that an address is in, its first byte or a later one.
+    /// The live block that contains an address.
     #[inline]
     pub(super) fn find(&self, address: usize) -> Option<Block> {
         let (unit, entry) = MAP.lookup(address);
@@ -110,7 +109,7 @@ impl Index {
         let span = place.bucket.span;
         let first = self.first.get(span.unit())?.checked_sub(1)? as usize;
         let number = first + place.bucket.index * span.slots_a_bucket() + place.slot;
-        // A span that came since has no numbers here.
+        // A newer span has no numbers here.
         let start = place.block().addr();
         (number < self.slots).then(|| Block { number, place, word, start, size: place.size(word) })
     }
@@ -133,7 +132,7 @@ impl Index {
         open.flat_map(|bucket| bucket.slots()).filter_map(|place| self.live(place))
     }
 
-    /// How many blocks are live, their bytes, and whether the program keeps one of them.
+    /// The number of live blocks, their bytes, and whether the program keeps one.
     pub(super) fn sum(&self) -> Live {
         let mut sum = Live::default();
         for block in self.each() {

@@ -1,4 +1,4 @@
-//! Marking: which blocks something leads to, from roots through blocks.
+//! Marking: follows pointers from the roots through blocks.
 //!
 //! ```text
 //!   roots --word--> block: its start, or up to 64 bytes into it     reachable
@@ -9,24 +9,22 @@
 //!                   what those lead to                               indirectly lost
 //! ```
 //!
-//! Any aligned word that is an address in a live block counts as a pointer to it. The
-//! debug heap hardly uses an address again and fills what is freed, so a number is
-//! seldom taken for one.
+//! Any aligned word that is an address in a live block counts as a pointer to it. The debug heap
+//! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
 //!
-//! Up to 64 bytes: programs hand out pointers behind headers of their own (lengths
-//! before strings, cookies of `new[]`, second bases of C++ objects, vectors of the
-//! loader) and keep nothing else. Where only a pointer deeper in the middle is left, a
-//! program may still find the start, or may not: possibly lost, as valgrind says it.
+//! Up to 64 bytes: programs keep pointers behind headers (lengths before strings, cookies of
+//! `new[]`, second bases of C++ objects, vectors of the loader). From a pointer deeper inside the
+//! program may find the start or not: possibly lost, as in valgrind.
 //!
-//! A lost cycle has no block that nothing leads to. As in valgrind, the first of it
-//! counts as definitely lost, and the others with it; and a definitely lost block that
-//! turns out to hang from another one becomes that one's.
+//! In a lost cycle every block has a pointer to it. As in valgrind, its first block counts as
+//! definitely lost, and the others as lost with it. A definitely lost block that another lost block
+//! leads to becomes indirectly lost.
 //!
-//! Breadth first, so the way that is remembered of a block (`via`: the address of the
-//! word that led to it) is a shortest one from the first kind of root that has one.
+//! Breadth first: `via`, the address of the word that led to a block, follows a shortest path from
+//! the first kind of root that has one.
 //!
-//! Most processes lose nothing, and their globals lead to all they have: nothing more is read once
-//! every live block is reachable, and nothing at all where no block is live.
+//! Most processes have no leaks, and their globals lead to all blocks. Marking stops when every
+//! live block is reachable, and reads nothing if no block is live.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -40,13 +38,12 @@ use super::index::{Block, Index, Live};
 use super::roots::{Region, Roots};
 use super::zeroed::ZeroedArray;
 
-/// How far behind a block's start a pointer surely leads to it.
+/// Pointers up to this many bytes into a block surely lead to it.
 const NEAR: usize = 64;
-/// Blocks from this size on are read by the kernel: the program may have forbidden
-/// itself their pages.
+/// The kernel reads blocks from this size on, because the program may have protected their pages.
 const BY_KERNEL: usize = 4096;
-/// Bytes that are read at a time: they are in the processor's cache when they are looked at, and a
-/// small program's check does not touch much memory for them.
+/// Bytes read at a time: they fit in the processor's cache, and a small program's check touches
+/// little memory.
 const PIECE: usize = 32 << 10;
 
 const UNREACHED: u8 = Reach::Unknown as u8;
@@ -55,24 +52,25 @@ const INDIRECT: u8 = Reach::Indirect as u8;
 const POSSIBLE: u8 = Reach::Possible as u8;
 const REACHABLE: u8 = Reach::Reachable as u8;
 
-/// What a pointer that is found proves.
+/// The strength of a pointer.
 #[derive(Clone, Copy)]
 enum Proof {
     /// The block is reachable.
     Sure,
-    /// It may be.
+    /// The block may be reachable.
     Doubtful,
-    /// It is lost with the block of this number.
+    /// The block is lost with the block of this number.
     LostWith(usize),
 }
 
-/// What is found out of all blocks.
+/// The results for all blocks.
 pub(super) struct Marks<'a> {
     index: &'a Index,
     proc_mem: &'a ProcMem,
     /// A block's reach.
     reach: ZeroedArray<u8>,
-    /// The address of the word that led to it first. Of a block that is lost with
+    /// The address of the first word that led to the block. For a block that is lost with another:
+    /// that one's number plus 1.
     /// another: one more than that one's number.
     via: ZeroedArray<usize>,
     /// Starts of blocks to be read.
@@ -80,10 +78,10 @@ pub(super) struct Marks<'a> {
     next: usize,
     end: usize,
     piece: Option<ZeroedArray<usize>>,
-    /// Live blocks that are not known to be reachable.
+    /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether only a middle leads to some, so far.
+    /// Whether only a pointer to the middle leads to some block so far.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,
@@ -108,7 +106,7 @@ impl<'a> Marks<'a> {
         })
     }
 
-    /// Finds out what leads to what.
+    /// Marks all blocks from the roots.
     pub(super) fn mark(&mut self, roots: &Roots) {
         const ORDER: [Root; 4] = [Root::Globals, Root::Stack, Root::Mapping, Root::OtherHeap];
         if self.has_kept {
@@ -131,7 +129,7 @@ impl<'a> Marks<'a> {
         if self.left == 0 {
             return;
         }
-        // Those that a middle leads to wait since the first pass.
+        // Blocks with pointers only to their middle wait since the first pass.
         if self.has_possible {
             for block in self.index.each() {
                 if self.reach[block.number] == POSSIBLE {
@@ -159,18 +157,18 @@ impl<'a> Marks<'a> {
         self.left == 0
     }
 
-    /// What became of a block.
+    /// The result for a block.
     pub(super) fn reach(&self, block: &Block) -> Reach {
         Reach::from_u8(self.reach[block.number])
     }
 
-    /// Takes a block for one that may be reachable after all.
+    /// Marks a block as possibly lost.
     pub(super) fn doubt(&mut self, block: &Block) {
         self.reach[block.number] = POSSIBLE;
         self.via[block.number] = 0;
     }
 
-    /// Where the word is that led to a reachable or possibly lost block; 0: not known.
+    /// The address of the word that led to a reachable or possibly lost block; 0: unknown.
     pub(super) fn via(&self, block: &Block) -> usize {
         self.via[block.number]
     }
@@ -181,7 +179,7 @@ impl<'a> Marks<'a> {
         while self.reach[at] == INDIRECT {
             let next = self.via[at] - 1;
             if self.reach[next] == INDIRECT {
-                // The way is half as long the next time.
+                // Halves the path for the next search.
                 self.via[at] = self.via[next];
             }
             at = next;
@@ -205,7 +203,7 @@ impl<'a> Marks<'a> {
         (self.next, self.end) = (0, 0);
     }
 
-    /// A word was found at an address, which may lead into a block.
+    /// Handles a word at an address, which may lead into a block.
     fn found(&mut self, word: usize, at: usize, proof: Proof) {
         let Some(block) = self.index.find(word) else { return };
         let number = block.number;
@@ -232,7 +230,7 @@ impl<'a> Marks<'a> {
                 self.via[number] = first + 1;
                 self.push(block.start);
             }
-            // One that was taken for the first hangs from another.
+            // A block that was taken for the first of its group is lost with another one.
             Proof::LostWith(first) if reach == DEFINITE && number != first => {
                 self.reach[number] = INDIRECT;
                 self.via[number] = first + 1;
@@ -260,8 +258,8 @@ impl<'a> Marks<'a> {
             let count = end.saturating_sub(from) / size_of::<usize>();
             let words = block.place.block().wrapping_add(from - start).cast::<usize>();
             for index in 0..count {
-                // SAFETY: aligned, in a live block, which cannot go back now; if a thread
-                // writes there meanwhile, a word is a word.
+                // SAFETY: the word is aligned in a live block, which cannot be freed now; a
+                // concurrent write yields some word.
                 let word = unsafe { words.wrapping_add(index).read_volatile() };
                 if self.index.may_hold(word) {
                     self.found(word, from + index * size_of::<usize>(), proof);
@@ -285,7 +283,7 @@ impl<'a> Marks<'a> {
         while at + WORD <= to && self.left > 0 {
             let room = (to - at).min(PIECE) & !(WORD - 1);
             let words = piece.as_mut_ptr().cast::<u8>();
-            // SAFETY: the piece has so many bytes, which are numbers.
+            // SAFETY: the piece has this many bytes, which are numbers.
             let bytes = unsafe { slice::from_raw_parts_mut(words, room) };
             let got = self.proc_mem.read(at, bytes) & !(WORD - 1);
             for (index, &word) in piece[..got / WORD].iter().enumerate() {
@@ -296,7 +294,7 @@ impl<'a> Marks<'a> {
             self.read += got as u64;
             at += got;
             if got < room {
-                // A page that cannot be read.
+                // The page is not readable.
                 at = (at + 1).next_multiple_of(crate::os::kernel_page_size());
             }
         }

@@ -1,4 +1,4 @@
-//! Leak checks: which blocks the program has lost, and what leads to the others.
+//! Leak checks: find blocks that the program has lost, and the paths to the others.
 //!
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
@@ -13,23 +13,22 @@
 //!     \-> record file, standard error  <----------------------/
 //! ```
 //!
-//! A snapshot is a copy of the process (`os`: `standstill`): what the kernel does for
-//! `fork`, without a thread, a handler or a signal that the program could notice. It
-//! needs no rights that a process does not have over itself, so it works in containers,
-//! where what needs ptrace does not. The program stands still for as long as its threads
-//! take to answer and the kernel to copy its page tables; the rest is the copy's time.
+//! A snapshot is a copy of the process (`os`: `standstill`), like the kernel's `fork` but without a
+//! thread, handler or signal that the program could notice. It needs no special rights, so it works
+//! in containers without ptrace. The program stops only while its threads answer and the kernel
+//! copies its page tables; the copy does the rest.
 //!
-//! A process of one thread that ends is not copied: nothing happens in it any more.
+//! A process of one thread is not copied at its end, because it no longer changes.
 //!
-//! What a forked child has of its parent's it only looks through. It reports blocks that
-//! were made since, or all where the parent is no more: then the child is the program.
+//! A forked child only reads its parent's blocks. It reports its own blocks, or all if the parent
+//! has ended.
 //!
-//! | what it may take for | which is wrong | when |
+//! | reported as | but is | when |
 //! |---|---|---|
 //! | reachable | lost | a number is like its address; litter in a live stack frame |
 //! | lost | reachable | the only pointer is kept by the kernel (epoll, io_uring), is not at a multiple of 8, or is not kept as an address |
 //!
-//! Called by `process`, and by `heap` where a bucket is opened.
+//! Called by `process`, and by `heap` when a bucket is opened.
 
 mod groups;
 mod index;
@@ -54,7 +53,7 @@ use crate::text::Line;
 
 use super::heap::Heap;
 use super::leak_check::{Amount, LeakCheck};
-use super::report::Voice;
+use super::report::Output;
 use index::Index;
 use mark::Marks;
 use report::LeakReport;
@@ -64,34 +63,34 @@ use zeroed::{Shelf, ZeroedArray};
 
 pub(super) use request::{prepare, tick};
 
-/// How long somebody waits for the copy that looks for leaks, in milliseconds.
+/// The longest wait for the copy that checks, in milliseconds.
 const WAIT: u64 = 60_000;
-/// A forked child looks for leaks if that costs no more than one of so many of its life,
-/// or this many nanoseconds.
+/// A forked child checks for leaks if that costs at most this part of its life, or this many
+/// nanoseconds.
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
-/// How much of the stack above a check is looked at for the frame of `exit`.
+/// Bytes of the stack above a check that are searched for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// One check at a time. It is its scratch: no state of the heap is taken for it.
+/// One check at a time. The lock holds the check's scratch, because it uses no state of the heap.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
-/// What a stack is walked with.
+/// The scratch of stack walks.
 struct Walker(stacks::Scratch);
 
-// SAFETY: the holder of the lock has it alone, and it refers to no thread's memory.
+// SAFETY: only the lock's holder uses it, and it refers to no thread's memory.
 unsafe impl Send for Walker {}
 
-/// Checks and counts so far.
+/// The number of checks and counts so far.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-/// The copy that works still, by its number; 0: none.
+/// The number of the copy that still works; 0: none.
 static COPY: AtomicU32 = AtomicU32::new(0);
 static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
 /// Bytes of thread-local variables below a thread's pointer and above it.
 static THREAD_LOCAL: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// The sum of what has this reach.
+/// The sum for a reach.
 fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     match reach {
         Reach::Definite => &mut found.definite,
@@ -101,7 +100,7 @@ fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     }
 }
 
-/// What a check is given before it works.
+/// The inputs of a check.
 struct Assignment {
     number: u32,
     occasion: Occasion,
@@ -109,13 +108,13 @@ struct Assignment {
     answers: &'static [Answer],
     /// The number of the caller's thread in findings.
     thread: u32,
-    /// When the program began to stand still.
+    /// The time when the program was stopped.
     began: u64,
-    /// Of a forked child: only blocks with later sequence numbers are reported.
+    /// In a forked child: only blocks with later sequence numbers are reported.
     since: Option<u32>,
 }
 
-/// Where heapwright's own data is, if it is a module of its own.
+/// The range of heapwright's own data, if it is a module of its own.
 fn own_module() -> Option<Range<usize>> {
     static START: AtomicUsize = AtomicUsize::new(0);
     static END: AtomicUsize = AtomicUsize::new(0);
@@ -128,15 +127,14 @@ fn own_module() -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Checks the process's heap, and waits for what is found. `None`: it could not be done
-/// now (another check is under way, or the heap is locked by the thread that the caller
-/// interrupted), or it was not done to the end.
+/// Checks the process's heap and waits for the result. `None`: no check is possible now (another
+/// one runs, or the interrupted thread holds a lock of the heap), or it did not finish.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
     run(heap, occasion).ok()?
 }
 
-/// Checks the process's heap at its end. Where that cannot be done although it is worth
-/// it, it is said: a program that was not looked at is not a clean one.
+/// Checks the process's heap at its end. If a worthwhile check is not possible, that is reported: a
+/// program without a check is not a clean one.
 pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     let why = match run(heap, Occasion::Exit) {
         Ok(Some(_)) | Err("") => return,
@@ -155,13 +153,13 @@ pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     }
 }
 
-/// Has the process's heap checked; what is found is in the record, some time. False: it
-/// could not be done now.
+/// Starts a check of the process's heap; its result goes into the record later. False: no check is
+/// possible now.
 pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
     run(heap, occasion).is_ok()
 }
 
-/// `Err`: why it could not be done; nothing: it is not worth it.
+/// `Err`: the reason that prevents the check; an empty one if it is not worthwhile.
 fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
     os::without_cancellation(|| run_locked(heap, occasion))
 }
@@ -181,8 +179,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     if !substrate::is_original_process() {
         return Err("");
     }
-    // What the caller's callers keep in registers is on the stack then, above the place
-    // from where it is read.
+    // The registers of the callers are now on the stack, above the address that is read from.
     let saved = hint::black_box(os::saved_registers());
     let is_exit = occasion == Occasion::Exit;
     let here = ptr::from_ref(&saved).addr();
@@ -202,17 +199,16 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     drop(proc_mem);
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
-    // They may start some before they are held.
+    // Threads may start others before they are stopped.
     let mut room =
         ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the array stays until nobody reads there any more: where a thread may still do,
-    // it is forgotten, and not given back.
+    // SAFETY: the array stays until no thread reads it: if a thread still may, it is leaked.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
-    let mut voice = heap.reporter.hold().ok_or(LOCKED)?;
-    if let Some(recorder) = voice.recorder() {
+    let mut output = heap.reporter.hold().ok_or(LOCKED)?;
+    if let Some(recorder) = output.recorder() {
         recorder.begins();
         recorder.flush();
     }
@@ -237,37 +233,37 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         if !heap.reporter.is_loud() {
             os::close_all();
         }
-        let result = examine(heap, &work, &mut voice, &timeline);
+        let result = examine(heap, &work, &mut output, &timeline);
         if let (Some(result), Some(place)) = (result, found) {
-            // SAFETY: memory for one, and the original reads when the copy has ended.
+            // SAFETY: the memory holds one result, and the original reads it after the copy's end.
             unsafe { place.write(result) };
         }
         os::end_copy(i32::from(result.is_none()));
     }
     let mut result = None;
     if copy.is_none() {
-        result = examine(heap, &work, &mut voice, &timeline);
+        result = examine(heap, &work, &mut output, &timeline);
     }
     if held && !os::release() {
         core::mem::forget(room);
     }
-    drop((timeline, voice, store));
+    drop((timeline, output, store));
     if let Some(copy) = copy {
         COPY.store(copy, Ordering::Relaxed);
         drop(one);
         if matches!(occasion, Occasion::Exit | Occasion::Call) && reap(WAIT) {
-            // SAFETY: the copy has written it, and ended.
+            // SAFETY: the copy wrote it and has ended.
             result = found.map(|place| unsafe { place.read() });
         }
     }
     if let Some(place) = found {
-        // SAFETY: made above; a copy that works still has its own.
+        // SAFETY: made above; a copy that still works has its own mapping.
         unsafe { os::give_shared(place) };
     }
     Ok(result)
 }
 
-/// Whether the copy that worked last has ended as it should; waits for that.
+/// Waits for the last copy; whether it ended successfully.
 fn reap(milliseconds: u64) -> bool {
     let copy = COPY.load(Ordering::Relaxed);
     if copy == 0 {
@@ -280,15 +276,14 @@ fn reap(milliseconds: u64) -> bool {
     ended == Some(true)
 }
 
-/// How many threads the process has. `None`: it cannot be known, and neither can what
-/// they hold.
+/// The number of the process's threads. `None`: it is unknown, and so are their registers.
 fn count_threads() -> Option<usize> {
     let mut count = 0;
     os::each_thread(&mut |_| count += 1).then_some(count)
 }
 
-/// Of a forked child, from which operation on blocks are its own to report; `None`
-/// inside: all are. `None`: it is not worth the while.
+/// The first operation whose blocks a forked child reports; the inner `None`: all. `None`: a check
+/// is not worthwhile.
 fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
     if occasion != Occasion::Exit {
@@ -303,15 +298,15 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     Some((os::parent_id() == parent).then_some(sequence))
 }
 
-/// From where the calling thread's stack counts at the process's end: above the frames
-/// of `exit`, which overwrite in part what the program left there.
+/// The start of the calling thread's stack at exit: above the frames of `exit`, which overwrote
+/// part of the program's.
 fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The frames' return addresses lie there, the one into `exit` first. The kernel
-    // reads: a stack may have pages that nobody can touch.
+    // The frames' return addresses are there, the one into `exit` first. The kernel reads, because
+    // a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);
@@ -335,30 +330,29 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
 
 /// Whether a return address is in the C library's `exit`.
 fn is_exit(pc: usize) -> bool {
-    /// It does nothing but call another function.
+    /// The function only calls another one.
     const LENGTH: usize = 64;
     let mut is = os::exit_function().is_some_and(|exit| pc.wrapping_sub(exit) <= LENGTH);
     stacks::symbol_of(pc - 1, |name, _| is |= matches!(name, b"exit" | b"quick_exit"));
     is
 }
 
-/// In a forked child: what another thread held, it does not any more, and what others
-/// were about to do is not done.
+/// Resets the state of checks in a forked child: other threads and their checks do not exist there.
 pub(in crate::debug) fn in_child() {
-    // SAFETY: nobody else is here, and the caller is in no check of its own.
+    // SAFETY: no other thread exists, and the caller is in no check.
     unsafe { ONE.release() };
-    // SAFETY: no other thread is here, and its holder is not either.
+    // SAFETY: no other thread exists, so no code holds the lock.
     unsafe { TIMELINE.release() };
     COPY.store(0, Ordering::Relaxed);
     os::forget_held();
     request::in_child();
 }
 
-/// Finds leaks and reports them. `None`: there is no /proc, or no memory.
+/// Finds leaks and reports them. `None`: there is no `/proc`, or no memory.
 fn examine(
     heap: &'static Heap,
     work: &Assignment,
-    voice: &mut Voice<'_>,
+    output: &mut Output<'_>,
     timeline: &Timeline,
 ) -> Option<LeakCheck> {
     let stopped = os::now_ns() - work.began;
@@ -366,7 +360,7 @@ fn examine(
     let index = Index::new(heap)?;
     let locals = (THREAD_LOCAL.0.load(Ordering::Relaxed), THREAD_LOCAL.1.load(Ordering::Relaxed));
     let live = index.sum();
-    // Where nothing is live nothing is read.
+    // Without live blocks nothing is read.
     let (proc_mem, roots) = if live.amount.blocks == 0 {
         (ProcMem::NONE, Roots::none(work.caller, work.answers)?)
     } else {
@@ -376,11 +370,11 @@ fn examine(
     };
     let mut marks = Marks::new(&index, live, &proc_mem)?;
     marks.mark(&roots);
-    let report = LeakReport::new(heap, work, voice, timeline, stopped)?;
+    let report = LeakReport::new(heap, work, output, timeline, stopped)?;
     report.write(&index, live.amount, &roots, &mut marks)
 }
 
-/// Notes what is live now, where a moment is due. Called where buckets are opened.
+/// Counts the live blocks if a count is due. Called when buckets are opened.
 pub(in crate::debug) fn note_live(
     ns: u64,
     sequence: u32,

@@ -1,17 +1,16 @@
-//! The report: what a check found, in the record and on standard error.
+//! The report of a check's result, in the record and on standard error.
 //!
 //! ```text
 //!   Check | Class ... | Usage ... | Leak Step Step ... | Leak ... | Sample ... | Checked
 //! ```
 //!
-//! What is lost is reported in full. Of what is still reachable the largest groups are, each
-//! with the way from a root to one of its blocks; the rest is counted. The numbers of
-//! operations become times by the timeline.
+//! Lost blocks are reported in full. Of the reachable ones, the largest groups are reported, each
+//! with a path from a root to one of its blocks; the others are counted. The timeline converts
+//! sequence numbers to times.
 //!
-//! A check is *brief* where nobody looks at what is reachable (option `reachable=none`, which
-//! `heapwright check` sets for its text) and it is the process's only one: what is live by stack
-//! and by size, and when, is left out. Of a process that lost nothing it is then two sums, and a
-//! few blocks.
+//! A check is *brief* if reachable blocks are not wanted (option `reachable=none`, which
+//! `heapwright check` sets for its text) and it is the process's only one. It leaves out live
+//! blocks by stack, size and time. Without losses it consists of two sums and a few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -26,7 +25,7 @@ use crate::sync::atomic::Ordering;
 
 use super::super::heap::Heap;
 use super::super::leak_check::{Amount, LeakCheck};
-use super::super::report::{Lost, Voice};
+use super::super::report::{Lost, Output};
 use super::super::slot::State;
 use super::super::span::{Form, Span, Stage};
 use super::groups::{Group, Groups, Sorted};
@@ -36,19 +35,18 @@ use super::roots::Roots;
 use super::timeline::Timeline;
 use super::{Assignment, sum_of};
 
-/// Groups of reachable blocks that are reported in full, and stacks whose live blocks are.
+/// The most groups of reachable blocks reported in full, and the most stacks with live blocks.
 const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
-/// Reachable blocks that a brief check reports.
+/// Reachable blocks in a brief check.
 const SHOWN: usize = 8;
 /// Groups that are printed.
 const PRINTED: usize = 20;
-/// Blocks of a way that are reported: those next to the root. And the longest way that is
-/// followed.
+/// Blocks of a path that are reported, next to the root, and the longest path that is followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
 
-/// How full the buckets of a size are.
+/// The use of the buckets of one size.
 #[derive(Clone, Copy)]
 struct Fullness {
     slot: u64,
@@ -63,7 +61,7 @@ struct Fullness {
 const EMPTY: Fullness =
     Fullness { slot: 0, buckets: 0, memory: 0, live: 0, bytes: 0, freed: 0, unused: 0 };
 
-/// What was too small to be reported in full.
+/// The sums of groups too small to be reported in full.
 #[derive(Clone, Copy, Default)]
 struct Omitted {
     groups: u64,
@@ -71,13 +69,13 @@ struct Omitted {
     bytes: u64,
 }
 
-/// What a count or a check writes, and where.
+/// The output of a count or a check, and its inputs.
 pub(super) struct LeakReport<'a, 'v> {
     heap: &'static Heap,
     work: &'a Assignment,
-    voice: &'a mut Voice<'v>,
+    output: &'a mut Output<'v>,
     timeline: &'a Timeline,
-    /// When it is, and which operation was the last one.
+    /// The time of the check, and the last operation before it.
     now: (u64, u32),
     stopped: u64,
     usage: Groups,
@@ -88,23 +86,23 @@ impl<'a, 'v> LeakReport<'a, 'v> {
     pub(super) fn new(
         heap: &'static Heap,
         work: &'a Assignment,
-        voice: &'a mut Voice<'v>,
+        output: &'a mut Output<'v>,
         timeline: &'a Timeline,
         stopped: u64,
     ) -> Option<Self> {
         let now = (heap.reporter.now(), heap.sequence_now());
         let usage = Groups::new()?;
-        Some(Self { heap, work, voice, timeline, now, stopped, usage })
+        Some(Self { heap, work, output, timeline, now, stopped, usage })
     }
 
-    /// Puts an entry into the record, if there is one.
+    /// Adds an entry to the record, if there is one.
     fn put(&mut self, entry: impl Into<Entry<'static>>) {
         let entry = entry.into();
         self.record(|recorder| recorder.put(&entry));
     }
 
     fn record(&mut self, write: impl FnOnce(&mut Recorder)) {
-        if let Some(recorder) = self.voice.recorder().filter(|recorder| recorder.is_wanted()) {
+        if let Some(recorder) = self.output.recorder().filter(|recorder| recorder.is_wanted()) {
             write(recorder);
         }
     }
@@ -128,7 +126,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Counts what is live, by stack and by size, and follows nothing.
+    /// Counts the live blocks by stack and by size, without following pointers.
     pub(super) fn count(mut self) -> Option<()> {
         self.report_check();
         let (mut blocks, mut bytes) = (0, 0);
@@ -150,7 +148,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(())
     }
 
-    /// Whether sums will do for what is reachable.
+    /// Whether sums are enough for reachable blocks.
     fn is_brief(&self) -> bool {
         let options = options::leaks();
         let is_only = self.work.occasion == Occasion::Exit && self.work.number == 1;
@@ -263,7 +261,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(groups)
     }
 
-    /// Whether a block was made by a thread that did not say what it holds.
+    /// Whether a thread that did not publish its registers made the block.
     fn is_of_silent(&self, block: &Block) -> bool {
         let made_by = u32::from(block.word.made_by());
         let Some((system, _)) = self.heap.threads.identity(made_by) else { return false };
@@ -344,8 +342,8 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Adds a few reachable blocks, by whose stacks it is known what a program has in it (Python as
-    /// a library, say).
+    /// Adds a few reachable blocks, whose stacks tell the components of a program (for example
+    /// Python as a library).
     fn add_some(
         &self,
         index: &Index,
@@ -448,7 +446,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         }
         let definite = || groups.iter().filter(|group| group.reach() == Reach::Definite as u8);
         for group in definite().take(PRINTED) {
-            self.voice.lost(&Lost {
+            self.output.lost(&Lost {
                 blocks: group.blocks,
                 bytes: group.bytes,
                 indirect_blocks: group.indirect_blocks,
@@ -458,6 +456,6 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         }
         let more = definite().count().saturating_sub(PRINTED) as u64;
         let amounts = [found.definite, found.indirect, found.possible, found.reachable];
-        self.voice.summary(&amounts.map(|amount| (amount.blocks, amount.bytes)), more);
+        self.output.summary(&amounts.map(|amount| (amount.blocks, amount.bytes)), more);
     }
 }

@@ -1,4 +1,4 @@
-//! Requests: when a check or a count is made, if nobody calls for it.
+//! Requests: checks and counts that no call starts.
 //!
 //! ```text
 //!   leak_signal=NAME    the signal's handler: a check, there and then; where the heap is
@@ -8,11 +8,10 @@
 //!                       between two doubles
 //! ```
 //!
-//! So a program that runs for an hour has a hundred counts and not a million, and one
-//! whose heap is so large that a count takes a second has one every two minutes. A large
-//! heap is counted in a copy of the process.
+//! So a program that runs for an hour has a hundred counts. One whose count takes a second has a
+//! count every two minutes. A copy of the process counts a large heap.
 //!
-//! Called by `process`, and by `heap` where a bucket is opened.
+//! Called by `process`, and by `heap` when a bucket is opened.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -32,21 +31,21 @@ use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
 
 /// The first count, and the first time between two, in nanoseconds.
 const FIRST: u64 = 100_000_000;
-/// Counts until the time between two doubles.
+/// Counts before the distance doubles.
 const BEFORE_DOUBLING: u32 = 24;
-/// A count may take one of so many parts of the time.
+/// A count may take this part of the time.
 const SHARE: u64 = 100;
-/// Live blocks from which on a count is made in a copy.
+/// From this many live blocks on a copy of the process counts.
 const MANY: u64 = 400_000;
 
-/// A signal came, and its check could not be made.
+/// A signal's check was not possible and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// When the next count is due; 0: never.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(FIRST);
 static COUNTS: AtomicU32 = AtomicU32::new(0);
 
-/// What a process that debugs needs before `main`.
+/// Prepares a process in debug mode before `main`.
 pub(in crate::debug) fn prepare() {
     os::constructors_run();
     let (below, above) = os::thread_local_bytes();
@@ -77,14 +76,14 @@ fn install(signal: c_int) {
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
-/// Makes the check that is wanted, if it can be made now.
+/// Makes the wanted check, if it is possible now.
 fn take_up() {
     if process::check_at_signal() {
         WANTED.store(false, Ordering::Relaxed);
     }
 }
 
-/// In a forked child: a count that another thread was making is not made.
+/// Forgets, in a forked child, a count of another thread.
 pub(super) fn in_child() {
     let next = NEXT.load(Ordering::Relaxed);
     if next == u64::MAX {
@@ -92,8 +91,8 @@ pub(super) fn in_child() {
     }
 }
 
-/// Makes what is due. The caller holds none of the heap's locks but, maybe, that of the
-/// common state: so no state is entered here.
+/// Makes a due check or count. The caller holds no lock of the heap except, perhaps, the common
+/// state's, so no state is entered here.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
@@ -135,8 +134,8 @@ fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
     }
     let thread = heap.threads.number_of_system(os::thread_id());
     let _store = heap.hold_store()?;
-    let mut voice = heap.reporter.hold()?;
-    let recorder = voice.recorder()?;
+    let mut output = heap.reporter.hold()?;
+    let recorder = output.recorder()?;
     recorder.begins();
     recorder.flush();
     let timeline = TIMELINE.try_lock()?;
@@ -161,7 +160,7 @@ fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
         return Some(());
     }
     let stopped = os::now_ns() - began;
-    let report = LeakReport::new(heap, &work, &mut voice, &timeline, stopped);
+    let report = LeakReport::new(heap, &work, &mut output, &timeline, stopped);
     let done = report.and_then(LeakReport::count);
     if copy == Some(0) {
         os::end_copy(i32::from(done.is_none()));

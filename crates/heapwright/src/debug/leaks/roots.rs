@@ -1,4 +1,4 @@
-//! Roots: where the program's own pointers are, outside of its blocks.
+//! Roots: the program's own pointers outside of its blocks.
 //!
 //! ```text
 //!   /proc/self/maps
@@ -11,16 +11,14 @@
 //!   the window                           units that are not the debug heap's
 //! ```
 //!
-//! A stack below its pointer is litter: the pointers of calls that have returned. What
-//! is above it counts, and of a thread that did not say where it is, all counts, in
-//! doubt. A mapping is a thread's stack if it has the thread's pointer and its stack
-//! pointer, and no other thread's; programs that put stacks elsewhere (fibers) are
-//! looked at whole.
+//! The stack below the stack pointer holds stale pointers of finished calls. Only the part above
+//! counts; if a thread did not publish its stack pointer, all counts, as doubtful. A mapping is a
+//! thread's stack if it contains the thread's pointer and its stack pointer, and no other thread's.
+//! Stacks elsewhere (fibers) are read whole.
 //!
-//! An ended thread's stack is found by the C library's struct at its end, which names
-//! itself twice and is no running thread's, behind a guard page. (x86-64 only: there the
-//! ABI has it so.) Of all that lies there only the loader's table of variables is used
-//! again, with the stack.
+//! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
+//! The struct contains its own address twice and belongs to no running thread. (Only on x86-64, by
+//! its ABI.) Only the loader's table of variables there is used again.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -34,19 +32,17 @@ use crate::sync::atomic::Ordering;
 use super::super::span::Span;
 use super::zeroed::{Plain, ZeroedArray};
 
-/// Mappings that cannot be touched are read up to this size, and those of files that are
-/// shared.
+/// The largest inaccessible mapping that is read, and the largest shared mapping of a file.
 const HIDDEN_MOST: usize = 1 << 30;
 const SHARED_FILE_MOST: usize = 64 << 20;
-/// Where the C library's struct of a thread is: so far from the end of its stack.
+/// The distance of the C library's thread struct from the end of its stack.
 #[cfg(target_arch = "x86_64")]
 const THREAD_STRUCT: usize = 16 << 10;
-/// Regions that there is room for at least: most processes have fewer, and what is not touched
-/// costs nothing.
+/// The least room for regions: most processes have fewer, and untouched room costs nothing.
 const ROOM: usize = 8192;
 /// Bytes of that struct.
 const STRUCT: usize = 4096;
-/// Where in it the loader's table of the thread's variables is named.
+/// The place in the struct of the address of the loader's table of thread-local variables.
 const TABLE: usize = 8;
 
 /// A range that is read.
@@ -55,15 +51,15 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) end: usize,
     kind: u8,
-    /// Pointers in it are surely the program's.
+    /// Whether pointers in it are surely the program's.
     pub(super) sure: bool,
-    /// Nobody else sees what is written there.
+    /// Whether no other process sees it.
     pub(super) private: bool,
-    /// Whose stack it is, by the system's number.
+    /// The thread of a stack, by the system's number.
     thread: u32,
 }
 
-// SAFETY: numbers, and truths that are false.
+// SAFETY: numbers, and booleans that are false as zero.
 unsafe impl Plain for Region {}
 
 impl Region {
@@ -77,16 +73,16 @@ impl Region {
 pub(super) struct Caller {
     /// Its number to the system.
     pub(super) thread: u32,
-    /// From where its stack counts.
+    /// The address from which its stack counts.
     pub(super) stack: usize,
     pub(super) pointer: usize,
 }
 
-/// Everything that counts.
+/// All roots.
 pub(super) struct Roots {
     regions: ZeroedArray<Region>,
     count: usize,
-    /// There were more than there is room for.
+    /// Whether regions were left out for lack of room.
     is_full: bool,
     caller: Caller,
     answers: &'static [Answer],
@@ -94,7 +90,7 @@ pub(super) struct Roots {
     thread_local: (usize, usize),
 }
 
-/// What is known of a running thread.
+/// The data of a running thread.
 struct Running {
     thread: u32,
     stack: usize,
@@ -131,7 +127,7 @@ impl Roots {
         }
     }
 
-    /// Where there is nothing to be led to, nothing counts.
+    /// Without blocks to reach there are no roots.
     pub(super) fn none(caller: Caller, answers: &'static [Answer]) -> Option<Self> {
         let regions = ZeroedArray::new(1)?;
         Some(Self { regions, count: 0, is_full: false, caller, answers, thread_local: (0, 0) })
@@ -143,7 +139,7 @@ impl Roots {
         all.filter(move |region| region.kind() == kind)
     }
 
-    /// Calls `visit` with every word of a register, and where it is kept.
+    /// Calls `visit` with every word of a register and its address.
     pub(super) fn each_register(&self, visit: &mut dyn FnMut(usize, usize)) {
         for words in self.answers.iter().filter_map(Answer::words) {
             for register in &words.registers {
@@ -162,7 +158,7 @@ impl Roots {
         core::iter::once(Running { thread, stack, pointer }).chain(others)
     }
 
-    /// Whether a thread has not said where it is.
+    /// Whether a thread did not publish its registers.
     fn has_silent(&self) -> bool {
         self.answers.iter().any(Answer::is_silent)
     }
@@ -174,21 +170,21 @@ impl Roots {
         }
         let contents = mapping.contents();
         let is_file = mapping.name().starts_with(b"/");
-        // What a program forbade itself it may allow itself again.
+        // The program may make a protected mapping accessible again.
         let is_hidden = !mapping.readable;
         let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
         if is_hidden && (hides_much || !proc_mem.knows_pages())
             || matches!(contents, Contents::Special)
-            // Code of a file holds instructions, and the kernel would look through all pages of a
-            // compiler's 30 MB for one that was written.
+            // A file's code holds instructions, and the kernel would search all pages of a
+            // compiler's 30 MB for a written one.
             || is_file && mapping.executable && !mapping.writable
-            // The loader and the C library write there before they forbid it; but only
-            // pages that were written are to be read.
+            // The loader and the C library write there before they protect it; only written pages
+            // are read.
             || is_file && !mapping.writable && !proc_mem.knows_pages()
         {
             return;
         }
-        // A file that others write, too, is hardly where pointers are kept.
+        // A file shared with other processes hardly holds pointers.
         let is_shared_file = mapping.shared && !is_memory(mapping.name());
         if is_shared_file && mapping.end - mapping.start > SHARED_FILE_MOST {
             return;
@@ -212,7 +208,7 @@ impl Roots {
         self.add_between_ours(region);
     }
 
-    /// Looks whether a mapping is a stack, and says what of it counts.
+    /// Decides whether a mapping is a stack, and which part of it counts.
     fn look_for_stack(
         &self,
         proc_mem: &ProcMem,
@@ -227,7 +223,7 @@ impl Roots {
             region.kind = Root::Stack as u8;
             region.thread = running.thread;
             let alone = self.running().filter(|running| inside(running.pointer)).count() <= 1;
-            // Without a guard, what is below may be something else.
+            // Without a guard, the memory below may be something else.
             if is_first || guarded && inside(running.pointer) && alone {
                 region.start = running.stack.max(mapping.start) & !7;
             }

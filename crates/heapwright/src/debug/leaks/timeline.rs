@@ -1,21 +1,20 @@
-//! The timeline: live bytes at moments since the start, and which operation it was.
+//! The timeline: live bytes at moments since the start, with their sequence numbers.
 //!
 //! ```text
 //!   | ns, sequence, blocks, bytes | ...        512 places
 //!   full: every other one goes, and the time between two doubles
 //! ```
 //!
-//! So it is never longer and never far from even, whether a program runs for a
-//! millisecond or for a month. Blocks know the number of the operation that made them;
-//! here that number becomes a time.
+//! So it never grows and stays nearly even, for a run of a millisecond or of a month. The timeline
+//! converts a block's sequence number to a time.
 //!
-//! Called by `leaks`; noted where a bucket is opened.
+//! Called by `leaks`, and when a bucket is opened.
 
 use heapwright_record::debug::Sample;
 
-/// How many moments are kept.
+/// The most moments.
 pub(super) const LENGTH: usize = 512;
-/// Nanoseconds between the first ones.
+/// Nanoseconds between the first moments.
 const FIRST_STEP: u64 = 200_000;
 
 const NOTHING: Sample = Sample { ns: 0, sequence: 0, blocks: 0, bytes: 0 };
@@ -28,7 +27,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Nothing, so far.
+    /// No moments yet.
     pub(super) const fn new() -> Self {
         Self { samples: [NOTHING; LENGTH], count: 0, step: FIRST_STEP }
     }
@@ -43,7 +42,7 @@ impl Timeline {
         self.samples().last().is_none_or(|last| ns >= last.ns + self.step)
     }
 
-    /// Notes a moment, which is not before the last.
+    /// Adds a moment, which is not before the last.
     pub(super) fn note(&mut self, sample: Sample) {
         if self.count == LENGTH {
             for index in 0..LENGTH / 2 {
@@ -56,10 +55,10 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// When the operation of a number was, as far as is known: not before, and not
-    /// after. `now`: when and which the last one was.
+    /// The earliest and the latest possible time of an operation. `now` is the present time and the
+    /// last sequence number.
     pub(super) fn when(&self, sequence: u32, now: (u64, u32)) -> (u64, u64) {
-        // Numbers come round; a block's is one of the last four thousand million.
+        // Sequence numbers wrap; a block's is one of the last four thousand million.
         let ago = |of: u64| now.1.wrapping_sub(of as u32);
         let mine = now.1.wrapping_sub(sequence);
         let after = self.samples().partition_point(|sample| ago(sample.sequence) >= mine);

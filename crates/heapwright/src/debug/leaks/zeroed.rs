@@ -1,14 +1,14 @@
-//! Zeroed arrays for the length of a check, from the system and back to it.
+//! Zeroed arrays for the duration of a check, mapped from the system.
 //!
 //! ```text
 //!   | guard | T | T | T | .......... zeroes, no memory until touched | guard |
 //! ```
 //!
-//! A check may not allocate from the heap that it looks at, and may need much: a byte
-//! and a word for each block. What is not touched costs nothing.
+//! A check must not allocate from the heap that it checks, and may need a byte and a word for each
+//! block. Untouched memory costs nothing.
 //!
-//! Small ones are cut from one piece, which a check takes when it begins and gives back as a whole
-//! ([`Shelf`]): a dozen arrays of a process of a millisecond were sixty system calls.
+//! Small arrays are cut from one piece, which a check maps and unmaps as a whole ([`Shelf`]).
+//! Otherwise a dozen arrays would cost a process of a millisecond sixty system calls.
 //!
 //! Called by the rest of `leaks`.
 
@@ -21,23 +21,22 @@ use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::super::table::{give_room, room};
 
-/// Bytes of the piece, and of what is cut from it at most.
+/// Bytes of the piece, and of the largest array cut from it.
 const SHELF: usize = 1 << 20;
 const CUT_MOST: usize = SHELF / 4;
-/// What is cut begins at a multiple of this.
+/// The alignment of arrays in the piece.
 const GRAIN: usize = 64;
 
-/// The piece that the check under way cuts small arrays from; null: there is none.
+/// The piece of the running check; null: there is none.
 static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Bytes of it that were cut.
+/// Bytes of the piece in use.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// The piece, while a check works: it outlives the arrays that are made meanwhile, of this one
-/// thread.
+/// Owns the piece during a check. It outlives the check's arrays, which one thread makes.
 pub(super) struct Shelf(());
 
 impl Shelf {
-    /// Takes it, if there is memory. The caller holds the lock of checks, or is a copy of the
+    /// Maps the piece, if there is memory. The caller holds the lock of checks, or is a copy of the
     /// process.
     pub(super) fn take() -> Self {
         CUT.store(0, Ordering::Relaxed);
@@ -45,7 +44,7 @@ impl Shelf {
         Self(())
     }
 
-    /// So many zeroes of it.
+    /// Cuts zeroed bytes from the piece.
     fn cut(bytes: usize) -> Option<*mut u8> {
         let piece = PIECE.load(Ordering::Relaxed);
         let at = CUT.load(Ordering::Relaxed);
@@ -62,40 +61,40 @@ impl Drop for Shelf {
     fn drop(&mut self) {
         let piece = PIECE.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !piece.is_null() {
-            // SAFETY: made by `take` with so many bytes; what was cut from it is gone, as a shelf
-            // outlives its arrays.
+            // SAFETY: `take` mapped this many bytes; no array is left, because a shelf outlives its
+            // arrays.
             unsafe { give_room(piece, SHELF) };
         }
     }
 }
 
-/// What such an array may contain.
+/// The elements of zeroed arrays.
 ///
 /// # Safety
 ///
-/// Bytes that are all zero are one, and it needs no drop.
+/// All-zero bytes are a valid value, and the type needs no drop.
 pub(super) unsafe trait Plain {}
 
-// SAFETY: numbers, each of them.
+// SAFETY: any bytes are a valid number.
 unsafe impl Plain for u8 {}
-// SAFETY: any bytes are a number of 32 bits.
+// SAFETY: any bytes are a valid number.
 unsafe impl Plain for u32 {}
-// SAFETY: any bytes are a number of a word.
+// SAFETY: any bytes are a valid number.
 unsafe impl Plain for usize {}
-// SAFETY: one that nobody gave, of no thread.
+// SAFETY: the zero value is an answer that no thread has given.
 unsafe impl Plain for Answer {}
 
-/// So many zeroes, to be written over.
+/// An array that is zeroed at first.
 pub(super) struct ZeroedArray<T: Plain> {
     at: *mut u8,
     count: usize,
-    /// It is a piece of its own, not one of the shelf's.
+    /// Whether the array has its own mapping, and is not part of the piece.
     is_alone: bool,
     of: PhantomData<T>,
 }
 
 impl<T: Plain> ZeroedArray<T> {
-    /// Room for `count` of them. `None`: there is no memory.
+    /// An array of `count` elements. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
         let bytes = count.checked_mul(size_of::<T>())?.max(1);
         let cut = Shelf::cut(bytes);
@@ -128,7 +127,7 @@ impl<T: Plain> Drop for ZeroedArray<T> {
             return;
         }
         let bytes = (self.count * size_of::<T>()).max(1);
-        // SAFETY: made with so many bytes, and nobody has it any more.
+        // SAFETY: mapped with this many bytes, and no code uses it any more.
         unsafe { give_room(self.at, bytes) };
     }
 }
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn small_arrays_are_cut_from_the_shelf_and_large_ones_are_not() {
         assert!(crate::substrate::open(crate::options::get));
-        // As a check does.
+        // Like a check.
         let _one = super::super::ONE.lock();
         for _ in 0..3 {
             let shelf = Shelf::take();
@@ -156,7 +155,7 @@ mod tests {
             drop((one, two, large, shelf));
             assert!(ZeroedArray::<u8>::new(3).unwrap().is_alone);
         }
-        // What there is no room for any more is a piece of its own.
+        // An array that does not fit gets its own mapping.
         let shelf = Shelf::take();
         let arrays = [(); 5].map(|()| ZeroedArray::<u8>::new(CUT_MOST).unwrap());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Rings as queues, shuffled and shut: without a heap behind them.
+//! Rings as queues, shuffled and shut, without a heap behind them.
 
 extern crate std;
 
@@ -26,10 +26,10 @@ fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
     unsafe { dealloc(at, layout) };
 }
 
-/// Of rings one in so many: Miri takes its time.
+/// Tests one ring in this many; Miri is slow.
 const STEP: usize = if cfg!(miri) { 30 } else { 1 };
 
-/// A slot that nobody reads.
+/// A slot that is never read.
 fn slot(number: usize) -> *mut u8 {
     ptr::without_provenance_mut(number * 16)
 }

@@ -1,4 +1,4 @@
-//! The store of a shared pool, behind its lock.
+//! The store of a shared pool behind its lock.
 //!
 //! ```text
 //!   Locked   null, until a thread first needs it --> | id | Lock<Store> |
@@ -7,14 +7,14 @@
 //!            those that no pool has, for the next
 //! ```
 //!
-//! A pool may lie in any place and end at any time, also in one that a fork cannot ask. So
-//! the lock is not in the pool: store and lock are recycled and never freed, and a fork
-//! finds them all from here.
+//! A pool may lie anywhere and end at any time, so a fork cannot find it. Therefore the store and
+//! its lock are not part of the pool: they are recycled, never freed, and a fork finds all of them
+//! here.
 //!
-//! Invariants: what [`Locked`] leads to is this pool's alone until [`Locked::end`]; what
-//! nobody has is an ended store. A magazine's lock is taken before a store's.
+//! Invariants: until [`Locked::end`], the store of a [`Locked`] belongs to one pool. A store
+//! without a pool is ended. A magazine's lock is taken before a store's.
 //!
-//! Called by `slots`; across a fork, by the module above.
+//! Called by `slots`; across a fork, by the parent module.
 
 use core::ptr;
 
@@ -28,22 +28,22 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 /// The stores of all shared pools.
 static STORES: Recycled<Lock<Store>> = Recycled::new();
 
-/// The store of one pool, made when it is first needed.
+/// The store of one pool, which the first use makes.
 pub(super) struct Locked(AtomicPtr<Slot<Lock<Store>>>);
 
 impl Locked {
-    /// None so far.
+    /// No store yet.
     pub(super) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
     /// The store, if there is one.
     pub(super) fn made(&self) -> Option<&'static Lock<Store>> {
-        // SAFETY: null, or an object, which is never freed.
+        // SAFETY: the pointer is null or a recycled object, which is never freed.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The store, made now if there is none. `None` where there is no memory.
+    /// The store; the first call makes it. `None`: there is no memory.
     pub(super) fn made_now(&self, fresh: impl Fn() -> Store) -> Option<&'static Lock<Store>> {
         self.made().or_else(|| {
             // The object lies in the window.
@@ -54,21 +54,21 @@ impl Locked {
             let slot = STORES.take(Lock::new(fresh()))?;
             let new = ptr::from_ref(slot).cast_mut();
             let none = ptr::null_mut();
-            // One that another pool had is of that pool's shape.
+            // A recycled store has the shape of another pool.
             *slot.value.lock() = fresh();
             if self.0.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread was first.
+                // Another thread was faster.
                 STORES.give(slot);
             }
             self.made()
         })
     }
 
-    /// Ends the store, if there is one, and leaves it to the next pool. All that is free is
-    /// in its sets, or nothing is in use any more.
+    /// Ends the store, if there is one, and recycles it. All free slots are in its sets, or no slot
+    /// is in use.
     pub(super) fn end(&mut self) {
         let slot = core::mem::replace(self.0.get_mut(), ptr::null_mut());
-        // SAFETY: null, or an object, which is never freed.
+        // SAFETY: the pointer is null or a recycled object, which is never freed.
         if let Some(slot) = unsafe { slot.as_ref() } {
             slot.value.lock().end();
             STORES.give(slot);
@@ -84,17 +84,16 @@ pub(super) fn before_fork() {
     }
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for store in STORES.all() {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { store.release() };
     }
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { STORES.after_fork() };
 }

@@ -1,4 +1,4 @@
-//! A magazine: the free slots that a thread takes from and gives to.
+//! A magazine: a stack of up to 126 free slots that a thread allocates from and frees into.
 //!
 //! ```text
 //!   0       8                                                     1016
@@ -11,15 +11,15 @@
 //!   overflow    full: the 63 oldest go into the store's sets, the others move down
 //! ```
 //!
-//! A refill leaves it half full and an overflow half empty, so a thread that goes up and
-//! down around either end meets the store once in 63 operations.
+//! A refill leaves the magazine half full, and an overflow half empty. So a thread near either end
+//! uses the store once in 63 operations.
 //!
-//! Eight bytes short of a kilobyte: without a lock it fills whole lines, a power of two. Zero is
-//! an empty one, so its memory need not be written before it is used.
+//! The size is eight bytes below a kilobyte, so that a magazine with its lock fills whole cache
+//! lines. Zeroed memory is an empty magazine, so new memory need not be written.
 //!
-//! Invariants: below `count`, slots are free memory of the owner's, each in one place only.
-//! Which thread may touch the slots is said from outside (one thread's own, else a lock is
-//! held); the count is an atomic, for sums of what waits in other magazines.
+//! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
+//! time touches the slots: the magazine is its own, or it holds the lock. The count is atomic,
+//! because other threads read it for statistics.
 //!
 //! Called by `slots`; across a fork, by the module above.
 
@@ -31,34 +31,35 @@ use crate::registry::common::Family;
 use crate::registry::places::Place;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Slots a magazine has room for.
+/// The capacity of a magazine in slots.
 pub(super) const ROUNDS: usize = 126;
-/// Slots that go to the store, or come from it, at a time.
+/// The number of slots that a refill or an overflow moves.
 const BATCH: usize = ROUNDS / 2;
 
-/// Free slots. Zero is an empty one.
+/// Free slots; the zero value is empty.
 ///
-/// One thread's own, or behind a lock that begins its first line (see `registry::shared`).
+/// The magazine belongs to one thread, or lies behind the lock in its first line (see
+/// `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// Written by the thread that is in it; read by any that counts.
+    /// The thread in the magazine writes it; any thread reads it for statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
 
-/// Without a lock it fills whole lines, a power of two.
+/// With its lock it fills whole cache lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
-// SAFETY: the slots are touched by the thread that is in it alone, by the contracts of
-// unsafe methods; they lead to free memory that is nobody else's.
+// SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots;
+// their memory is free and belongs to no other code.
 unsafe impl Sync for Magazine {}
-// SAFETY: the slots lead to free memory that is nobody else's, so they may go to another thread.
+// SAFETY: the slots' memory is free and belongs to no other code, so it may go to another thread.
 unsafe impl Send for Magazine {}
 
-/// Magazines that threads share, of all pools.
+/// The shared magazines of all pools.
 static MAGAZINES: Family<Magazine> = Family::new();
 
-// SAFETY: zero is an empty one; safe methods touch the count alone.
+// SAFETY: zero is an empty magazine; safe methods only touch the count.
 unsafe impl Place for Magazine {
     fn family() -> &'static Family<Self> {
         &MAGAZINES
@@ -66,7 +67,7 @@ unsafe impl Place for Magazine {
 }
 
 impl Magazine {
-    /// Slots in it, as any thread may ask.
+    /// The number of slots; any thread may read it.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -77,28 +78,28 @@ impl Magazine {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// The place of a slot.
+    /// The address of entry `at`.
     #[inline(always)]
     fn place(&self, at: usize) -> *mut *mut u8 {
         self.slots.get().cast::<*mut u8>().wrapping_add(at)
     }
 
-    /// Takes the slot that came last, if there is one.
+    /// Removes the newest slot, if there is one.
     ///
     /// # Safety
     ///
-    /// The caller is in it: it is the thread's own, or the caller holds its lock.
+    /// The magazine is the thread's own, or the caller holds its lock.
     #[inline(always)]
     pub(super) unsafe fn pop(&self) -> Option<NonNull<u8>> {
         let left = self.count().checked_sub(1)?;
         self.set_count(left);
-        // SAFETY: the magazine is the caller's; below the count, so a slot is there.
+        // SAFETY: the magazine is the caller's, and entries below the count are slots.
         let slot = unsafe { self.place(left).read() };
         // SAFETY: slots in magazines are not null.
         Some(unsafe { NonNull::new_unchecked(slot) })
     }
 
-    /// Puts a slot in, if there is room.
+    /// Adds a slot, if there is room.
     ///
     /// # Safety
     ///
@@ -134,21 +135,21 @@ impl Magazine {
     pub(super) unsafe fn take_all(&self) -> &[*mut u8] {
         let count = self.count();
         self.set_count(0);
-        // SAFETY: the magazine is the caller's, and the slice the only reference from it.
+        // SAFETY: the magazine is the caller's, and the slice is the only reference to its slots.
         unsafe { &self.slots()[..count] }
     }
 
-    /// Fills it, which is empty, and takes a slot. `None`: there is none to be had.
+    /// Fills the empty magazine and removes a slot. `None`: the store has no slot.
     ///
     /// # Safety
     ///
     /// As [`Magazine::slots`].
     pub(super) unsafe fn refill(&self, store: &mut Store) -> Option<NonNull<u8>> {
-        // SAFETY: the magazine is the caller's, and this the only reference from it.
+        // SAFETY: the magazine is the caller's, and this is the only reference to its slots.
         let slots = unsafe { self.slots() };
         let mut count = store.take(&mut slots[..BATCH]);
         if count == 0 {
-            // Fresh ones, of one segment, the lowest on top.
+            // Fresh slots of one segment, the lowest on top.
             while count < BATCH {
                 let slot = if count == 0 { store.fresh_or_grow() } else { store.fresh() };
                 if slot.is_null() {
@@ -160,19 +161,19 @@ impl Magazine {
             slots[..count].reverse();
         }
         self.set_count(count);
-        // SAFETY: the magazine is the caller's, and the reference into it is used no more.
+        // SAFETY: the magazine is the caller's, and `slots` is not used any more.
         unsafe { self.pop() }
     }
 
-    /// Makes room in it, which is full, and puts a slot in.
+    /// Moves half of the full magazine to the store and adds a slot.
     ///
     /// # Safety
     ///
     /// As [`Magazine::slots`].
     pub(super) unsafe fn overflow(&self, store: &mut Store, slot: *mut u8) {
-        // SAFETY: the magazine is the caller's, and this the only reference from it.
+        // SAFETY: the magazine is the caller's, and this is the only reference to its slots.
         let slots = unsafe { self.slots() };
-        // Those that have been there longest.
+        // The oldest slots leave.
         store.put(&slots[..BATCH]);
         slots.copy_within(BATCH.., 0);
         slots[ROUNDS - BATCH] = slot;

@@ -1,4 +1,4 @@
-//! The pool that threads share: magazines of free slots, one store behind a lock.
+//! The pool that threads share: magazines of free slots, and one store behind a lock.
 //!
 //! ```text
 //!   thread --> its magazine of 126 slots                    no lock, no atomics; or a try-lock
@@ -11,23 +11,22 @@
 //!   magazine   126 slots of a thread's, or of several           locked the store and its lock
 //! ```
 //!
-//! Which magazine is a thread's is said by the process's cache model (`cache=`), and
-//! known to `registry::places`: one for each thread index, passed on when the thread ends, or K
-//! for all threads, each behind a lock. So a thousand threads cost a pool a thousand
-//! magazines, or K. The first way is the fast path; where magazines are shared it misses,
+//! The process's cache model (`cache=`) assigns magazines, in `registry::places`: one for each
+//! thread index, inherited when the thread ends, or K for all threads, each behind a lock. A pool
+//! of a thousand threads has a thousand magazines, or K. The fast path serves the first model. With
+//! shared magazines it misses, and the slow path finds them.
 //! and the cold one finds them.
 //!
-//! An object may be destroyed by any thread: its slot goes into *that* thread's
-//! magazine. Nothing asks whose a slot is, so there is nothing to send home. A
-//! producer and a consumer meet at the store's lock once in 63 objects each.
+//! Any thread may destroy an object: the slot goes into *that* thread's magazine. Slots have no
+//! owner, so there are no remote frees. A producer and a consumer each take the store's lock once
+//! in 63 objects.
 //!
-//! Threads without a magazine (see `Places::enter`) go to the store.
+//! Threads without a magazine (see `Places::enter`) use the store directly.
 //!
-//! The store and its lock, like shared magazines, are recycled and never freed, so that
-//! a fork can hold the locks of all pools, wherever the pools are. A magazine's lock is
-//! taken before the store's.
+//! Stores with their locks, and shared magazines, are recycled and never freed. So a fork can hold
+//! the locks of all pools. A magazine's lock is taken before the store's.
 //!
-//! Used by everybody; the functions of a fork, by `pool::fork`.
+//! Called by users; `pool::fork` calls the functions for a fork.
 
 mod locked;
 mod magazine;
@@ -55,11 +54,11 @@ pub(super) fn before_fork() {
     locked::before_fork();
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.
@@ -69,27 +68,25 @@ pub(super) unsafe fn after_fork() {
     unsafe { Magazine::family().after_fork() };
 }
 
-/// In a forked child: forgets threads that waited.
+/// Forgets waiting threads in a forked child.
 pub(super) fn forget_after_fork() {
     Magazine::family().forget_after_fork();
 }
 
-/// Objects of one type that many threads make and destroy.
+/// A pool of objects of one type that many threads create and destroy.
 ///
-/// As [`Pool`](super::Pool), but `Sync`: each thread has a magazine of free slots
-/// and takes no lock while it lasts; an object may be destroyed by any thread.
-/// Objects come and go by handles ([`SharedBoxed`]) or raw.
+/// Like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots and takes
+/// no lock until it is empty or full: once in 63 operations. Any thread may destroy an object.
+/// Handles ([`SharedBoxed`]) or raw pointers hold objects.
 ///
-/// Free slots in other magazines (at most 126 each) are not this thread's to
-/// use; so a pool without a limit may be that much larger than its objects. With
-/// a limit, exactly as many objects may live as it says, and each operation costs
-/// one atomic addition more.
+/// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
+/// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
+/// one more atomic addition.
 ///
-/// With many threads that use a pool now and then, a magazine for each may be too many.
-/// A process that runs with `HEAPWRIGHT=cache=shared:K` has at most K a pool, each
-/// behind a lock of its own that is hardly ever held.
+/// A magazine for each thread may be too much if many threads use a pool rarely. A process with
+/// `HEAPWRIGHT=cache=shared:K` has at most K magazines a pool, each behind a lock.
 ///
-/// After scudo's and tcmalloc's per-thread caches, and Bonwick's magazines.
+/// The idea is that of the thread caches of scudo and tcmalloc, and of Bonwick's magazines.
 ///
 /// ```
 /// use heapwright::pool::SharedPool;
@@ -113,7 +110,7 @@ pub(super) fn forget_after_fork() {
 /// assert_eq!(*handle, 1);
 /// ```
 ///
-/// nor hold what lives shorter than the pool's type says:
+/// nor hold a reference that lives shorter than the pool's type says:
 ///
 /// ```compile_fail,E0597
 /// use heapwright::pool::SharedPool;
@@ -126,7 +123,7 @@ pub(super) fn forget_after_fork() {
 /// pool.for_each(|text| println!("{text}"));
 /// ```
 ///
-/// nor go to another thread with what must stay:
+/// and its objects must be `Send`:
 ///
 /// ```compile_fail,E0277
 /// use heapwright::pool::SharedPool;
@@ -139,10 +136,10 @@ pub struct SharedPool<T> {
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: objects are made by one thread and dropped by another (`T: Send`); no
-// reference to one is given out but by its handle. The slots are for many threads.
+// SAFETY: one thread makes objects and another may drop them (`T: Send`). References to an object
+// come only from its handle. `Slots` is made for many threads.
 unsafe impl<T: Send> Sync for SharedPool<T> {}
-// SAFETY: objects go to other threads where `T` may; the pool's slots are for many threads.
+// SAFETY: objects move to other threads only if `T` may; `Slots` is made for many threads.
 unsafe impl<T: Send> Send for SharedPool<T> {}
 
 impl<T> SharedPool<T> {
@@ -154,7 +151,7 @@ impl<T> SharedPool<T> {
         Self::builder().build()
     }
 
-    /// An empty pool whose name, limit and kind of pages can be chosen.
+    /// A builder for a pool with a chosen name, limit and kind of pages.
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -176,25 +173,26 @@ impl<T> SharedPool<T> {
         misuse::no_room("pool ", self.slots.name())
     }
 
-    /// Makes an object, owned by the handle.
+    /// Makes an object that the handle owns. O(1) amortised. Ends the process if there is no memory
+    /// or the limit is reached.
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> SharedBoxed<'_, T> {
         SharedBoxed { object: self.create(value), pool: self }
     }
 
-    /// Makes an object, owned by the handle.
+    /// Makes an object that the handle owns. O(1) amortised.
     ///
     /// # Errors
     ///
-    /// The value, where there is no memory or the limit is reached.
+    /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_boxed(&self, value: T) -> Result<SharedBoxed<'_, T>, Refused<T>> {
         self.try_create(value).map(|object| SharedBoxed { object, pool: self })
     }
 
-    /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the
-    /// pool's end.
+    /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the pool's end. O(1)
+    /// amortised. Ends the process if there is no memory or the limit is reached.
     #[inline]
     #[must_use]
     pub fn create(&self, value: T) -> NonNull<T> {
@@ -204,77 +202,75 @@ impl<T> SharedPool<T> {
         }
     }
 
-    /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the
-    /// pool's end.
+    /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the pool's end.
     ///
     /// # Errors
     ///
-    /// The value, where there is no memory or the limit is reached.
+    /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_create(&self, value: T) -> Result<NonNull<T>, Refused<T>> {
         let Some(slot) = self.slots.alloc() else { return Err(Refused(value)) };
         let slot = slot.cast::<T>();
-        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        // SAFETY: the slot has the type's size and alignment, and no other code has it.
         unsafe { slot.write(value) };
         Ok(slot)
     }
 
-    /// Drops an object, in the calling thread, and takes its slot back, even if the
-    /// drop panics.
+    /// Drops an object in the calling thread and frees its slot, even if the drop panics. O(1)
+    /// amortised.
     ///
     /// # Safety
     ///
-    /// The object was created by this pool (or let go of by
-    /// [`SharedBoxed::into_raw`]) and not destroyed; nobody uses it afterwards. If
-    /// another thread created it, `T` is `Send`.
+    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it), and it is not
+    /// yet destroyed. No code uses it afterwards. If another thread created it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: created by this pool, not destroyed, and not used afterwards, as the caller
-        // promises.
+        // SAFETY: the caller promises that this pool created the object, and that it is live and
+        // not used afterwards.
         unsafe { handle::destroy(self, object) };
     }
 
-    /// Makes a handle of an object again.
+    /// Makes a handle for an object that [`SharedPool::create`] returned.
     ///
     /// # Safety
     ///
-    /// As [`SharedPool::destroy`]: the handle will.
+    /// As for [`SharedPool::destroy`], which the handle calls when it is dropped.
     pub unsafe fn own(&self, object: NonNull<T>) -> SharedBoxed<'_, T> {
         SharedBoxed { object, pool: self }
     }
 
-    /// Objects in use, give or take what other threads do meanwhile.
+    /// The number of objects in use, while other threads may change it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether no object is in use, give or take what other threads do meanwhile.
+    /// Whether no object is in use, while other threads may change that.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether an address lies in this pool's memory. O(1), under the lock; any
-    /// address may be asked about.
+    /// Whether an address lies in this pool's memory. Any address is allowed. O(1), under the
+    /// store's lock.
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         self.slots.contains(object.addr())
     }
 
-    /// Makes sure that `count` more objects can be made without asking the kernel
-    /// for memory; puts pages behind them now if `touch`. False: no memory.
+    /// Reserves memory for `count` more objects; `touch` also makes its pages resident now. Returns
+    /// false if there is no memory.
     pub fn preheat(&self, count: usize, touch: bool) -> bool {
         self.slots.preheat(count, touch)
     }
 
-    /// Gives every page to the kernel that holds no live object and no slot in another
-    /// thread's magazine. Returns bytes.
+    /// Returns every page without a live object, and without a slot in another thread's magazine,
+    /// to the kernel. Returns the number of bytes.
     pub fn trim(&self) -> usize {
         self.slots.trim()
     }
 
-    /// What there is, give or take what other threads do meanwhile.
+    /// Statistics, while other threads may change the numbers.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.slots.stats()
@@ -284,7 +280,8 @@ impl<T> SharedPool<T> {
 impl<T> Home<T> for SharedPool<T> {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<T>) {
-        // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
+        // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
+        // gone.
         unsafe { self.slots.free(slot.cast()) };
     }
 }
@@ -301,21 +298,21 @@ impl<T> fmt::Debug for SharedPool<T> {
     }
 }
 
-/// An object of a [`SharedPool`], owned: dropping it drops the object and gives its
-/// slot back, in whichever thread.
+/// An owned object of a [`SharedPool`]. Dropping the handle drops the object and frees its slot, in
+/// any thread.
 pub struct SharedBoxed<'p, T> {
     object: NonNull<T>,
     pool: &'p SharedPool<T>,
 }
 
-// SAFETY: the handle owns the object; the pool is for many threads.
+// SAFETY: the handle owns the object; the pool is made for many threads.
 unsafe impl<T: Send> Send for SharedBoxed<'_, T> {}
-// SAFETY: a shared handle gives shared references alone.
+// SAFETY: a shared handle gives only shared references.
 unsafe impl<T: Sync> Sync for SharedBoxed<'_, T> {}
 
 super::handle_impls!(SharedBoxed of SharedPool);
 
-/// Chooses how a [`SharedPool`] is made.
+/// Settings of a new [`SharedPool`].
 pub struct SharedBuilder<T> {
     config: Config,
     made: PhantomData<fn() -> T>,
@@ -324,10 +321,10 @@ pub struct SharedBuilder<T> {
 super::builder_choices!(SharedBuilder<T>);
 
 impl<T> SharedBuilder<T> {
-    /// The pool, empty.
+    /// Makes the pool, which is empty. A type that no pool can hold is an error at compile time.
     #[must_use]
     pub const fn build(self) -> SharedPool<T> {
-        // A constant, so that a type that no pool can hold is refused when this is compiled.
+        // A constant, so that an unsuitable type is refused at compile time.
         let shape = SharedPool::<T>::SHAPE;
         SharedPool { slots: Slots::new(shape, self.config), objects: PhantomData }
     }
@@ -335,7 +332,7 @@ impl<T> SharedBuilder<T> {
 
 #[cfg(test)]
 impl<T> SharedPool<T> {
-    /// The slots, for tests that look at the magazines.
+    /// The slots, for tests that inspect the magazines.
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }

@@ -1,4 +1,4 @@
-//! The slots of a shared pool: where one comes from, and where it goes.
+//! The slots of a shared pool: their ways to and from a thread.
 //!
 //! ```text
 //!            inline                 cold                          colder
@@ -11,24 +11,21 @@
 //!                                                                 into the store
 //! ```
 //!
-//! Which of the first two has an answer depends on the process's cache model, and on
-//! nothing else: where threads share, no thread has an index, and so the first misses by
-//! itself. `alloc` and `free` are the same steps in opposite directions.
-//! Each step is a function of its own, and out of line, so that none saves registers or
-//! makes room on the stack for what the next one does.
+//! The process's cache model alone decides which of the first two columns serves. Where threads
+//! share magazines no thread has an index, so the first column misses. `alloc` and `free` take the
+//! same steps in opposite directions. Each step is an out-of-line function, so none saves registers
+//! or makes stack space for the next one.
 //!
-//! **The limit.** A free slot in another thread's magazine must be no refusal. So the
-//! store has room for more slots than the limit says, and the objects themselves are
-//! counted, in `live`: one atomic addition each way, and none in a pool without a limit.
+//! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
+//! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
+//! pool without a limit does not count.
 //!
 //! Checked builds have no magazines: each slot goes through the store, which checks it.
 //!
-//! Invariants: a slot that was handed out is in use, in one magazine, or in a set of the
-//! store. A magazine's lock is taken before the store's. There is a store wherever there is
-//! a magazine with a slot in it.
+//! Invariants: a slot that was handed out is in use, in one magazine, or in a set of the store. A
+//! magazine's lock is taken before the store's. A magazine with slots implies a store.
 //!
-//! Called by [`SharedPool`](super::SharedPool), which knows of what type the objects are;
-//! nothing here does.
+//! Called by [`SharedPool`](super::SharedPool). Nothing here knows the objects' type.
 
 use core::ptr::NonNull;
 
@@ -48,14 +45,14 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 /// A magazine that threads share, and its lock.
 type SharedMagazine = &'static shared::Slot<Magazine>;
 
-/// Wakes a thread that sleeps for a magazine, and returns `slot`: in a tail call, so that a
-/// caller that hardly ever calls this saves no registers.
+/// Wakes a thread that waits for a magazine, and returns `slot`. This is a tail call, so the caller
+/// saves no registers for this rare case.
 #[cold]
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Opaque, because a caller that knew it to be its own argument would keep it in a register of
-    // its own.
+    // Opaque: a caller that knew the result to be its own argument would keep it in a saved
+    // register.
     core::hint::black_box(slot)
 }
 
@@ -65,12 +62,12 @@ pub(in crate::pool) struct Slots {
     pub(super) store: Locked,
     shape: Shape,
     config: Config,
-    /// Live objects, where there is a limit.
+    /// Live objects, if the pool has a limit.
     pub(super) live: AtomicU32,
 }
 
 impl Slots {
-    /// None. Takes no memory yet.
+    /// A pool without slots. Takes no memory yet.
     pub(super) const fn new(shape: Shape, config: Config) -> Self {
         Self {
             magazines: Places::new(),
@@ -81,7 +78,7 @@ impl Slots {
         }
     }
 
-    /// What lines about misuse call the pool by.
+    /// The pool's name in reports of misuse.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
@@ -98,8 +95,7 @@ impl Slots {
         self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// A slot, which is the caller's from here on. `None`: there is no memory, or the limit
-    /// is reached.
+    /// A slot for the caller. `None`: there is no memory, or the limit is reached.
     #[inline(always)]
     pub(super) fn alloc(&self) -> Option<NonNull<u8>> {
         if self.limited() && !self.count_one() {
@@ -120,14 +116,14 @@ impl Slots {
         slot
     }
 
-    /// A slot where the thread's own magazine is empty or missing: mostly from a shared one.
+    /// Allocates when the thread's own magazine is empty or missing, usually from a shared one.
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// Apart, for it calls the system on its way, which the other does not.
+    /// A function of its own: it makes a system call, and the other case does not.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
@@ -149,7 +145,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// The magazine that the calling thread shares, locked, if it could be had at once.
+    /// The calling thread's shared magazine, locked. `None`: the lock is taken.
     #[inline(always)]
     fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
         if exclusive.is_some() || cfg!(feature = "checked") {
@@ -180,15 +176,15 @@ impl Slots {
             let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
             return NonNull::new(slot);
         };
-        // A shared magazine, or one that the index's last holder filled, may have slots.
+        // A shared magazine may have slots, and so may one left by the index's last holder.
         // SAFETY: the magazine is this thread's.
         let slot = unsafe { magazine.pop() };
         // SAFETY: the magazine is this thread's.
         slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) })
     }
 
-    /// A magazine for the calling thread, which waits for one if it must. `None`: the store
-    /// itself is to serve it.
+    /// A magazine for the calling thread, which waits for one if necessary. `None`: the caller uses
+    /// the store directly.
     #[inline(always)]
     fn enter<'p>(&'p self, exclusive: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
         exclusive.map(Mine::Exclusive).or_else(|| self.magazines.enter())
@@ -198,7 +194,7 @@ impl Slots {
     ///
     /// # Safety
     ///
-    /// The slot is this pool's and in use; what was in it is gone.
+    /// The slot is this pool's and in use; its object has been dropped or moved out.
     #[inline(always)]
     pub(super) unsafe fn free(&self, slot: NonNull<u8>) {
         if self.limited() {
@@ -298,14 +294,14 @@ impl Slots {
         }
     }
 
-    /// The store, made now if there is none. `None` where there is no memory.
+    /// The store; the first call makes it. `None`: there is no memory.
     fn store_now(&self) -> Option<&'static Lock<Store>> {
         self.store.made_now(|| self.new_store())
     }
 
     pub(super) const fn new_store(&self) -> Store {
-        // More slots than objects, for those that wait in magazines; the limit itself is
-        // counted.
+        // The store has more slots than objects, for free slots in magazines; `live` enforces the
+        // limit.
         let limit = self.config.limit.saturating_add((MOST_THREADS * ROUNDS) as u32);
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }

@@ -1,4 +1,4 @@
-//! Walking a shared pool, resetting it, and its end: the caller has it to itself.
+//! Walks, resets and the end of a shared pool; the caller has the pool to itself.
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
@@ -6,11 +6,11 @@
 //!   end      what is left is dropped, the slots taken back, the store left to the next pool
 //! ```
 //!
-//! The lock is not held while code of the user's runs: it may take its time, panic, or use
-//! another pool. Nobody else can use this one meanwhile, for it is borrowed alone.
+//! The lock is not held while the user's code runs: that code may be slow, panic, or use another
+//! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
-//! A destructor that panics stops neither a reset nor a drop: what is left to do hangs on
-//! values that are dropped on the way out ([`Ending`], and `Remaining` in the drop).
+//! A panic in a destructor stops neither a reset nor a drop: guards that are dropped on the way out
+//! ([`Ending`], and `Remaining` in the drop) do the rest.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -21,7 +21,8 @@ use super::SharedPool;
 use crate::unwinding;
 
 impl<T> SharedPool<T> {
-    /// Calls `visit` with every live object, in order of their addresses.
+    /// Calls `visit` with every live object, in address order. Takes time in proportion to the
+    /// slots handed out.
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -34,7 +35,7 @@ impl<T> SharedPool<T> {
     pub fn for_each(&mut self, mut visit: impl FnMut(&mut T)) {
         let mut walk = Walk::default();
         while let Some(mut object) = self.next_live(&mut walk) {
-            // SAFETY: a live object, and the pool is borrowed alone.
+            // SAFETY: the object is live, and the pool is borrowed mutably.
             visit(unsafe { object.as_mut() });
         }
     }
@@ -48,8 +49,8 @@ impl<T> SharedPool<T> {
         NonNull::new(store.slot(segment, slot).cast())
     }
 
-    /// Drops what is live, in order of addresses, and keeps as much memory as `how`
-    /// says. Destructors that panic are treated as by [`Pool::reset`](crate::pool::Pool::reset).
+    /// Drops all live objects in address order, and keeps as much memory as `how` says. Panics of
+    /// destructors are treated as by [`Pool::reset`](crate::pool::Pool::reset).
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.drop_live();
@@ -65,7 +66,7 @@ impl<T> Drop for SharedPool<T> {
         {
             checked::at_end(&store.lock());
         }
-        // What is left to do where a destructor panics.
+        // Drops the remaining objects if a destructor panics.
         struct Remaining<'p, T>(&'p mut SharedPool<T>);
         impl<T> Drop for Remaining<'_, T> {
             fn drop(&mut self) {
@@ -76,7 +77,7 @@ impl<T> Drop for SharedPool<T> {
     }
 }
 
-/// A reset under way, which ends however a destructor does.
+/// A reset in progress; its drop completes it even if a destructor panics.
 struct Ending<'p, T> {
     pool: &'p mut SharedPool<T>,
     walk: Walk,
@@ -89,7 +90,7 @@ impl<T> Ending<'_, T> {
             && let Some(object) = self.pool.next_live(&mut self.walk)
         {
             unwinding::caught(|| {
-                // SAFETY: a live object, which the walk has passed.
+                // SAFETY: the object is live, and the walk does not return to it.
                 unsafe { object.drop_in_place() };
             });
         }
@@ -98,7 +99,7 @@ impl<T> Ending<'_, T> {
 
 impl<T> Drop for Ending<'_, T> {
     fn drop(&mut self) {
-        // What is left, if a destructor panicked.
+        // Drops the remaining objects, if a destructor panicked.
         self.drop_live();
         self.pool.slots.take_all_back(self.how);
     }

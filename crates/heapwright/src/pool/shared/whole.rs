@@ -1,14 +1,13 @@
-//! A shared pool as a whole: what is asked of all its magazines and its store together.
+//! Operations on a shared pool as a whole: on all its magazines and its store together.
 //!
 //! ```text
 //!   handed out once = in use + in magazines + in the store's sets
 //! ```
 //!
-//! There are two kinds of it. What takes `&self` runs while other threads use the pool:
-//! the store is asked under its lock and the magazines are counted beside it, so a number
-//! may be of no one moment; it is never below zero. What takes `&mut self` has the pool to
-//! itself: it empties every magazine ([`Slots::settle`]), and then the store alone knows
-//! what is in use.
+//! Methods with `&self` run while other threads use the pool. They read the store under its lock
+//! and count the magazines beside it. So a number may mix different moments, but is never below
+//! zero. Methods with `&mut self` have the pool to themselves. They empty every magazine
+//! ([`Slots::settle`]); then the store alone knows the slots in use.
 //!
 //! Invariants: after a settle, and until the pool is shared again, no magazine holds a slot.
 //! A store ends only after all its slots were taken back.
@@ -25,20 +24,20 @@ use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
 
 impl Slots {
-    /// Slots in use, give or take what other threads do meanwhile.
+    /// Slots in use, while other threads may change the number.
     pub(super) fn len(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         let out = store.lock().out();
         out.saturating_sub(self.in_magazines())
     }
 
-    /// Free slots in all magazines, as far as it can be seen from here.
+    /// Free slots in all magazines, read without their locks.
     fn in_magazines(&self) -> usize {
         self.magazines.all().map(Magazine::count).sum()
     }
 
-    /// As [`Store::trim`], after the magazines that are the calling thread's, or shared,
-    /// have given what they hold.
+    /// Trims like [`Store::trim`], after emptying the magazines of the calling thread and the
+    /// shared ones.
     pub(super) fn trim(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         self.magazines.visit(|magazine| {
@@ -48,7 +47,7 @@ impl Slots {
         store.lock().trim()
     }
 
-    /// What there is, give or take what other threads do meanwhile.
+    /// Statistics, while other threads may change the numbers.
     pub(super) fn stats(&self) -> Stats {
         let mut stats = match self.store.made() {
             Some(store) => store.lock().stats(),
@@ -58,8 +57,8 @@ impl Slots {
         stats
     }
 
-    /// Puts the slots in all magazines into the sets, so that what is not in a set is in
-    /// use. Returns the store, if there is one.
+    /// Moves the slots of all magazines into the sets, so a slot in no set is in use. Returns the
+    /// store, if there is one.
     pub(super) fn settle(&mut self) -> Option<&'static Lock<Store>> {
         let lock = self.store.made()?;
         let mut store = lock.lock();
@@ -67,8 +66,8 @@ impl Slots {
         for magazine in self.magazines.all() {
             // SAFETY: the pool is borrowed alone, so no thread uses a magazine.
             let twice = store.put_each(unsafe { magazine.take_all() });
-            // The copies of two threads' magazines in a forked child may be of two
-            // moments, and a slot in both.
+            // In a forked child, magazines may be copies of different moments, with one slot in two
+            // of them.
             if let (Some(twice), false) = (twice, fork::has_forked()) {
                 misuse::freed_twice_in_pool(store.name(), twice.addr());
             }
@@ -77,7 +76,7 @@ impl Slots {
         Some(lock)
     }
 
-    /// Takes all slots back, and keeps as much memory as `how` says. Nothing is in use.
+    /// Takes all slots back and keeps as much memory as `how` says. No slot is in use.
     pub(super) fn take_all_back(&mut self, how: Reset) {
         if let Some(store) = self.settle() {
             store.lock().reset(how);
@@ -88,24 +87,24 @@ impl Slots {
 
 #[cfg(test)]
 impl Slots {
-    /// Objects as the limit counts them.
+    /// Live objects, as counted for the limit.
     pub(in crate::pool) fn live_now(&self) -> u32 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Magazines with slots in them, and slots.
+    /// The number of magazines with slots, and of their slots.
     pub(in crate::pool) fn magazines_now(&self) -> (usize, usize) {
         let all = self.magazines.all().map(Magazine::count).filter(|&count| count > 0);
         all.fold((0, 0), |(magazines, slots), count| (magazines + 1, slots + count))
     }
 
-    /// Magazines that were made.
+    /// The number of magazines that exist.
     #[cfg(not(feature = "checked"))]
     pub(in crate::pool) fn made_magazines(&self) -> usize {
         self.magazines.all().count()
     }
 
-    /// A magazine for the calling thread, if there is one, until this is dropped.
+    /// Holds a magazine for the calling thread, if there is one, until the result is dropped.
     #[cfg(not(feature = "checked"))]
     pub(in crate::pool) fn enter_one(&self) -> Option<impl Sized> {
         self.magazines.enter()

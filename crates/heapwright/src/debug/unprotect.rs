@@ -1,19 +1,19 @@
-//! Lifts guards for one access, so that the program goes on after the report.
+//! Removes guards for one access, so that the program continues after the report.
 //!
 //! ```text
-//!   fault --> lift(page) --> the C layer has the instruction made once --> put_back(page)
-//!   finding --> lift_range --> the C layer calls the kernel --> put_range_back
+//!   fault --> unprotect(page) --> the C layer has the instruction made once --> put_back(page)
+//!   finding --> unprotect_range --> the C layer calls the kernel --> put_range_back
 //! ```
 //!
-//! A guarded page has no contents: the access reads zeros, and its writes are gone when the guard
-//! is back. Meanwhile any thread may access the page unseen. The bucket may also leave the history
-//! and be used again. The guard is not put back then, because a block has the page. Both times the
-//! page's span and bucket, under the store's lock, decide whether the page must be guarded.
+//! A guarded page has no contents: the access reads zeros, and its writes are lost when the guard
+//! returns. Meanwhile other threads may access the page unnoticed. The bucket may leave the history
+//! and be reused; then the guard does not return. The page's span and bucket, under the store's
+//! lock, decide both times whether the page must be guarded.
 //!
-//! No guard is lifted if the heap itself was interrupted, which made the access. Nor is one lifted
-//! for an instruction of a traced process: a debugger stops at each step, and sees the access. (For
-//! calls of the kernel guards are lifted there, too.) Called by `fault` and by the C layer, in
-//! signal handlers.
+//! A guard stays if the heap itself was interrupted, because then the heap made the access. A guard
+//! also stays for an instruction of a traced process: a debugger sees the access as it steps.
+//! (Calls of the kernel remove guards there, too.) Called by `fault` and by the C layer, in signal
+//! handlers.
 
 use crate::os;
 use crate::size_class::UNIT;
@@ -26,13 +26,13 @@ use super::shape::PAGE;
 use super::span::{BucketRef, Form, Memory, Span};
 use super::store::Store;
 
-/// Accesses of a process that are made: each takes some 32 us, so a loop over a large freed block
+/// The most single accesses of a process: each takes some 32 us, so a loop over a large freed block
 /// takes seconds at most.
 const MOST: u32 = 100_032;
 
-/// Takes the guard of an address's page away. False: that cannot be done, or it has none.
-pub(super) fn lift(heap: &'static Heap, span: &'static Span, address: usize) -> bool {
-    /// One in so many looks whether somebody traces the process.
+/// Removes the guard of an address's page. False: the page has none, or the guard stays.
+pub(super) fn unprotect(heap: &'static Heap, span: &'static Span, address: usize) -> bool {
+    /// One call in this many checks for a tracer.
     const LOOK: u32 = 64;
     static LEFT: AtomicU32 = AtomicU32::new(MOST);
     let Some(left) = sync::take_one(&LEFT) else { return false };
@@ -45,38 +45,38 @@ pub(super) fn lift(heap: &'static Heap, span: &'static Span, address: usize) -> 
     }
     let page = address & !(PAGE - 1);
     let Some(store) = heap.hold_store() else { return false };
-    // SAFETY: a page of the span, which does not go while the store is held.
+    // SAFETY: a page of the span, which stays while the store is locked.
     is_guard(&store, span, page) && unsafe { os::unguard(at(span, page), PAGE) }
 }
 
-/// Puts the guard of an address's page back, unless a block has the page by now.
+/// Restores the guard of an address's page, unless the page has been reused.
 pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// Guards beyond the first span of a range are lifted for calls of at most this many bytes. In a
-/// longer call the length is the program's mistake.
+/// Guards beyond a range's first span are removed for calls of up to this many bytes. A longer call
+/// is the program's mistake.
 const NEIGHBOURS: usize = 1 << 20;
 
 /// Removes the guards of a range's pages. False: the range has none, or they stay.
-pub(super) fn lift_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
+pub(super) fn unprotect_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
     if sync::is_interrupted() || heap.is_entered_here() || os::kernel_page_size() != PAGE {
         return false;
     }
     let Some(store) = heap.hold_store() else { return false };
-    let mut lifted = false;
+    let mut removed = false;
     each_guard(heap, &store, address, bytes, |from, length| {
-        // SAFETY: pages of a span, which stays while the store is held.
-        lifted |= unsafe { os::unguard(from, length) };
+        // SAFETY: pages of a span, which stays while the store is locked.
+        removed |= unsafe { os::unguard(from, length) };
     });
-    lifted
+    removed
 }
 
-/// Puts the guards of a range's pages back, except on pages that a block has by now.
+/// Restores the guards of a range's pages, except on pages that have been reused.
 pub(super) fn put_range_back(heap: &'static Heap, address: usize, bytes: usize) {
     let store = heap.lock_store();
     each_guard(heap, &store, address, bytes, |from, length| {
-        // SAFETY: pages that must be guarded: nobody uses their contents.
+        // SAFETY: these pages must be guarded, so no code uses their contents.
         unsafe { os::guard(from, length) };
     });
 }
@@ -128,7 +128,7 @@ fn at(span: &Span, page: usize) -> *mut u8 {
     span.start().with_addr(page)
 }
 
-/// Whether a page is to be guarded. The store's holder asks.
+/// Whether a page must be guarded. The caller holds the store.
 fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
     let Some(offset) = page.checked_sub(span.start().addr()) else { return false };
     let index = match span.form() {
@@ -154,7 +154,7 @@ fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
     }
 }
 
-/// Whether a debugger or a tracer looks on.
+/// Whether a debugger or a tracer is attached.
 fn is_traced() -> bool {
     const TRACER: &[u8] = b"TracerPid:\t";
     // The line is among the first ten.
