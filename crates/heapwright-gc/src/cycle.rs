@@ -359,8 +359,8 @@ impl Heap {
 
     /// When a step that begins now is to end, if it may take so many times as long as usual:
     /// nanoseconds of the clock.
-    pub(super) fn deadline(&self, patience: u64) -> u64 {
-        os::now_ns().saturating_add(self.space.options().step().saturating_mul(patience))
+    pub(super) fn deadline(&self, step_factor: u64) -> u64 {
+        os::now_ns().saturating_add(self.space.options().step().saturating_mul(step_factor))
     }
 
     /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before

@@ -4,7 +4,7 @@
 //!   worker   | newest chunk | older chunks |      its own: pushes and pops at the end, no lock
 //!                                   |  ^
 //!                 give, when others |  | take, when its own are empty
-//!                       are hungry  v  |
+//!                       are idle  v  |
 //!   gang     | full chunks |  active workers, done |  empty chunks |       under one lock
 //!
 //!   chunk    | next | count | home | item | item | ...... |      8 KiB
@@ -30,10 +30,10 @@ use core::ptr;
 use heapwright_substrate::sync::Lock;
 use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
-use super::waiting::{Patience, Then, wait, wake};
+use super::waiting::{Then, WaitLimit, wait, wake};
 
-/// How long a worker without work waits for news.
-const UNTIL_THERE_IS_NEWS: Patience = Patience { looks: 2000, then: Then::SleepFor(200_000) };
+/// How long a worker without work waits for the signal.
+const UNTIL_SIGNALLED: WaitLimit = WaitLimit { looks: 2000, then: Then::SleepFor(200_000) };
 
 /// Items of a chunk.
 pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
@@ -130,13 +130,13 @@ struct Inner {
 pub(crate) struct Gang {
     inner: Lock<Inner>,
     /// Workers that wait, to be read without the lock.
-    hungry: AtomicU32,
+    idle: AtomicU32,
     /// Whether helpers may come.
     open: AtomicU32,
     /// Whether somebody's time is up.
     stop: AtomicU32,
     /// Moves when there is work, or none will be: where workers sleep.
-    news: AtomicU32,
+    work_signal: AtomicU32,
 }
 
 impl Gang {
@@ -153,10 +153,10 @@ impl Gang {
         };
         Self {
             inner: Lock::new(inner),
-            hungry: AtomicU32::new(0),
+            idle: AtomicU32::new(0),
             open: AtomicU32::new(0),
             stop: AtomicU32::new(0),
-            news: AtomicU32::new(0),
+            work_signal: AtomicU32::new(0),
         }
     }
 
@@ -188,8 +188,8 @@ impl Gang {
 
     /// Whether a worker waits for something to do.
     #[inline]
-    pub(crate) fn is_hungry(&self) -> bool {
-        self.hungry.load(Ordering::Relaxed) != 0
+    pub(crate) fn has_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) != 0
     }
 
     /// Whether somebody's time is up.
@@ -207,9 +207,9 @@ impl Gang {
     }
 
     fn announce(&self) {
-        self.news.fetch_add(1, Ordering::Release);
-        if self.hungry.load(Ordering::Relaxed) != 0 {
-            wake(&self.news);
+        self.work_signal.fetch_add(1, Ordering::Release);
+        if self.idle.load(Ordering::Relaxed) != 0 {
+            wake(&self.work_signal);
         }
     }
 
@@ -235,7 +235,7 @@ impl Gang {
             let full = if inner.done { None } else { inner.full.pop_for(home) };
             if full.is_some() || inner.done {
                 if waits {
-                    self.hungry.fetch_sub(1, Ordering::Relaxed);
+                    self.idle.fetch_sub(1, Ordering::Relaxed);
                     inner.active += 1;
                 }
                 return full;
@@ -243,16 +243,16 @@ impl Gang {
             if !waits {
                 waits = true;
                 inner.active -= 1;
-                self.hungry.fetch_add(1, Ordering::Relaxed);
+                self.idle.fetch_add(1, Ordering::Relaxed);
             }
             if inner.active == 0 {
                 inner.done = true;
                 self.announce();
                 continue;
             }
-            let seen = self.news.load(Ordering::Relaxed);
+            let seen = self.work_signal.load(Ordering::Relaxed);
             drop(inner);
-            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            wait(&self.work_signal, seen, UNTIL_SIGNALLED);
         }
     }
 
@@ -266,8 +266,8 @@ impl Gang {
         let mut inner = self.inner.lock();
         inner.active -= 1;
         inner.present -= 1;
-        self.news.fetch_add(1, Ordering::Release);
-        wake(&self.news);
+        self.work_signal.fetch_add(1, Ordering::Release);
+        wake(&self.work_signal);
     }
 
     /// The first worker goes, and waits until all others have gone.
@@ -277,9 +277,9 @@ impl Gang {
         inner.active -= 1;
         inner.present -= 1;
         while inner.present > 0 {
-            let seen = self.news.load(Ordering::Relaxed);
+            let seen = self.work_signal.load(Ordering::Relaxed);
             drop(inner);
-            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            wait(&self.work_signal, seen, UNTIL_SIGNALLED);
             inner = self.inner.lock();
         }
     }
@@ -318,7 +318,7 @@ impl Gang {
     pub(crate) fn forget_workers(&self) {
         self.open.store(0, Ordering::Relaxed);
         self.stop.store(0, Ordering::Relaxed);
-        self.hungry.store(0, Ordering::Relaxed);
+        self.idle.store(0, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         inner.active = 0;
         inner.present = 0;

@@ -172,7 +172,7 @@ pub(super) fn credit(allowance: usize) -> usize {
 /// How much longer than usual a step on the allocation path may take, when so much of the
 /// allowance was used: steps that are too short for what is allocated must not let a heap
 /// grow without end.
-pub(super) fn patience(used: usize, allowance: usize) -> u64 {
+pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }

@@ -46,7 +46,7 @@ impl Heap {
             pacing.debt.add_shared(bytes);
             if pacing.debt.get() >= STEP {
                 pacing.debt.take();
-                self.move_some(me, self.deadline(self.patience()));
+                self.move_some(me, self.deadline(self.step_factor()));
             }
             return;
         }
@@ -62,8 +62,8 @@ impl Heap {
     }
 
     /// How many times as long as usual a step of an allocation may take.
-    fn patience(&self) -> u64 {
-        growth::patience(self.space.pacing.used(), self.space.pacing.allowance())
+    fn step_factor(&self) -> u64 {
+        growth::step_factor(self.space.pacing.used(), self.space.pacing.allowance())
     }
 
     /// A mutator's share of the sweep, for `bytes` that it is about to take.
@@ -110,12 +110,12 @@ impl Heap {
         if self.space.cycle.is_held() || me.deferred.get() > 0 {
             return;
         }
-        let patience = self.patience();
-        let deadline = self.deadline(patience);
+        let step_factor = self.step_factor();
+        let deadline = self.deadline(step_factor);
         // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a
         // budget is marked alone.)
         let marked = me.tracer.bytes.get();
-        let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
+        let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);
         pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
     }

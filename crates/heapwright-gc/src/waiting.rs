@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   look, look, look ...            asleep at the word, until it is woken, or for a while
-//!   <-- Patience.looks -->          <------------ Patience.then ------------->
+//!   <-- WaitLimit.looks -->          <------------ WaitLimit.then ------------->
 //! ```
 //!
 //! What a mutator waits for mostly comes within microseconds, which is less than going to sleep
@@ -15,7 +15,7 @@ use heapwright_substrate::sync::atomic::AtomicU32;
 
 /// How long to look before going to sleep, and how long to sleep.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct WaitLimit {
     /// Looks at the word.
     pub(super) looks: u32,
     /// What follows if it has not changed.
@@ -33,18 +33,18 @@ pub(super) enum Then {
     SleepFor(u64),
 }
 
-/// Waits while `word` is what is `expected`, at most as long as patience lasts. What another
+/// Waits while `word` is what is `expected`, at most as long as wait_limit lasts. What another
 /// thread did before it changed the word is done.
 #[cfg(not(loom))]
-pub(super) fn wait(word: &AtomicU32, expected: u32, patience: Patience) {
+pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     use heapwright_substrate::sync::atomic::Ordering;
-    for _ in 0..patience.looks {
+    for _ in 0..limit.looks {
         if word.load(Ordering::Acquire) != expected {
             return;
         }
         core::hint::spin_loop();
     }
-    match patience.then {
+    match limit.then {
         Then::Return => {}
         Then::Sleep => heapwright_substrate::os::futex_wait(word, expected),
         Then::SleepFor(ns) => heapwright_substrate::os::futex_wait_for(word, expected, ns),
@@ -53,7 +53,7 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, patience: Patience) {
 
 /// As the other, to loom's mind: it knows no time.
 #[cfg(loom)]
-pub(super) fn wait(word: &AtomicU32, expected: u32, _patience: Patience) {
+pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);
 }
 

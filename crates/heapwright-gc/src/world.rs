@@ -39,7 +39,7 @@ use core::ptr;
 use heapwright_substrate::sync::Lock;
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
-use super::waiting::{Patience, Then, wait, wake};
+use super::waiting::{Then, WaitLimit, wait, wake};
 
 /// Away: touches no object.
 const OUT: u32 = 0;
@@ -51,15 +51,15 @@ const PARKED: u32 = 2;
 const ELSEWHERE: u32 = 3;
 
 /// Of a mutator that comes in while the world stands still.
-const UNTIL_IT_GOES_ON: Patience = Patience { looks: 200, then: Then::Sleep };
+const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
 /// Of the collector: mutators mostly stop within a few microseconds.
-const UNTIL_ALL_STOPPED: Patience = Patience { looks: 1000, then: Then::SleepFor(1_000_000) };
+const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
 /// Of threads that help, which at first hardly wait: a step is short, and a sleeper comes late.
-const A_MOMENT: Patience = Patience { looks: 8, then: Then::Return };
+const A_MOMENT: WaitLimit = WaitLimit { looks: 8, then: Then::Return };
 /// How many moments.
 const MOMENTS: u32 = 500;
 /// And afterwards.
-const A_WHILE: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000) };
+const A_WHILE: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000) };
 
 /// A mutator's place in the world.
 pub(crate) struct Handshake {
@@ -203,12 +203,12 @@ pub(crate) fn come_back(seats: Seats<'_, '_>) {
 
 /// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some.
 /// `worlds` calls the closure for each world, always in the same order, until the closure returns
-/// false. `patience` makes a function for each world, which says whether it is worth waiting
+/// false. `wait_limit` makes a function for each world, which says whether it is worth waiting
 /// longer. If not, this world goes on.
 pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
     forker: usize,
     worlds: Worlds<'_, 'w>,
-    patience: impl Fn() -> P,
+    wait_limit: impl Fn() -> P,
 ) {
     loop {
         // A world that another thread has stopped.
@@ -217,7 +217,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             if world.moves_for.load(Ordering::Relaxed) == forker {
                 return true;
             }
-            match world.stop_until(me, patience()) {
+            match world.stop_until(me, wait_limit()) {
                 Stop::Done => world.forker.store(forker, Ordering::Relaxed),
                 Stop::Late => world.moves_for.store(forker, Ordering::Relaxed),
                 Stop::Another => closed = Some(world),
@@ -245,7 +245,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             }
             true
         });
-        if !closed.goes_on_until(patience()) {
+        if !closed.goes_on_until(wait_limit()) {
             // A fork where no mutator of this thread is at work need not wait for it.
             worlds(&mut |world, me| {
                 if ptr::eq(world, closed) && !me.is_some_and(Handshake::is_elsewhere) {

@@ -115,7 +115,7 @@ impl Tracer {
             if gang.is_stopped() {
                 return true;
             }
-            if gang.is_hungry() {
+            if gang.has_idle() {
                 self.share();
             }
         }
