@@ -357,8 +357,8 @@ impl Heap {
         self.space.trim();
     }
 
-    /// When a step that begins now is to end, if it may take so many times as long as usual:
-    /// nanoseconds of the clock.
+    /// The time when a step that begins now must end, if it may take `step_factor` times the usual
+    /// time: nanoseconds of the clock.
     pub(super) fn deadline(&self, step_factor: u64) -> u64 {
         os::now_ns().saturating_add(self.space.options().step().saturating_mul(step_factor))
     }

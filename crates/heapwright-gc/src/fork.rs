@@ -69,7 +69,8 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
-/// Whether it is still worth waiting for other threads: for [`WAIT_LIMIT`] from now on.
+/// Returns a function that is true for [`WAIT_LIMIT`] from now on, while waiting for other threads
+/// is worth it.
 pub(super) fn wait_limit() -> impl FnMut() -> bool {
     let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
