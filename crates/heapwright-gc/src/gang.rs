@@ -191,7 +191,7 @@ impl Gang {
         self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether a worker's time is up.
+    /// Returns whether a worker's time is up.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) != 0

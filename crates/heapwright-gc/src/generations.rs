@@ -68,7 +68,7 @@ pub(super) struct Survival {
 }
 
 impl Generations {
-    /// Whether the last cycle, or the one under way, is a minor one.
+    /// Returns whether the last cycle, or the one under way, is a minor one.
     pub(super) fn is_minor(&self) -> bool {
         self.minor.get() != 0
     }
@@ -106,12 +106,12 @@ impl Generations {
         self.sticky.set(sticky as usize);
     }
 
-    /// Whether marks say what is old, or will when the collection under way has ended.
+    /// Returns whether marks say what is old, or will when the collection under way has ended.
     pub(super) fn has_ages(&self) -> bool {
         self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
     }
 
-    /// Whether sticky marks are being cleared. Once begun there is no way back.
+    /// Returns whether sticky marks are being cleared. Once begun there is no way back.
     pub(super) fn is_clearing(&self) -> bool {
         self.clearing.get() != 0
     }
@@ -121,7 +121,7 @@ impl Generations {
         self.wants_major.set(1);
     }
 
-    /// Whether the next cycle is to be a major one although marks stayed.
+    /// Returns whether the next cycle is to be a major one although marks stayed.
     pub(super) fn is_major_owed(&self) -> bool {
         self.wants_major.get() != 0 || self.remembered.has_lost()
     }
@@ -137,7 +137,7 @@ impl Generations {
         self.scopes.sub_shared(1);
     }
 
-    /// Whether there is such a scope.
+    /// Returns whether there is such a scope.
     pub(super) fn are_majors_deferred(&self) -> bool {
         self.scopes.get() != 0
     }

@@ -100,10 +100,11 @@ pub(super) struct Outcome {
 /// Allocations from which on what survives of them is a measure.
 const MEASURABLE: usize = 64 << 10;
 
-/// Whether the next cycle of a heap with generations is to be a major one. Garbage that is old may
-/// have taken half of what might be allocated. Or minor cycles do not pay: they mark what has
-/// survived of the young to free the rest, where a major one marks what lives to free all that does
-/// not. (In the long run as much dies old as becomes old; if nothing did, they would pay sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one. Garbage that is
+/// old may have taken half of what might be allocated. Or minor cycles do not pay: they mark what
+/// has survived of the young to free the rest, where a major one marks what lives to free all that
+/// does not. (In the long run as much dies old as becomes old; if nothing did, they would pay
+/// sooner.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);

@@ -133,7 +133,7 @@ impl Heap {
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Whether it is in use.
+    /// Returns whether it is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }

@@ -146,13 +146,13 @@ impl Plan {
 }
 
 impl Moving {
-    /// Whether references to pages of a plan are to be noted.
+    /// Returns whether references to pages of a plan are to be noted.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.stage.get() == READY
     }
 
-    /// Whether there is a plan, or some of one.
+    /// Returns whether there is a plan, or some of one.
     pub(super) fn is_begun(&self) -> bool {
         self.stage.get() != NO_PLAN
     }
@@ -168,17 +168,17 @@ impl Moving {
         self.larges.lock().0.pop()
     }
 
-    /// Whether the next collection is to be a major one, because of this.
+    /// Returns whether the next collection is to be a major one, because of this.
     pub(super) fn wants_major(&self) -> bool {
         self.wanted.get() != 0
     }
 
-    /// Whether the next major collection is to be a compacting one.
+    /// Returns whether the next major collection is to be a compacting one.
     fn is_wanted(&self) -> bool {
         matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
-    /// Whether somebody asked for it, and waits.
+    /// Returns whether somebody asked for it, and waits.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
     }

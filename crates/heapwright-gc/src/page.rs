@@ -210,7 +210,7 @@ impl Page {
         self.page_list.get() % KINDS
     }
 
-    /// Whether it is one large object.
+    /// Returns whether it is one large object.
     pub(super) fn is_large(&self) -> bool {
         self.pool() == LARGE
     }
@@ -357,7 +357,7 @@ impl Page {
         self.old.set(old);
     }
 
-    /// Whether all objects in it are old: nothing was allocated since it was swept.
+    /// Returns whether all objects in it are old: nothing was allocated since it was swept.
     pub(super) fn is_settled(&self) -> bool {
         self.live.get() == self.old.get()
     }
@@ -368,12 +368,12 @@ impl Page {
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
-    /// Whether an object was there when the page was last swept: it has survived that.
+    /// Returns whether an object was there when the page was last swept: it has survived that.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
         bits::is_set(self.held.taken(), offset)
     }
 
-    /// Whether the object that begins at byte `offset` is marked.
+    /// Returns whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
         bits::is_set(self.marks(), offset)
     }

@@ -87,7 +87,7 @@ impl Remembered {
         self.lost.set(1);
     }
 
-    /// Whether something was forgotten.
+    /// Returns whether something was forgotten.
     pub(super) fn has_lost(&self) -> bool {
         self.lost.get() != 0
     }

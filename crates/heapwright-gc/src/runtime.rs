@@ -130,7 +130,7 @@ impl Runtime {
         true
     }
 
-    /// Whether the runtime wants to hear of references that lead to no object of the heap.
+    /// Returns whether the runtime wants to hear of references that lead to no object of the heap.
     pub(crate) fn hears_of_outside(&self) -> bool {
         self.outside.is_some()
     }
@@ -143,7 +143,7 @@ impl Runtime {
         }
     }
 
-    /// Whether to try again, where there was no memory for an object.
+    /// Returns whether to try again, where there was no memory for an object.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
         // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's
         // duty.
@@ -179,7 +179,7 @@ impl Runtime {
         }
     }
 
-    /// Whether the runtime changes references itself when objects have moved.
+    /// Returns whether the runtime changes references itself when objects have moved.
     pub(crate) fn updates(&self) -> bool {
         self.update.is_some() && self.update_roots.is_some()
     }

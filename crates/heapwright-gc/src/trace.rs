@@ -89,7 +89,7 @@ impl Trace {
         unsafe { runtime.assume_init_ref() }
     }
 
-    /// Whether slots that lead to pages whose objects are to be moved are noted.
+    /// Returns whether slots that lead to pages whose objects are to be moved are noted.
     #[inline]
     pub(super) fn is_noting(&self) -> bool {
         self.noting.get() != 0

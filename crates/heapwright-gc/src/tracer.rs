@@ -162,12 +162,12 @@ impl Budget {
     /// Little that is new, whatever time it takes to look at what is not.
     pub(super) const A_LITTLE: Self = Self { deadline: 0, bytes: 64 << 10 };
 
-    /// Whether the time is over.
+    /// Returns whether the time is over.
     pub(super) fn is_spent(self) -> bool {
         self.deadline != 0 && os::now_ns() >= self.deadline
     }
 
-    /// Whether there is no end.
+    /// Returns whether there is no end.
     pub(super) fn is_none(self) -> bool {
         self.deadline == 0 && self.bytes == usize::MAX
     }
@@ -231,7 +231,7 @@ impl Tracer {
         self.dirty.set(local_marks.dirty());
     }
 
-    /// Whether others mark at the same time.
+    /// Returns whether others mark at the same time.
     #[inline]
     fn is_shared(&self) -> bool {
         self.marks.get() != Marks::Alone as usize

@@ -299,8 +299,8 @@ pub(super) unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
     unsafe { &*place.cast::<T>() }.trace(tracer);
 }
 
-/// Whether a store of such a value must be reported. A value without size holds no reference, and
-/// its address is that of the next value.
+/// Returns whether a store of such a value must be reported. A value without size holds no
+/// reference, and its address is that of the next value.
 pub(super) const fn is_reported<T: Trace>() -> bool {
     T::TRACED && size_of::<T>() != 0
 }

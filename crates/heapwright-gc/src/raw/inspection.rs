@@ -15,8 +15,8 @@ impl Mutator {
         self.heap().walk(self.inner(), visit)
     }
 
-    /// Writes a heap dump, which `heapwright heap` reads: `sink` is given its pieces, one after
-    /// the other, and says whether it took them. Whether the dump is whole. The world stands
+    /// Writes a heap dump, which `heapwright heap` reads: `sink` is given its pieces, one after the
+    /// other, and says whether it took them. Returns whether the dump is whole. The world stands
     /// still meanwhile.
     ///
     /// # Safety
@@ -26,10 +26,10 @@ impl Mutator {
         self.heap().dump(self.inner(), sink)
     }
 
-    /// Whether an object is old: a minor collection takes it for live, and does not look at it
-    /// unless something was stored into it. Constant time for most; the world stands still for an
-    /// object that has survived one collection, or was stored into, and then it takes time for each
-    /// object that was.
+    /// Returns whether an object is old: a minor collection takes it for live, and does not look at
+    /// it unless something was stored into it. Constant time for most; the world stands still for
+    /// an object that has survived one collection, or was stored into, and then it takes time for
+    /// each object that was.
     ///
     /// # Safety
     ///
@@ -40,7 +40,7 @@ impl Mutator {
         self.heap().is_old(self.inner(), object)
     }
 
-    /// Whether an object does not move because it, or another in its page, is pinned.
+    /// Returns whether an object does not move because it, or another in its page, is pinned.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
         self.heap().space.is_pinned(object)

@@ -106,7 +106,7 @@ impl Tracer {
         }
     }
 
-    /// Whether the budget is used up; shares what it has with those that have nothing.
+    /// Returns whether the budget is used up; shares what it has with those that have nothing.
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
