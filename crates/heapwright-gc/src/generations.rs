@@ -1,4 +1,4 @@
-//! Generations: what sticky marks say of age, and when a collection is a major one.
+//! Generations: the age of objects by sticky mark bits, and the choice of major collections.
 //!
 //! ```text
 //!   major  all marks are cleared first; everything that it marks is old afterwards
@@ -9,15 +9,15 @@
 //!          somebody wants one: then no marks are left, or those that are get cleared, a few pages at a time
 //! ```
 //!
-//! Minor collections that do not pay, as in a heap with hardly more memory than what lives, are
-//! left out for a while (see `minors`).
+//! Minor collections that do not pay are skipped for a while (see `minors`), as in a heap with
+//! little memory beyond its live bytes.
 //!
-//! Where a runtime has scopes in which collections are minor (requests), marks stay although a
-//! major collection is due, because a scope may begin at any time.
+//! If a runtime uses scopes with minor collections (requests), marks stay although a major
+//! collection is due, because a scope may begin at any time.
 //!
-//! [`Generations`] owns the remembered set and all that decides between the two. (Demers, Weiser,
-//! Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection",
-//! 1990: sticky mark bits.)
+//! [`Generations`] owns the remembered set and the state that decides between the two. (Demers,
+//! Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
+//! collection", 1990: sticky mark bits.)
 //!
 //! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
