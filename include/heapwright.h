@@ -32,22 +32,22 @@
 #include <stdint.h>
 
 /**
- * An object may hold references. It arrives zeroed, unless the heap is uncleared.
+ * An object may hold references. Its memory is zeroed, unless the heap is uncleared.
  */
 #define HW_GC_TRACED 0
 
 /**
- * An object holds no references. It arrives as its memory was left.
+ * An object holds no references. Its memory is uninitialised.
  */
 #define HW_GC_LEAF 1
 
 /**
- * To be added to either: the runtime's free is called when the object has died.
+ * Flag for either kind: the runtime's free is called when the object has died.
  */
 #define HW_GC_FREED 2
 
 /**
- * To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed.
+ * Flag for any kind: a bit of the runtime's own, which trace_kind of hw_gc_runtime receives.
  * Objects with it lie in pages of their own.
  */
 #define HW_GC_USER 4
@@ -73,8 +73,8 @@
 #define HW_GC_VERIFY_BARRIERS 2
 
 /**
- * Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
- * asked for, make a small step.
+ * Collect at every allocation. With incremental marking and without HW_GC_VERIFY_HEAP, only make a
+ * small step.
  */
 #define HW_GC_STRESS 4
 
@@ -94,17 +94,17 @@
 #define HW_GC_EVENT_ENDS 1
 
 /**
- * Of an event's flags: the collection is a minor one.
+ * Flag of an event: the collection is a minor one.
  */
 #define HW_GC_EVENT_MINOR 1
 
 /**
- * Of an event's flags: the world stands still during the call.
+ * Flag of an event: the world is stopped during the call.
  */
 #define HW_GC_EVENT_STOPPED 2
 
 /**
- * Of an event's flags: the collection moves objects.
+ * Flag of an event: the collection moves objects.
  */
 #define HW_GC_EVENT_COMPACTS 4
 
@@ -228,7 +228,7 @@ typedef uint32_t hw_gc_layout;
 #endif /* __cplusplus */
 
 /**
- * What begins and ends: see hw_gc_event.
+ * A span, which begins and ends: see hw_gc_event.
  */
 enum hw_gc_span
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -236,19 +236,19 @@ enum hw_gc_span
 #endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
  {
   /**
-   * A collection. Begins with the bytes allocated since the last one, ends with those found
-   * live; the world stands still only as it begins.
+   * A collection. Begins with the bytes allocated since the last one, ends with the live bytes.
+   * The world is stopped only as it begins.
    */
   HW_GC_SPAN_COLLECTION = 1,
   /**
-   * All marking of a collection. Between its ends the runtime is asked what objects and roots
-   * lead to; when it ends, everything that they lead to was reported, so a runtime may sweep
-   * what is its own. Ends with the bytes marked.
+   * All marking of a collection. During it the runtime reports what objects and roots lead to.
+   * When it ends, all reachable objects were reported, so a runtime may sweep its own tables.
+   * Ends with the bytes marked.
    */
   HW_GC_SPAN_TRACE = 2,
   /**
-   * A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when
-   * they were let go, with those that it lasted.
+   * A pause. Begins when all mutators are stopped, with the nanoseconds until then; ends when
+   * they go on, with the nanoseconds that it lasted.
    */
   HW_GC_SPAN_PAUSE = 3,
   /**
@@ -260,7 +260,7 @@ enum hw_gc_span
    */
   HW_GC_SPAN_ROOTS = 5,
   /**
-   * Values of ephemerons are marked, weak references to what is dead are cleared, finalizers
+   * Values of ephemerons are marked, weak references to dead objects are cleared, finalizers
    * become due.
    */
   HW_GC_SPAN_WEAK = 6,
@@ -269,13 +269,13 @@ enum hw_gc_span
    */
   HW_GC_SPAN_MOVE = 7,
   /**
-   * Sweeping: by steps, and by those that take pages.
+   * Sweeping: by steps, and by mutators that take pages.
    */
   HW_GC_SPAN_SWEEP = 8,
   /**
    * An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its
-   * allocation, and its death, which the sweep finds; with its address and bytes. One that moves
-   * ends, and begins elsewhere.
+   * allocation, and its death, which the sweep finds; with its address and bytes. A moved object
+   * ends, and begins at its new address.
    */
   HW_GC_SPAN_LARGE = 9
 };
@@ -288,7 +288,7 @@ typedef uint32_t hw_gc_span;
 #endif /* __cplusplus */
 
 /**
- * What a mutator's thread is at, for its heap.
+ * The state of a mutator's thread, for its heap.
  */
 enum hw_gc_thread_state
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -296,11 +296,11 @@ enum hw_gc_thread_state
 #endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
  {
   /**
-   * It has left, or was not there yet: it touches no object.
+   * It has left, or has not entered: it touches no object.
    */
   HW_GC_THREAD_STATE_AWAY = 0,
   /**
-   * It may touch objects, and is waited for.
+   * It may touch objects, so collectors wait for it.
    */
   HW_GC_THREAD_STATE_AT_WORK = 1,
   /**
@@ -1054,7 +1054,7 @@ typedef void (*hw_gc_some_are_due)(void *context);
 typedef void (*hw_gc_weak_pass)(struct hw_gc_tracer *tracer, void *context);
 
 /**
- * How a collection went. Sizes in bytes, times in nanoseconds.
+ * The outcome of a collection. Sizes in bytes, times in nanoseconds.
  */
 typedef struct hw_gc_outcome {
   /**
@@ -1062,28 +1062,28 @@ typedef struct hw_gc_outcome {
    */
   size_t size;
   /**
-   * What lives: of slots, and what the runtime has in malloc for them as far as is known.
+   * Live bytes: of slots, and of the runtime's blocks in malloc that it has reported for them.
    */
   size_t live_bytes;
   /**
-   * What was allocated since the collection before.
+   * Bytes allocated since the collection before.
    */
   size_t allocated_bytes;
   /**
-   * What was marked.
+   * Bytes marked.
    */
   size_t marked_bytes;
   /**
-   * What may be live and garbage when the next one ends, by the heap's own rule.
+   * Bytes that may be live or garbage when the next one ends, by the heap's own rule.
    */
   size_t goal_bytes;
   /**
-   * How long the collector worked: CPU time of the marking thread, and sweeping since the
-   * collection before.
+   * Time of the collector: CPU time of the marking thread, and sweeping since the collection
+   * before.
    */
   uint64_t collector_ns;
   /**
-   * How long the program did since the collection before, by the clock.
+   * Time of the program since the collection before, by the clock.
    */
   uint64_t mutator_ns;
   /**
@@ -1103,11 +1103,11 @@ typedef struct hw_gc_outcome {
 typedef size_t (*hw_gc_policy)(const struct hw_gc_outcome *outcome, void *context);
 
 /**
- * What there is of a pool.
+ * The statistics of a pool.
  */
 typedef struct hw_gc_pool_statistics {
   /**
-   * Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
+   * Bytes of a slot; 0 if there is no such pool. The last pool is that of large objects.
    */
   uint64_t slot_size;
   /**
@@ -1143,8 +1143,8 @@ typedef struct hw_gc_pool_statistics {
    */
   uint64_t borrowed_pages;
   /**
-   * What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
-   * 2 stable, 3 it grows, 4 it gave pages back.
+   * The decision when its last sweep ended: 0 none yet, 1 enough is free, 2 stable, 3 it grows,
+   * 4 it gave pages back.
    */
   uint32_t decision;
   /**
@@ -1154,8 +1154,8 @@ typedef struct hw_gc_pool_statistics {
 } hw_gc_pool_statistics;
 
 /**
- * What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
- * give hw_gc_stats the size of the struct you were compiled with.
+ * The statistics of a heap. Times are in nanoseconds. Later versions add fields at the end: give
+ * hw_gc_stats the size of the struct you were compiled with.
  */
 typedef struct hw_gc_statistics {
   /**
@@ -1163,7 +1163,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t cycles;
   /**
-   * Times the world stood still.
+   * Times the world was stopped.
    */
   uint64_t pauses;
   /**
@@ -1199,7 +1199,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t allocated_bytes;
   /**
-   * Nanoseconds that the world stood still, by the clock.
+   * Nanoseconds that the world was stopped, by the clock.
    */
   uint64_t pause_ns;
   /**
@@ -1208,8 +1208,8 @@ typedef struct hw_gc_statistics {
    */
   uint64_t sweep_ns;
   /**
-   * The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for
-   * is pause_wall_max_ns.
+   * The longest pause, in nanoseconds of the collecting thread's CPU time. A user waits for
+   * pause_wall_max_ns.
    */
   uint64_t pause_max_ns;
   /**
@@ -1241,11 +1241,11 @@ typedef struct hw_gc_statistics {
    */
   struct hw_gc_pool_statistics pool[HW_GC_POOLS];
   /**
-   * Collections that were minor ones, of all.
+   * Minor collections.
    */
   uint64_t minor_cycles;
   /**
-   * Bytes of objects that are old: what a minor collection does not look at.
+   * Bytes of old objects, which a minor collection does not trace.
    */
   uint64_t old_bytes;
   /**
@@ -1257,7 +1257,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t compactions;
   /**
-   * Objects that were moved, and their bytes.
+   * Objects that were moved.
    */
   uint64_t moved_objects;
   /**
@@ -1269,13 +1269,13 @@ typedef struct hw_gc_statistics {
    */
   uint64_t evacuated_pages;
   /**
-   * Pages that were to be, and were not: something in them was pinned, reported by value, or led
-   * to by more slots than a step has time for.
+   * Evacuation candidates that were not evacuated: an object in them was pinned, reported by
+   * value, or had more slots leading to it than a step can update.
    */
   uint64_t kept_pages;
   /**
-   * The longest pause, in nanoseconds by the clock: from the moment that all mutators stood
-   * still to the one that they were let go.
+   * The longest pause, in nanoseconds by the clock: from the moment that all mutators are
+   * stopped until they go on.
    */
   uint64_t pause_wall_max_ns;
   /**
@@ -1283,8 +1283,8 @@ typedef struct hw_gc_statistics {
    */
   uint64_t pause_wall_histogram[HW_GC_PAUSE_BUCKETS];
   /**
-   * Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all
-   * pauses, which do not contain them. The first mutator waits that long.
+   * Nanoseconds, by the clock, from the collector's call until all mutators are stopped, of all
+   * pauses. A pause does not include them. The first mutator to stop waits that long.
    */
   uint64_t safepoint_ns;
   /**
@@ -1293,8 +1293,8 @@ typedef struct hw_gc_statistics {
   uint64_t safepoint_max_ns;
   /**
    * Bytes of the collector's own lists: what is still to be marked, old objects that were stored
-   * into, weak references and ephemerons while marking goes on. What is above 256 KiB of them
-   * counts against most.
+   * into, weak references and ephemerons while marking goes on. Their bytes above 256 KiB count
+   * against most.
    */
   uint64_t lists_bytes;
   /**

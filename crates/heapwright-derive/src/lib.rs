@@ -3,22 +3,21 @@
 //! ```text
 //!   struct Node<'gc> { next: Gc<'gc, Node<'gc>>, #[trace(skip)] file: File }
 //!
-//!   unsafe impl Trace for Node<'_>     each field's `trace`, but for those that are skipped
+//!   unsafe impl Trace for Node<'_>     each field's `trace`, except of skipped fields
 //!   no Drop                            a second implementation of a trait that every type with Drop has
 //!   file: 'static                      so that no reference of a realm is in what is skipped
 //!   fn check() { wf::<Node>() }        well-formed by the bounds that it says itself
 //! ```
 //!
-//! The four together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound
-//! whatever the type. The fourth is because the compiler infers bounds of a struct from its fields
-//! (`'gc: 'a` from a `&'a &'gc ()`). In an implementation they hold without being written, and
-//! nobody asks for them where a realm's root is named; so the function that a realm is mutated with
-//! would learn them of its own lifetime. In a function that has no such argument they hold only if
-//! they are written, and then they are the implementation's, and asked for.
+//! These four meet the contract of `Trace`, so the derived `unsafe impl` is sound for any type. The
+//! fourth is needed because the compiler infers bounds of a struct from its fields (`'gc: 'a` from
+//! a `&'a &'gc ()`). An implementation takes them for granted, and no code checks them where a
+//! realm's root is named. So the function of a mutation would learn them about its own lifetime.
+//! `check` has no argument of the type, so the bounds hold there only if they are written. Then the
+//! implementation has them too, and they are checked.
 //!
-//! Whether values may be used on any thread, by a finalizer or when they are dropped, is asked of
-//! the compiler: they may if the type is `Send` once its lifetimes are `'static`, for which
-//! references are (see `heapwright_realm`'s `send`).
+//! The compiler decides whether any thread may use or drop the values: it may if the type is `Send`
+//! with `'static` for its lifetimes (see `heapwright_realm`'s `send`).
 #![forbid(unsafe_code)]
 
 mod manifest;
@@ -31,14 +30,14 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate, parse_quote};
 
-/// Implements `heapwright::gc::Trace` for a struct or an enum, all of whose fields do, or have
-/// `#[trace(skip)]` and are `'static`. The type must not implement `Drop`.
+/// Implements `heapwright::gc::Trace` for a struct or an enum. Each field implements it, or has
+/// `#[trace(skip)]` and is `'static`. The type must not implement `Drop`.
 ///
 /// # Errors
 ///
-/// A compile error for unions, for fields of which neither is true, for types that implement
-/// `Drop`, and for those whose lifetimes and parameters need bounds that they do not write, but
-/// leave to be inferred (`'gc: 'a` of a struct with a field of a type that asks for it).
+/// A compile error for unions, for other fields, and for types that implement `Drop`. Also for
+/// types that leave a needed bound to be inferred (`'gc: 'a` of a struct with a field whose type
+/// needs it).
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -55,7 +54,7 @@ fn heapwright() -> TokenStream {
     quote!(::#name)
 }
 
-/// Whether a field has `#[trace(skip)]`.
+/// Returns whether a field has `#[trace(skip)]`.
 fn is_skipped(field: &Field) -> syn::Result<bool> {
     let mut skipped = false;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {

@@ -1,17 +1,16 @@
-//! Structs and numbers that C and Rust have alike: each is stated here, and nowhere else.
+//! Structs and numbers that C and Rust share. Only this file states them.
 //!
-//! This file is compiled into `heapwright-malloc` as well, from which `include/heapwright.h` is
-//! made. So its documentation is for both. A struct may only grow at its end, for programs were
-//! compiled long ago.
-//! `tests/programs/layouts.c` there asserts each offset.
+//! `heapwright-malloc` compiles this file too, and its `include/heapwright.h` is generated from it.
+//! So the documentation serves both languages. A struct may only grow at its end, because compiled
+//! programs know the old layout. `tests/programs/layouts.c` there asserts each offset.
 
-/// An object may hold references. It arrives zeroed, unless the heap is uncleared.
+/// An object may hold references. Its memory is zeroed, unless the heap is uncleared.
 pub const GC_TRACED: u32 = 0;
-/// An object holds no references. It arrives as its memory was left.
+/// An object holds no references. Its memory is uninitialised.
 pub const GC_LEAF: u32 = 1;
-/// To be added to either: the runtime's free is called when the object has died.
+/// Flag for either kind: the runtime's free is called when the object has died.
 pub const GC_FREED: u32 = 2;
-/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed.
+/// Flag for any kind: a bit of the runtime's own, which trace_kind of hw_gc_runtime receives.
 /// Objects with it lie in pages of their own.
 pub const GC_USER: u32 = 4;
 
@@ -24,18 +23,18 @@ pub const GC_PAUSE_BUCKETS: usize = 64;
 pub const GC_VERIFY_HEAP: u32 = 1;
 /// Verify when marking ends that every store was reported.
 pub const GC_VERIFY_BARRIERS: u32 = 2;
-/// Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
-/// asked for, make a small step.
+/// Collect at every allocation. With incremental marking and without HW_GC_VERIFY_HEAP, only make a
+/// small step.
 pub const GC_STRESS: u32 = 4;
 
 /// Priorities of finalizers: 0, the highest, up to this less 1.
 pub const GC_PRIORITIES: usize = 4;
 
-/// What there is of a pool.
+/// The statistics of a pool.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct GcPoolStatistics {
-    /// Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
+    /// Bytes of a slot; 0 if there is no such pool. The last pool is that of large objects.
     pub slot_size: u64,
     /// Pages in use.
     pub pages: u64,
@@ -53,21 +52,21 @@ pub struct GcPoolStatistics {
     pub grown_pages: u64,
     /// Pages that were borrowed while the pool's sweep was under way, ever.
     pub borrowed_pages: u64,
-    /// What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
-    /// 2 stable, 3 it grows, 4 it gave pages back.
+    /// The decision when its last sweep ended: 0 none yet, 1 enough is free, 2 stable, 3 it grows,
+    /// 4 it gave pages back.
     pub decision: u32,
     /// Not used.
     pub spare: u32,
 }
 
-/// What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
-/// give hw_gc_stats the size of the struct you were compiled with.
+/// The statistics of a heap. Times are in nanoseconds. Later versions add fields at the end: give
+/// hw_gc_stats the size of the struct you were compiled with.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct GcStatistics {
     /// Collections whose marking has ended.
     pub cycles: u64,
-    /// Times the world stood still.
+    /// Times the world was stopped.
     pub pauses: u64,
     /// Bytes that the last collection found live, external ones included.
     pub live_bytes: u64,
@@ -85,13 +84,13 @@ pub struct GcStatistics {
     pub peak_bytes: u64,
     /// Bytes allocated so far, counted when a mutator takes a page.
     pub allocated_bytes: u64,
-    /// Nanoseconds that the world stood still, by the clock.
+    /// Nanoseconds that the world was stopped, by the clock.
     pub pause_ns: u64,
     /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take
     /// pages.
     pub sweep_ns: u64,
-    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for
-    /// is pause_wall_max_ns.
+    /// The longest pause, in nanoseconds of the collecting thread's CPU time. A user waits for
+    /// pause_wall_max_ns.
     pub pause_max_ns: u64,
     /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
@@ -107,59 +106,59 @@ pub struct GcStatistics {
     pub handles: u64,
     /// The pools, smallest first; at the end that of large objects.
     pub pool: [GcPoolStatistics; GC_POOLS],
-    /// Collections that were minor ones, of all.
+    /// Minor collections.
     pub minor_cycles: u64,
-    /// Bytes of objects that are old: what a minor collection does not look at.
+    /// Bytes of old objects, which a minor collection does not trace.
     pub old_bytes: u64,
     /// Weak references, and ephemerons, that became NULL.
     pub cleared: u64,
     /// Collections that moved objects.
     pub compactions: u64,
-    /// Objects that were moved, and their bytes.
+    /// Objects that were moved.
     pub moved_objects: u64,
     /// Their bytes.
     pub moved_bytes: u64,
     /// Pages whose objects were moved elsewhere.
     pub evacuated_pages: u64,
-    /// Pages that were to be, and were not: something in them was pinned, reported by value, or led
-    /// to by more slots than a step has time for.
+    /// Evacuation candidates that were not evacuated: an object in them was pinned, reported by
+    /// value, or had more slots leading to it than a step can update.
     pub kept_pages: u64,
-    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood
-    /// still to the one that they were let go.
+    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators are
+    /// stopped until they go on.
     pub pause_wall_max_ns: u64,
     /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_wall_histogram: [u64; GC_PAUSE_BUCKETS],
-    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all
-    /// pauses, which do not contain them. The first mutator waits that long.
+    /// Nanoseconds, by the clock, from the collector's call until all mutators are stopped, of all
+    /// pauses. A pause does not include them. The first mutator to stop waits that long.
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
     /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored
-    /// into, weak references and ephemerons while marking goes on. What is above 256 KiB of them
-    /// counts against most.
+    /// into, weak references and ephemerons while marking goes on. Their bytes above 256 KiB count
+    /// against most.
     pub lists_bytes: u64,
     /// The most that they ever had.
     pub lists_peak_bytes: u64,
 }
 
-/// How a collection went. Sizes in bytes, times in nanoseconds.
+/// The outcome of a collection. Sizes in bytes, times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct GcOutcome {
     /// Bytes of this struct, as the library knows it.
     pub size: usize,
-    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
+    /// Live bytes: of slots, and of the runtime's blocks in malloc that it has reported for them.
     pub live_bytes: usize,
-    /// What was allocated since the collection before.
+    /// Bytes allocated since the collection before.
     pub allocated_bytes: usize,
-    /// What was marked.
+    /// Bytes marked.
     pub marked_bytes: usize,
-    /// What may be live and garbage when the next one ends, by the heap's own rule.
+    /// Bytes that may be live or garbage when the next one ends, by the heap's own rule.
     pub goal_bytes: usize,
-    /// How long the collector worked: CPU time of the marking thread, and sweeping since the
-    /// collection before.
+    /// Time of the collector: CPU time of the marking thread, and sweeping since the collection
+    /// before.
     pub collector_ns: u64,
-    /// How long the program did since the collection before, by the clock.
+    /// Time of the program since the collection before, by the clock.
     pub mutator_ns: u64,
     /// Collections so far, this one included.
     pub cycles: u64,
@@ -171,51 +170,51 @@ pub struct GcOutcome {
 pub const GC_EVENT_BEGINS: u32 = 0;
 /// A span ends.
 pub const GC_EVENT_ENDS: u32 = 1;
-/// Of an event's flags: the collection is a minor one.
+/// Flag of an event: the collection is a minor one.
 pub const GC_EVENT_MINOR: u32 = 1;
-/// Of an event's flags: the world stands still during the call.
+/// Flag of an event: the world is stopped during the call.
 pub const GC_EVENT_STOPPED: u32 = 2;
-/// Of an event's flags: the collection moves objects.
+/// Flag of an event: the collection moves objects.
 pub const GC_EVENT_COMPACTS: u32 = 4;
 
-/// What begins and ends: see hw_gc_event.
+/// A span, which begins and ends: see hw_gc_event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum GcSpan {
-    /// A collection. Begins with the bytes allocated since the last one, ends with those found
-    /// live; the world stands still only as it begins.
+    /// A collection. Begins with the bytes allocated since the last one, ends with the live bytes.
+    /// The world is stopped only as it begins.
     Collection = 1,
-    /// All marking of a collection. Between its ends the runtime is asked what objects and roots
-    /// lead to; when it ends, everything that they lead to was reported, so a runtime may sweep
-    /// what is its own. Ends with the bytes marked.
+    /// All marking of a collection. During it the runtime reports what objects and roots lead to.
+    /// When it ends, all reachable objects were reported, so a runtime may sweep its own tables.
+    /// Ends with the bytes marked.
     Trace = 2,
-    /// A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when
-    /// they were let go, with those that it lasted.
+    /// A pause. Begins when all mutators are stopped, with the nanoseconds until then; ends when
+    /// they go on, with the nanoseconds that it lasted.
     Pause = 3,
     /// A step of marking.
     Mark = 4,
     /// Roots are reported: handles, the runtime's, stacks.
     Roots = 5,
-    /// Values of ephemerons are marked, weak references to what is dead are cleared, finalizers
+    /// Values of ephemerons are marked, weak references to dead objects are cleared, finalizers
     /// become due.
     Weak = 6,
     /// A step of moving objects. Ends with the bytes moved.
     Move = 7,
-    /// Sweeping: by steps, and by those that take pages.
+    /// Sweeping: by steps, and by mutators that take pages.
     Sweep = 8,
     /// An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its
-    /// allocation, and its death, which the sweep finds; with its address and bytes. One that moves
-    /// ends, and begins elsewhere.
+    /// allocation, and its death, which the sweep finds; with its address and bytes. A moved object
+    /// ends, and begins at its new address.
     Large = 9,
 }
 
-/// What a mutator's thread is at, for its heap.
+/// The state of a mutator's thread, for its heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum GcThreadState {
-    /// It has left, or was not there yet: it touches no object.
+    /// It has left, or has not entered: it touches no object.
     Away = 0,
-    /// It may touch objects, and is waited for.
+    /// It may touch objects, so collectors wait for it.
     AtWork = 1,
     /// It waits until the world goes on.
     Stopped = 2,

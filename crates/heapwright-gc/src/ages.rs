@@ -26,9 +26,9 @@ impl Heap {
         generations.remembered.with_marks(&self.space, with)
     }
 
-    /// Whether an object is old: the next collection, if it is a minor one, takes it for live.
-    /// Stops the world for an object that has survived and has no mark, because it is young or
-    /// something was stored into it.
+    /// Returns whether an object is old: the next collection, if it is a minor one, takes it for
+    /// live. Stops the world for an object that has survived and has no mark, because it is young
+    /// or something was stored into it.
     pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
         let Some(page) = self.space.page_of(object.addr()) else { return false };
         let offset = object.addr() - page.base().addr();
@@ -42,8 +42,8 @@ impl Heap {
                 })
     }
 
-    /// Whether the object that begins at byte `offset` of a page is old, but for those whose marks
-    /// were taken because they are remembered.
+    /// Returns whether the object that begins at byte `offset` of a page is old, but for those
+    /// whose marks were taken because they are remembered.
     pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
         let all = self.trace.generations.sticky_marks() == StickyMarks::Everything
             && self.space.cycle.phase() != Phase::Marking;

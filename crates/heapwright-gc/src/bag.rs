@@ -97,9 +97,9 @@ struct Known {
 }
 
 impl Recent {
-    /// Whether something at this address was put down just now, of this `kind`, any number; if not,
-    /// it is about to be. (An object, its first slot, and what has no size share an address, and
-    /// one is not the other.)
+    /// Returns whether something at this address was put down just now, of this `kind`, any number;
+    /// if not, it is about to be. (An object, its first slot, and what has no size share an
+    /// address, and one is not the other.)
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;

@@ -64,7 +64,7 @@ impl Words {
         }
     }
 
-    /// Whether these are all words.
+    /// Returns whether these are all words.
     fn are_all(self) -> bool {
         self.step == WORD_BYTES
     }
@@ -74,7 +74,7 @@ impl Words {
     }
 }
 
-/// Whether a page's slots of `size` bytes are few.
+/// Returns whether a page's slots of `size` bytes are few.
 fn are_few(size: usize) -> bool {
     size.saturating_mul(FEW + 1) > PAGE_BYTES
 }
@@ -86,7 +86,7 @@ pub(super) const fn place(offset: usize) -> (usize, u64) {
     (granule / 64, 1 << (granule % 64))
 }
 
-/// Whether the slot that begins at byte `offset` has its bit.
+/// Returns whether the slot that begins at byte `offset` has its bit.
 #[inline]
 pub(super) fn is_set(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);

@@ -40,13 +40,13 @@ use super::tracer::{Budget, Tracer};
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
-    /// Whether a collection may begin or go on. In the program's own fork handlers none may: the
-    /// thread holds every lock.
+    /// Returns whether a collection may begin or go on. In the program's own fork handlers none
+    /// may: the thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
-    /// Whether there is a plan of what is to be moved, or one was asked for.
+    /// Returns whether there is a plan of what is to be moved, or one was asked for.
     pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun()
             || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
@@ -341,9 +341,9 @@ impl Heap {
         }
     }
 
-    /// Whether objects can be moved while mutators run between steps: they report all stores, and
-    /// what leads to a page is known. (A runtime that changes references itself goes through all
-    /// objects, once.)
+    /// Returns whether objects can be moved while mutators run between steps: they report all
+    /// stores, and what leads to a page is known. (A runtime that changes references itself goes
+    /// through all objects, once.)
     fn moves_in_steps(&self) -> bool {
         let options = self.space.options();
         (options.incremental || options.generations) && !self.runtime().updates()
@@ -357,10 +357,10 @@ impl Heap {
         self.space.trim();
     }
 
-    /// When a step that begins now is to end, if it may take so many times as long as usual:
-    /// nanoseconds of the clock.
-    pub(super) fn deadline(&self, patience: u64) -> u64 {
-        os::now_ns().saturating_add(self.space.options().step().saturating_mul(patience))
+    /// The time when a step that begins now must end, if it may take `step_factor` times the usual
+    /// time: nanoseconds of the clock.
+    pub(super) fn deadline(&self, step_factor: u64) -> u64 {
+        os::now_ns().saturating_add(self.space.options().step().saturating_mul(step_factor))
     }
 
     /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
@@ -374,7 +374,7 @@ impl Heap {
         expected.saturating_sub(self.marked_so_far())
     }
 
-    /// Whether a cycle is to begin, or under way.
+    /// Returns whether a cycle is to begin, or under way.
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
             || self.space.pacing.is_due(&self.space.target())

@@ -112,8 +112,8 @@ impl Space {
         page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
     }
 
-    /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
-    /// has yet to free is none any more. Also while somebody sweeps the page.
+    /// Returns whether the slot that begins at byte `offset` of a page holds an object. What a
+    /// sweep has yet to free is none any more. Also while somebody sweeps the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
     }

@@ -30,7 +30,7 @@ use super::world::{self, Handshake, WithWorld};
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
 /// How long a mutator may take to stop, in nanoseconds.
-const PATIENCE: u64 = 1_000_000_000;
+const WAIT_LIMIT: u64 = 1_000_000_000;
 
 /// A heap has no part in the fork under way: it was not open when that began.
 const NO_PART: usize = 0;
@@ -69,15 +69,16 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
-/// Whether it is still worth waiting for other threads: for [`PATIENCE`] from now on.
-pub(super) fn patience() -> impl FnMut() -> bool {
-    let until = os::now_ns() + PATIENCE;
+/// Returns a function that is true for [`WAIT_LIMIT`] from now on, while waiting for other threads
+/// is worth it.
+pub(super) fn wait_limit() -> impl FnMut() -> bool {
+    let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
 }
 
 fn before() {
     let forker = os::thread_token();
-    world::stop_all(forker, &each_world, patience);
+    world::stop_all(forker, &each_world, wait_limit);
     heap::before_fork();
     mutator::before_fork();
     for heap in heap::all() {

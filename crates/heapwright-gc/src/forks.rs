@@ -29,8 +29,8 @@ pub(super) struct ForkPart {
 }
 
 impl ForkPart {
-    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be
-    /// collected.
+    /// Returns whether the heap was copied while a mutator was at work, so that nothing of it may
+    /// be collected.
     pub(super) fn is_poisoned(&self) -> bool {
         self.poisoned.get() != 0
     }

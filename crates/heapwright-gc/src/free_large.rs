@@ -48,7 +48,7 @@ impl FreeLarge {
         self.bytes
     }
 
-    /// Whether a page is such as may wait.
+    /// Returns whether a page is such as may wait.
     pub(super) fn suits(page: &Page) -> bool {
         page.units.get() <= MOST / GRAINS
     }

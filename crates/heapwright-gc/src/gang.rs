@@ -1,27 +1,26 @@
-//! The gang: what is still to be looked at, and the threads that look.
+//! The gang: the objects still to be traced, and the threads that trace them.
 //!
 //! ```text
 //!   worker   | newest chunk | older chunks |      its own: pushes and pops at the end, no lock
 //!                                   |  ^
 //!                 give, when others |  | take, when its own are empty
-//!                       are hungry  v  |
+//!                       are idle  v  |
 //!   gang     | full chunks |  active workers, done |  empty chunks |       under one lock
 //!
 //!   chunk    | next | count | home | item | item | ...... |      8 KiB
 //! ```
 //!
-//! A marker needs no recursion and no memory of its own depth: what it has yet to look at
-//! is in chunks, which are the heap's. Where no chunk can be had, `tracer` notes the page
-//! of the object instead, and looks through the page later, so marking never
-//! fails half-way.
+//! Marking is not recursive. Objects still to be traced are items of chunks, which the heap owns.
+//! If no memory is left for a chunk, `tracer` notes the object's page and scans it later. So
+//! marking never fails half-way.
 //!
-//! A chunk may have a *home*: the mutator whose stack its items were on, and which has most of what
-//! they lead to in its own processor's caches. A thread that takes a chunk takes one of its own
-//! first, then one of nobody's, and somebody else's last.
+//! A chunk may have a *home*: the mutator whose stack led to its items. Their objects are probably
+//! in the cache of its processor. A thread takes a chunk of its own home first, then one without a
+//! home, then any other.
 //!
-//! Work is over when no worker is active and no full chunk is left; or when somebody's time is up
-//! and it says so. Workers come and go as they stop at safepoints; a thread that has nothing to do
-//! waits until there is something, or all is done.
+//! Work ends when no worker is active and no full chunk is left, or when a worker's time is up and
+//! it calls `stop`. Threads join as they stop at safepoints. An idle worker waits until there is
+//! work, or all is done.
 //!
 //! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
 
@@ -30,21 +29,21 @@ use core::ptr;
 use heapwright_substrate::sync::Lock;
 use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
-use super::waiting::{Patience, Then, wait, wake};
+use super::waiting::{Then, WaitLimit, wait, wake};
 
-/// How long a worker without work waits for news.
-const UNTIL_THERE_IS_NEWS: Patience = Patience { looks: 2000, then: Then::SleepFor(200_000) };
+/// How long an idle worker waits for the signal.
+const UNTIL_SIGNALLED: WaitLimit = WaitLimit { looks: 2000, then: Then::SleepFor(200_000) };
 
 /// Items of a chunk.
 pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
 
-/// Some of what is still to be looked at.
+/// Some of the objects still to be traced.
 #[repr(C)]
 pub(crate) struct Chunk {
     pub(crate) next: *mut Chunk,
-    /// Items in it, while it is nobody's newest.
+    /// Number of items; valid while the chunk is no worker's newest.
     pub(crate) count: usize,
-    /// Whose stack they were on; 0: nobody's.
+    /// The mutator whose stack led to the items; 0: none.
     pub(crate) home: usize,
     pub(crate) items: [usize; ITEMS],
 }
@@ -52,22 +51,22 @@ pub(crate) struct Chunk {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Chunk>() == 8192);
 
-/// How many chunks are looked at for one of a home.
+/// How many chunks a search for one of a home inspects.
 const LOOKS: usize = 8;
 
 /// A stack of chunks.
 pub(crate) struct Chunks(*mut Chunk);
 
-// SAFETY: a chunk is memory that belongs to the list that has it.
+// SAFETY: a list owns the memory of its chunks.
 unsafe impl Send for Chunks {}
 
 impl Chunks {
-    /// None.
+    /// An empty stack.
     pub(crate) const fn none() -> Self {
         Self(ptr::null_mut())
     }
 
-    /// Whether there is none.
+    /// Returns whether the stack is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_null()
     }
@@ -78,31 +77,31 @@ impl Chunks {
     ///
     /// The chunk is the caller's, and in no list.
     pub(crate) unsafe fn push(&mut self, chunk: *mut Chunk) {
-        // SAFETY: by the contract nobody else uses it.
+        // SAFETY: by the contract the caller owns the chunk.
         let next = unsafe { &raw mut (*chunk).next };
-        // SAFETY: a chunk that nobody else uses, as the caller promises.
+        // SAFETY: by the contract the caller owns the chunk.
         unsafe { next.write(self.0) };
         self.0 = chunk;
     }
 
     /// Takes the top one.
     pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
-        // SAFETY: null, or a chunk that is in this list and nobody else's.
+        // SAFETY: null, or a chunk that only this list has.
         let next = unsafe { self.0.as_ref() }?.next;
         Some(core::mem::replace(&mut self.0, next))
     }
 
-    /// Takes one of `home`'s, or else of nobody's, or else the top one.
+    /// Takes a chunk of `home`, or else one without a home, or else the top one.
     fn pop_for(&mut self, home: usize) -> Option<*mut Chunk> {
         self.pop_of(home).or_else(|| self.pop_of(0)).or_else(|| self.pop())
     }
 
-    /// Takes the first that is `home`'s, of some.
+    /// Takes the first chunk of `home` among the first few.
     fn pop_of(&mut self, home: usize) -> Option<*mut Chunk> {
         let mut link = &mut self.0;
         for _ in 0..LOOKS {
             let chunk = *link;
-            // SAFETY: null, or a chunk that is in this list and nobody else's.
+            // SAFETY: null, or a chunk that only this list has.
             let of = unsafe { chunk.as_mut() }?;
             if of.home == home {
                 *link = of.next;
@@ -119,28 +118,28 @@ struct Inner {
     empty: Chunks,
     /// Workers that may still push.
     active: usize,
-    /// Workers that are here, active or waiting.
+    /// Workers that have joined, active or idle.
     present: usize,
-    /// How many there may be.
+    /// The most workers that may join.
     most: usize,
     done: bool,
 }
 
-/// The threads that mark one heap, while its world stands still.
+/// The threads that mark one heap while its world is stopped.
 pub(crate) struct Gang {
     inner: Lock<Inner>,
-    /// Workers that wait, to be read without the lock.
-    hungry: AtomicU32,
-    /// Whether helpers may come.
+    /// Number of idle workers, to be read without the lock.
+    idle: AtomicU32,
+    /// Whether helpers may join.
     open: AtomicU32,
-    /// Whether somebody's time is up.
+    /// Whether a worker's time is up.
     stop: AtomicU32,
-    /// Moves when there is work, or none will be: where workers sleep.
-    news: AtomicU32,
+    /// Changes when there is work, or all is done. Idle workers sleep on it.
+    work_signal: AtomicU32,
 }
 
 impl Gang {
-    /// Nobody, and nothing to do. Zeroed memory is one.
+    /// A gang without workers and work. Zeroed memory is one.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         let inner = Inner {
@@ -153,14 +152,14 @@ impl Gang {
         };
         Self {
             inner: Lock::new(inner),
-            hungry: AtomicU32::new(0),
+            idle: AtomicU32::new(0),
             open: AtomicU32::new(0),
             stop: AtomicU32::new(0),
-            news: AtomicU32::new(0),
+            work_signal: AtomicU32::new(0),
         }
     }
 
-    /// Lets workers come, until there are `most`. The caller is the first of them.
+    /// Lets workers join, until there are `most`. The caller is the first.
     pub(crate) fn open(&self, most: usize) {
         let mut inner = self.inner.lock();
         inner.active = 1;
@@ -171,9 +170,9 @@ impl Gang {
         self.open.store(1, Ordering::Relaxed);
     }
 
-    /// Comes to help. False: there is nothing to help with.
+    /// Joins as a worker. Returns false if there is no work.
     pub(crate) fn come(&self) -> bool {
-        // Only so that nobody takes the lock for nothing.
+        // Avoids the lock in the common case.
         if self.open.load(Ordering::Relaxed) == 0 {
             return false;
         }
@@ -186,19 +185,19 @@ impl Gang {
         comes
     }
 
-    /// Whether a worker waits for something to do.
+    /// Returns whether a worker is idle.
     #[inline]
-    pub(crate) fn is_hungry(&self) -> bool {
-        self.hungry.load(Ordering::Relaxed) != 0
+    pub(crate) fn has_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether somebody's time is up.
+    /// Returns whether a worker's time is up.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) != 0
     }
 
-    /// Says that the caller's time is up: all workers are to give what they have, and go.
+    /// Ends the work, because the caller's time is up: all workers give their chunks, and leave.
     pub(crate) fn stop(&self) {
         self.stop.store(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
@@ -207,17 +206,16 @@ impl Gang {
     }
 
     fn announce(&self) {
-        self.news.fetch_add(1, Ordering::Release);
-        if self.hungry.load(Ordering::Relaxed) != 0 {
-            wake(&self.news);
+        self.work_signal.fetch_add(1, Ordering::Release);
+        if self.idle.load(Ordering::Relaxed) != 0 {
+            wake(&self.work_signal);
         }
     }
 
-    /// Gives a full chunk to any worker that wants it.
+    /// Gives a full chunk to any worker.
     ///
     /// # Safety
     ///
-    /// The chunk is the caller's, in no list, and says how many items it has.
     pub(crate) unsafe fn give(&self, chunk: *mut Chunk) {
         let mut inner = self.inner.lock();
         // SAFETY: the chunk is the caller's, in no list, and says how many items it has.
@@ -225,9 +223,9 @@ impl Gang {
         self.announce();
     }
 
-    /// Takes a full chunk; waits for one while another worker may still push. `None`: there will be
-    /// none, or somebody's time is up. The caller is an active worker with nothing of its own, at
-    /// `home`.
+    /// Takes a full chunk; waits for one while another worker may still push. Returns `None` if
+    /// none will come, or work was stopped. The caller is an active worker at `home`, with no items
+    /// left.
     pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
         let mut waits = false;
         loop {
@@ -235,7 +233,7 @@ impl Gang {
             let full = if inner.done { None } else { inner.full.pop_for(home) };
             if full.is_some() || inner.done {
                 if waits {
-                    self.hungry.fetch_sub(1, Ordering::Relaxed);
+                    self.idle.fetch_sub(1, Ordering::Relaxed);
                     inner.active += 1;
                 }
                 return full;
@@ -243,53 +241,53 @@ impl Gang {
             if !waits {
                 waits = true;
                 inner.active -= 1;
-                self.hungry.fetch_add(1, Ordering::Relaxed);
+                self.idle.fetch_add(1, Ordering::Relaxed);
             }
             if inner.active == 0 {
                 inner.done = true;
                 self.announce();
                 continue;
             }
-            let seen = self.news.load(Ordering::Relaxed);
+            let seen = self.work_signal.load(Ordering::Relaxed);
             drop(inner);
-            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            wait(&self.work_signal, seen, UNTIL_SIGNALLED);
         }
     }
 
-    /// A full chunk, if one is there: for a thread that works alone.
+    /// Takes a full chunk, if there is one, for a thread that works alone.
     pub(crate) fn take_now(&self) -> Option<*mut Chunk> {
         self.inner.lock().full.pop()
     }
 
-    /// A worker goes, with nothing of its own.
+    /// A worker without items leaves.
     pub(crate) fn go(&self) {
         let mut inner = self.inner.lock();
         inner.active -= 1;
         inner.present -= 1;
-        self.news.fetch_add(1, Ordering::Release);
-        wake(&self.news);
+        self.work_signal.fetch_add(1, Ordering::Release);
+        wake(&self.work_signal);
     }
 
-    /// The first worker goes, and waits until all others have gone.
+    /// The first worker leaves, and waits until all others have left.
     pub(crate) fn close(&self) {
         self.open.store(0, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         inner.active -= 1;
         inner.present -= 1;
         while inner.present > 0 {
-            let seen = self.news.load(Ordering::Relaxed);
+            let seen = self.work_signal.load(Ordering::Relaxed);
             drop(inner);
-            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            wait(&self.work_signal, seen, UNTIL_SIGNALLED);
             inner = self.inner.lock();
         }
     }
 
-    /// Whether nothing is left to look at. While nobody works.
+    /// Returns whether no full chunk is left. Call it while no worker is active.
     pub(crate) fn is_empty(&self) -> bool {
         self.inner.lock().full.is_empty()
     }
 
-    /// An empty chunk that was kept.
+    /// Takes an empty chunk, if one was kept.
     pub(crate) fn take_empty(&self) -> Option<*mut Chunk> {
         self.inner.lock().empty.pop()
     }
@@ -304,7 +302,7 @@ impl Gang {
         unsafe { self.inner.lock().empty.push(chunk) };
     }
 
-    /// Forgets all chunks: their memory goes back.
+    /// Forgets all chunks; the caller frees their memory.
     #[cfg(not(loom))]
     pub(crate) fn forget(&self) {
         let mut inner = self.inner.lock();
@@ -312,13 +310,12 @@ impl Gang {
         inner.empty = Chunks::none();
     }
 
-    /// In a forked child, where there is no other thread: the workers, and what was wanted of them,
-    /// are no more.
+    /// Forgets the workers and their orders in a forked child, which has no other thread.
     #[cfg(not(loom))]
     pub(crate) fn forget_workers(&self) {
         self.open.store(0, Ordering::Relaxed);
         self.stop.store(0, Ordering::Relaxed);
-        self.hungry.store(0, Ordering::Relaxed);
+        self.idle.store(0, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         inner.active = 0;
         inner.present = 0;

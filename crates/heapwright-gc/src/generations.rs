@@ -1,4 +1,4 @@
-//! Generations: what sticky marks say of age, and when a collection is a major one.
+//! Generations: the age of objects by sticky mark bits, and the choice of major collections.
 //!
 //! ```text
 //!   major  all marks are cleared first; everything that it marks is old afterwards
@@ -9,15 +9,15 @@
 //!          somebody wants one: then no marks are left, or those that are get cleared, a few pages at a time
 //! ```
 //!
-//! Minor collections that do not pay, as in a heap with hardly more memory than what lives, are
-//! left out for a while (see `minors`).
+//! Minor collections that do not pay are skipped for a while (see `minors`), as in a heap with
+//! little memory beyond its live bytes.
 //!
-//! Where a runtime has scopes in which collections are minor (requests), marks stay although a
-//! major collection is due, because a scope may begin at any time.
+//! If a runtime uses scopes with minor collections (requests), marks stay although a major
+//! collection is due, because a scope may begin at any time.
 //!
-//! [`Generations`] owns the remembered set and all that decides between the two. (Demers, Weiser,
-//! Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection",
-//! 1990: sticky mark bits.)
+//! [`Generations`] owns the remembered set and the state that decides between the two. (Demers,
+//! Weiser, Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage
+//! collection", 1990: sticky mark bits.)
 //!
 //! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
@@ -68,7 +68,7 @@ pub(super) struct Survival {
 }
 
 impl Generations {
-    /// Whether the last cycle, or the one under way, is a minor one.
+    /// Returns whether the last cycle, or the one under way, is a minor one.
     pub(super) fn is_minor(&self) -> bool {
         self.minor.get() != 0
     }
@@ -106,12 +106,12 @@ impl Generations {
         self.sticky.set(sticky as usize);
     }
 
-    /// Whether marks say what is old, or will when the collection under way has ended.
+    /// Returns whether marks say what is old, or will when the collection under way has ended.
     pub(super) fn has_ages(&self) -> bool {
         self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
     }
 
-    /// Whether sticky marks are being cleared. Once begun there is no way back.
+    /// Returns whether sticky marks are being cleared. Once begun there is no way back.
     pub(super) fn is_clearing(&self) -> bool {
         self.clearing.get() != 0
     }
@@ -121,7 +121,7 @@ impl Generations {
         self.wants_major.set(1);
     }
 
-    /// Whether the next cycle is to be a major one although marks stayed.
+    /// Returns whether the next cycle is to be a major one although marks stayed.
     pub(super) fn is_major_owed(&self) -> bool {
         self.wants_major.get() != 0 || self.remembered.has_lost()
     }
@@ -137,7 +137,7 @@ impl Generations {
         self.scopes.sub_shared(1);
     }
 
-    /// Whether there is such a scope.
+    /// Returns whether there is such a scope.
     pub(super) fn are_majors_deferred(&self) -> bool {
         self.scopes.get() != 0
     }

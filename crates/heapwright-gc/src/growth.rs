@@ -100,10 +100,11 @@ pub(super) struct Outcome {
 /// Allocations from which on what survives of them is a measure.
 const MEASURABLE: usize = 64 << 10;
 
-/// Whether the next cycle of a heap with generations is to be a major one. Garbage that is old may
-/// have taken half of what might be allocated. Or minor cycles do not pay: they mark what has
-/// survived of the young to free the rest, where a major one marks what lives to free all that does
-/// not. (In the long run as much dies old as becomes old; if nothing did, they would pay sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one. Garbage that is
+/// old may have taken half of what might be allocated. Or minor cycles do not pay: they mark what
+/// has survived of the young to free the rest, where a major one marks what lives to free all that
+/// does not. (In the long run as much dies old as becomes old; if nothing did, they would pay
+/// sooner.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -164,22 +165,21 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Pages that may be borrowed at a time.
+/// Pages that may be borrowed at once.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }
 
-/// How much longer than usual a step on the allocation path may take, when so much of the
-/// allowance was used: steps that are too short for what is allocated must not let a heap
-/// grow without end.
-pub(super) fn patience(used: usize, allowance: usize) -> u64 {
+/// How many times longer than usual a step on the allocation path may take, when `used` of the
+/// allowance is used. Short steps must not let a heap grow without end.
+pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }
 
-/// Pages to sweep for `bytes` that are allocated, so that `unswept` are done before three eighths
-/// of the allowance are used, of which so much is: at least four for each page. What is late is not
-/// made up for at once.
+/// Pages to sweep for `bytes` that are allocated, at least four for each page. At this rate,
+/// `unswept` pages are swept before three eighths of the allowance are used; `used` are used now. A
+/// delay is not made up for at once.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
     let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);

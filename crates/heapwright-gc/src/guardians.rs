@@ -59,8 +59,8 @@ struct Guardian {
 }
 
 impl Guardian {
-    /// Whether the guardian's object is marked. A free guardian has no object, and its `first` is
-    /// no list of retrievable objects.
+    /// Returns whether the guardian's object is marked. A free guardian has no object, and its
+    /// `first` is no list of retrievable objects.
     fn lives(&self, is_unmarked: &impl Fn(*mut u8) -> bool) -> bool {
         !self.object.is_null() && !is_unmarked(self.object)
     }

@@ -21,12 +21,11 @@
 //! ```
 //!
 //! Each part owns its fields, and all arrows point down. Marking knows no mutator and moving no
-//! marking: both are handed what is [around](super::around::Around) them.
+//! marking: both get their [surroundings](super::around::Around) from the caller.
 //!
-//! Heaps are made once and recycled, never freed, so an id that was read from the address map a
-//! moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
-//! finalizers, guardians, weak passes, objects without barriers, page lists; the gang's, the
-//! handles' and the time line's alone.
+//! Heaps are recycled and never freed, so an id from the address map always leads to a heap. The
+//! order of locks: members, the plan, finalizers, guardians, weak passes, objects without barriers,
+//! page lists; the gang's, the handles' and the time line's alone.
 
 use core::ptr;
 
@@ -44,7 +43,7 @@ use super::space::Space;
 use super::trace::Trace;
 use super::world::World;
 
-/// A heap. Zero is one that nobody uses.
+/// A heap. Zero is a heap that is not in use.
 pub(super) struct Heap {
     pub(super) space: Space,
     pub(super) trace: Trace,
@@ -133,7 +132,7 @@ impl Heap {
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Whether it is in use.
+    /// Returns whether it is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }

@@ -102,7 +102,7 @@ impl Held {
         (word & STATE == State::InUse as usize).then_some(Seen(word))
     }
 
-    /// Whether all that was read of the page since [`Held::look`] was of one page.
+    /// Returns whether all that was read of the page since [`Held::look`] was of one page.
     pub(super) fn is_still(&self, seen: Seen) -> bool {
         // A thread that has read what came with a change sees the change.
         fence(Ordering::Acquire);
@@ -137,7 +137,7 @@ impl Held {
 
 /// What is in its slots.
 impl Held {
-    /// Whether the slot that begins at byte `offset` holds an object, of which no mutator's
+    /// Returns whether the slot that begins at byte `offset` holds an object, of which no mutator's
     /// region records. What a sweep has yet to free is none any more. `cycles` have ended.
     pub(super) fn holds(&self, marks: &Bits, cycles: &Num, offset: usize) -> bool {
         let swept = self.swept();
@@ -172,7 +172,7 @@ impl Held {
         self.holds(marks, cycles, offset)
     }
 
-    /// Whether the slot that begins at byte `offset` holds an object, by what was settled.
+    /// Returns whether the slot that begins at byte `offset` holds an object, by what was settled.
     pub(super) fn is_taken(&self, offset: usize) -> bool {
         // Acquired: a thread that sees that a sweep has moved the cursor sees what it says is
         // taken.
@@ -214,7 +214,7 @@ impl Held {
         self.swept.get_acquired() / 2
     }
 
-    /// Whether its marks are those that this cycle's sweep left.
+    /// Returns whether its marks are those that this cycle's sweep left.
     pub(super) fn is_swept(&self, cycle: usize) -> bool {
         self.swept.get_acquired() == 2 * cycle + 1
     }

@@ -14,7 +14,7 @@ use heapwright_substrate::sync::atomic::Ordering;
 
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
-use super::waiting::{Patience, Then, wait};
+use super::waiting::{Then, WaitLimit, wait};
 
 /// Threads that mark at most, where the options do not say: more of them wait for memory.
 const MARKERS: usize = 4;
@@ -23,7 +23,7 @@ const MARKERS: usize = 4;
 /// processes of 4 MiB each on two processors: 1.15 of the time).
 const WORTH: usize = 8 << 20;
 /// How long a helper waits for a call.
-const A_SECOND: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000_000) };
+const A_SECOND: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000_000) };
 /// A helper's life.
 extern "C" fn run(trace: *mut c_void) -> *mut c_void {
     // SAFETY: `call_helpers` passed a trace, and traces are never freed.

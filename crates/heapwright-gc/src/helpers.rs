@@ -26,10 +26,10 @@ use core::ffi::c_void;
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
-use super::waiting::{Patience, Then, wait, wake};
+use super::waiting::{Then, WaitLimit, wait, wake};
 
 /// How long the heap waits for a helper to end.
-const UNTIL_ONE_ENDS: Patience = Patience { looks: 100, then: Then::SleepFor(1_000_000) };
+const UNTIL_ONE_ENDS: WaitLimit = WaitLimit { looks: 100, then: Then::SleepFor(1_000_000) };
 
 /// What a helper runs.
 pub(super) type Life = extern "C" fn(*mut c_void) -> *mut c_void;

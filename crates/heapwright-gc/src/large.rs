@@ -46,7 +46,7 @@ pub(super) fn footprint(size: usize) -> usize {
     size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
 }
 
-/// Whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it
+/// Returns whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it
 /// collects.
 pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
@@ -200,7 +200,7 @@ impl Space {
         size <= page.slot.get()
     }
 
-    /// Whether an object of `size` bytes is a large one of so many units.
+    /// Returns whether an object of `size` bytes is a large one of so many units.
     pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
         self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }

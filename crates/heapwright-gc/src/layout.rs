@@ -64,12 +64,12 @@ pub enum Layout {
     Single = 3,
 }
 
-/// Whether objects of a page list, or of a kind, may hold references.
+/// Returns whether objects of a page list, or of a kind, may hold references.
 pub(super) const fn is_traced(page_list: usize) -> bool {
     page_list & LEAF as usize == 0
 }
 
-/// Whether the runtime wants to hear when they have died.
+/// Returns whether the runtime wants to hear when they have died.
 pub(super) const fn is_freed(page_list: usize) -> bool {
     page_list & FREED as usize != 0
 }

@@ -1,7 +1,7 @@
-//! heapwright's collected heap: memory that is found to be free.
+//! heapwright's collected heap: it finds unreachable objects, and frees them.
 //!
 //! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
-//! which has everything public in it as `heapwright::gc`. Use that.**
+//! which re-exports all its public names as `heapwright::gc`. Use that.**
 //!
 //! ```text
 //!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
@@ -18,29 +18,30 @@
 //! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
-//! The parts, each of which knows only those before it (the picture is `heap`'s):
+//! The parts, each of which knows only those before it (`heap` has the picture):
 //!
-//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`,
-//!   `table`, `waiting`, `locks`; `options`
-//! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages, which are where, and
-//!   where they come from; `page`, `held`: what a page holds, for any thread; `find`, `marks`,
-//!   `placement`: what an address leads to; `pacing`, `sizing`, `overhead`: how much may be
-//!   allocated; `phase`: how far collections are
-//! - **trace**: `trace`, `runtime`, `tracer`: what marks; `marking`, `gang`, `helpers`,
-//!   `local_marks`, `mark_chunks`, `bag`: what marking threads share; `generations`, `minors`,
-//!   `remembered`, `stores`, `dirty_slots`: what is looked at again; `weak`, `ephemerons`,
-//!   `weak_passes`, `handles`, `finalizers`, `guardians`, `due`, `unprotected`, `kept`: what keeps
-//!   objects and what does not; `mark`, `settling`, `help`: the loops
-//! - **moving**: `moving`, `references`: how objects of sparse pages come together
-//! - **world**: `world`: how threads stand still
+//! - arithmetic and common types: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`,
+//!   `waiting`, `locks`; `options`
+//! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages and their lists;
+//!   `page`, `held`: the objects of a page, for any thread; `find`, `marks`, `placement`: the
+//!   object at an address; `pacing`, `sizing`, `overhead`: how much may be allocated; `phase`: the
+//!   phase of a collection
+//! - **trace**: `trace`, `runtime`, `tracer`: the tracer and the runtime's callbacks; `marking`,
+//!   `gang`, `helpers`, `local_marks`, `mark_chunks`, `bag`: work that marking threads share;
+//!   `generations`, `minors`, `remembered`, `stores`, `dirty_slots`: objects that are traced again;
+//!   `weak`, `ephemerons`, `weak_passes`, `handles`, `finalizers`, `guardians`, `due`,
+//!   `unprotected`, `kept`: references that keep objects, and those that do not; `mark`,
+//!   `settling`, `help`: the loops
+//! - **moving**: `moving`, `references`: evacuation of sparse pages
+//! - **world**: `world`: how threads stop
 //! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
-//!   `mutators`, `safepoints`, `attach`, `lifecycle`, `fork`: threads and heaps come, stand still,
-//!   and go
+//!   `mutators`, `safepoints`, `attach`, `lifecycle`, `fork`: how threads and heaps begin, stop and
+//!   end
 //! - `cycle`, `sweep`: a collection's steps, and its end; `page_search`, `payment`, `allocation`:
 //!   how a thread allocates
 //! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`,
-//!   `timeline`: seeing
-//! - [`raw`]: the interface for runtimes; the C interface is made of it
+//!   `timeline`: inspection
+//! - [`raw`]: the interface for runtimes; the C interface is built on it
 //!
 //! Fork: see `fork`.
 
@@ -251,7 +252,7 @@ pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
 #[cfg(not(loom))]
 const KIND_MASK: u32 = 7;
 
-/// How an address in a page is described.
+/// The description of an address in a page.
 #[cfg(not(loom))]
 static READER: describe::Reader = describe::Reader { read: describe_slot };
 
@@ -277,7 +278,7 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
 /// none.
 #[cfg(all(test, not(loom)))]
 mod words {
-    /// What a thread's fast word leads to: nothing here asks.
+    /// The target of a thread's fast word, which nothing here reads.
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
     static NOWHERE: usize = 0;
 

@@ -42,7 +42,7 @@ impl Heap {
     /// Ends a heap: objects of kind `FREED` are freed, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
-        heap.world.close(fork::patience());
+        heap.world.close(fork::wait_limit());
         heap.open.set(0);
         heap.trace.marking.helpers.end();
         // A mutator that is still attached must not be waited for when the heap is used again.

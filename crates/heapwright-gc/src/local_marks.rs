@@ -103,12 +103,12 @@ impl LocalMarks {
         self.at.load(Ordering::Relaxed).cast()
     }
 
-    /// Whether something was marked, a byte a unit.
+    /// Returns whether something was marked, a byte a unit.
     pub(super) fn dirty(&self) -> *mut AtomicU8 {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
 
-    /// Whether the thread that comes to help is to mark in the local bitmap.
+    /// Returns whether the thread that comes to help is to mark in the local bitmap.
     pub(super) fn is_used(&self) -> bool {
         self.used.get() != 0
     }

@@ -1,4 +1,4 @@
-//! What the threads that mark one heap share.
+//! The state that the marking threads of one heap share.
 //!
 //! ```text
 //!   gang       chunks to be looked at, and who looks    chunks       their memory
@@ -21,7 +21,7 @@ use super::locks::With;
 use super::mark_chunks::MarkChunks;
 use super::page::Page;
 
-/// What the threads that mark one heap share. Zero has nothing to mark.
+/// The state that the marking threads of one heap share. Zero has nothing to mark.
 pub(super) struct Marking {
     pub(super) gang: Gang,
     pub(super) helpers: Helpers,

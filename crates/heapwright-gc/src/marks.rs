@@ -21,17 +21,17 @@ impl Space {
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
     }
 
-    /// Whether a reference leads to an object of the heap, or where one could be.
+    /// Returns whether a reference leads to an object of the heap, or where one could be.
     pub(super) fn is_object(&self, reference: *mut u8) -> bool {
         find::list_of(reference.addr(), self.tag()).is_some()
     }
 
-    /// Whether an object of the heap has its mark.
+    /// Returns whether an object of the heap has its mark.
     pub(super) fn is_marked(&self, object: *mut u8) -> bool {
         self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
     }
 
-    /// Whether a reference leads to an object of the heap that has no mark.
+    /// Returns whether a reference leads to an object of the heap that has no mark.
     pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
         !reference.is_null()
             && reference.addr() & 7 == 0

@@ -74,13 +74,14 @@ impl Minors {
         }
     }
 
-    /// Whether the same work of major ones would have made less room. `major` is the work of one.
+    /// Returns whether the same work of major ones would have made less room. `major` is the work
+    /// of one.
     fn do_pay(&self, major: usize) -> bool {
         let (first, gained) = (self.sum_first.get(), self.sum_gained.get());
         gained as f64 * major as f64 >= first as f64 * self.sum_work.get() as f64
     }
 
-    /// Whether the next collection is to be a major one, because minor ones did not pay.
+    /// Returns whether the next collection is to be a major one, because minor ones did not pay.
     pub(super) fn rest(&self) -> bool {
         self.left.get() != 0
     }

@@ -9,44 +9,44 @@
 //!   page that was evacuated   | to | ..... | to | ..... |      an object's first word: where it is now
 //! ```
 //!
-//! **No barrier for reads.** Between two steps mutators run, and all they can lead to is where it
-//! was when the step ended: an object and everything that leads to it change in one step. So what
-//! leads to the page must be known before:
+//! **No barrier for reads.** Mutators run between two steps. An object and all references to it
+//! change in one step, so mutators never see an old address. So all references to the page must be
+//! known before the step:
 //!
-//! - *slots in objects* were noted while marking; those stored to since then are reported by the
-//!   write barrier (`stores`), and objects made since then are looked through at the next step, a
-//!   page at a time ([`Page::each_unscanned`](super::page::Page)).
-//! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that
-//!   is scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett,
-//!   1988); cells and slots are changed when the step's objects have moved.
-//! - What is *pinned* stays, and so does what a slot outside the heap leads to.
+//! - *slots in objects* were noted while marking. The write barrier (`stores`) reports slots that
+//!   were stored to since. The next step scans newer objects, a page at a time
+//!   ([`Page::each_unscanned`](super::page::Page)).
+//! - *roots* are traced twice in each step. A root that is reported by value, or lies on a scanned
+//!   stack, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988).
+//!   Cells and slots are updated when the step's objects have moved.
+//! - *pinned* objects stay, and so do objects that a slot outside the heap leads to.
 //!
-//! The runtime's callbacks but for `free` are called while the world stands still: they take no
-//! lock that a mutator may hold.
+//! All callbacks of the runtime except `free` run while the world is stopped: they take no lock
+//! that a mutator may hold.
 //!
-//! A page that stays is swept like any other. Forwarding words are there until the last page is
-//! through, because slots that were noted may lie in objects that have moved meanwhile; then the
-//! sweep takes evacuated pages for empty, and they go back to the system's side.
+//! A page that stays is swept like any other. Forwarding words stay until the last page is done,
+//! because noted slots may lie in objects that have moved meanwhile. Then the sweep finds the
+//! evacuated pages empty, and they go back to the window.
 //!
-//! **Across pools.** The runtime may say how many bytes an object is to have
-//! ([`wanted`](super::raw::Runtime#structfield.wanted)): it moves to the pool that suits, and the
-//! runtime learns of it ([`moved`](super::raw::Runtime#structfield.moved)). A page in which
-//! something was resized is always in the plan.
+//! **Across pools.** The runtime may return a new size for an object
+//! ([`wanted`](super::raw::Runtime#structfield.wanted)). The object then moves to the pool that
+//! fits, and the heap tells the runtime ([`moved`](super::raw::Runtime#structfield.moved)). A page
+//! with a resized object is always in the plan.
 //!
-//! **With generations** only major collections move. All they find is old, and what moves stays so.
+//! **With generations** only major collections move. All their live objects are old, and stay old
+//! when they move.
 //!
 //! **A runtime that changes references itself**
-//! ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from wherever it
-//! holds them, as [movable](super::raw::Tracer::mark_movable). Nothing is noted then: all that
-//! moves does so in one pause, and each object that is there is asked to change what it leads to,
-//! while forwarding words say where that is.
+//! ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from any place,
+//! as [movable](super::raw::Tracer::mark_movable). Then no slot is noted, and all objects move in
+//! one pause. The runtime updates the references of each live object by the forwarding words.
 //!
-//! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in
-//! [`plan`](super::plan).
+//! [`raw`](super::raw) lists the runtime's duties. [`plan`](super::plan) decides when the heap
+//! moves objects by itself.
 //!
-//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move:
-//! `placement`; which slots are noted: `tracer`. It stands on the space and the trace, and knows no
-//! mutator: a step is handed what is [around](super::around::Around) it.
+//! `candidates` chooses the pages, `evacuation` moves in steps, `placement` knows pinned objects,
+//! and `tracer` notes slots. This part stands on the space and the trace, and knows no mutator: a
+//! step gets its [surroundings](super::around::Around) from the caller.
 //!
 //! Called by `cycle` and `sweep`.
 
@@ -146,13 +146,13 @@ impl Plan {
 }
 
 impl Moving {
-    /// Whether references to pages of a plan are to be noted.
+    /// Returns whether references to pages of a plan are to be noted.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.stage.get() == READY
     }
 
-    /// Whether there is a plan, or some of one.
+    /// Returns whether there is a plan, or some of one.
     pub(super) fn is_begun(&self) -> bool {
         self.stage.get() != NO_PLAN
     }
@@ -168,17 +168,17 @@ impl Moving {
         self.larges.lock().0.pop()
     }
 
-    /// Whether the next collection is to be a major one, because of this.
+    /// Returns whether the next collection is to be a major one, because of this.
     pub(super) fn wants_major(&self) -> bool {
         self.wanted.get() != 0
     }
 
-    /// Whether the next major collection is to be a compacting one.
+    /// Returns whether the next major collection is to be a compacting one.
     fn is_wanted(&self) -> bool {
         matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
-    /// Whether somebody asked for it, and waits.
+    /// Returns whether somebody asked for it, and waits.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
     }

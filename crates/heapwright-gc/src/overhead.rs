@@ -36,7 +36,7 @@ pub(super) struct Overhead {
     looked_at: Num,
 }
 
-/// Whether `bytes` are hardly anything, of a limit of `most`.
+/// Returns whether `bytes` are hardly anything, of a limit of `most`.
 fn is_hardly_anything(bytes: usize, most: usize) -> bool {
     most != usize::MAX && bytes < most / HARDLY
 }
@@ -57,7 +57,8 @@ impl Overhead {
         }
     }
 
-    /// Whether another cycle would be in vain. `used` bytes were allocated since the last one.
+    /// Returns whether another cycle would be in vain. `used` bytes were allocated since the last
+    /// one.
     pub(super) fn is_in_vain(&self, most: usize, used: usize) -> bool {
         self.futile.get() >= FUTILE
             && self.looked_at.get() >= LOOKED_AT

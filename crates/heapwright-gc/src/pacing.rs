@@ -129,14 +129,15 @@ impl Pacing {
         pages.saturating_add(self.external())
     }
 
-    /// Whether a heap whose pages have so many bytes stays below `most` of them, where malloc's for
-    /// dead objects do not count, and below `limit` with all of malloc's.
+    /// Returns whether a heap whose pages have so many bytes stays below `most` of them, where
+    /// malloc's for dead objects do not count, and below `limit` with all of malloc's.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
         let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
     }
 
-    /// Whether a heap whose pages have so many bytes does not exceed `limit`, malloc's included.
+    /// Returns whether a heap whose pages have so many bytes does not exceed `limit`, malloc's
+    /// included.
     pub(super) fn is_below(&self, pages: usize, limit: usize) -> bool {
         self.with_external(pages) <= limit
     }
@@ -180,18 +181,18 @@ impl Pacing {
         self.wanted.set(1);
     }
 
-    /// Whether a cycle is to begin.
+    /// Returns whether a cycle is to begin.
     pub(super) fn is_due(&self, target: &Target) -> bool {
         self.wanted.get() != 0
             || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
-    /// Whether enough was allocated since the last cycle that another may find something.
+    /// Returns whether enough was allocated since the last cycle that another may find something.
     pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
         self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
     }
 
-    /// Whether another cycle would be in vain (see `overhead`).
+    /// Returns whether another cycle would be in vain (see `overhead`).
     pub(super) fn is_in_vain(&self, target: &Target) -> bool {
         self.overhead.is_in_vain(target.most, self.used())
     }

@@ -1,4 +1,4 @@
-//! A page: a unit of equal slots, what is known of it, and how it is swept.
+//! A page: a unit of equal slots, its record, and its sweep.
 //!
 //! ```text
 //!   unit    | slot 0 | slot 1 | slot 2 | ...        of one page list: equal slots, one kind
@@ -9,20 +9,19 @@
 //!
 //! A large object is a page of one unit or several with one slot (see `large`).
 //!
-//! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is
-//! set. A mutator that has the page hands its clear stretches out in the order of
-//! addresses and never looks back, so allocating moves the cursor and writes no bit. What
-//! a mutator has not yet used of the stretch it is at, [`Page::settle`] records, when
-//! the world stands still or the mutator is through with the page.
+//! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is set. A
+//! mutator that has the page allocates from its clear stretches in the order of addresses, and
+//! never goes back. So allocation moves the cursor and writes no bit. [`Page::settle`] records the
+//! unused rest of the current stretch, when the world is stopped or the mutator gives the page up.
 //!
-//! Sweeping is the other half: what is marked is taken, nothing else is, and the cursor
-//! begins again. That is 64 words to copy for 64 KiB, whatever lies in them: no free list is
-//! made, and no object is touched, unless the runtime wants to hear of its death.
+//! A sweep makes exactly the marked slots taken, and resets the cursor. It copies 64 words for 64
+//! KiB, for any contents. It makes no free list, and touches no object unless the runtime must free
+//! it.
 //!
-//! Any thread may ask what a page holds, while all of this goes on: see `held`.
+//! Meanwhile any thread may query which objects a page holds: see `held`.
 //!
-//! A record is changed by the thread that took the page from its lists (under the heap's
-//! lock), or by the collector while the world stands still.
+//! Two threads may change a record: the one that took the page from its lists (under the heap's
+//! lock), and the collector while the world is stopped.
 //!
 //! Used by all of the collected heap.
 
@@ -210,7 +209,7 @@ impl Page {
         self.page_list.get() % KINDS
     }
 
-    /// Whether it is one large object.
+    /// Returns whether it is one large object.
     pub(super) fn is_large(&self) -> bool {
         self.pool() == LARGE
     }
@@ -357,7 +356,7 @@ impl Page {
         self.old.set(old);
     }
 
-    /// Whether all objects in it are old: nothing was allocated since it was swept.
+    /// Returns whether all objects in it are old: nothing was allocated since it was swept.
     pub(super) fn is_settled(&self) -> bool {
         self.live.get() == self.old.get()
     }
@@ -368,12 +367,12 @@ impl Page {
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
-    /// Whether an object was there when the page was last swept: it has survived that.
+    /// Returns whether an object was there when the page was last swept: it has survived that.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
         bits::is_set(self.held.taken(), offset)
     }
 
-    /// Whether the object that begins at byte `offset` is marked.
+    /// Returns whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
         bits::is_set(self.marks(), offset)
     }

@@ -1,4 +1,4 @@
-//! Payment: what an allocation does for the bytes that it takes.
+//! Payment: the collector's work that an allocation does for its bytes.
 //!
 //! ```text
 //!   pay --> a share of the sweep --> idle: is one due?  marking: a step for the debt  moving: one
@@ -17,20 +17,20 @@ use super::mutator::Mutator;
 use super::phase::Phase;
 use super::tracer::Budget;
 
-/// The part of a heap's limit that is little room.
+/// A heap is near its limit if less than this part of the limit is left.
 const LITTLE: usize = 8;
 
-/// What part of a step's time a piece of the sweep takes on the allocation path.
+/// The part of a step's time that sweeping takes on the allocation path.
 const SWEEP_OF_STEP: u64 = 8;
-/// How many pages that are owed make it twice as long.
+/// How many owed pages double that time.
 const MANY_OWED: u64 = 32;
 
 impl Heap {
-    /// What a mutator owes for `bytes` that it is about to take.
+    /// Does the work that a mutator owes for `bytes` that it is about to allocate.
     pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
         let pacing = &self.space.pacing;
         if self.fork.is_poisoned() {
-            // Neither swept nor moved: see `fork`.
+            // A poisoned heap is neither swept nor moved: see `fork`.
             return;
         }
         self.owe_sweep(bytes);
@@ -46,7 +46,7 @@ impl Heap {
             pacing.debt.add_shared(bytes);
             if pacing.debt.get() >= STEP {
                 pacing.debt.take();
-                self.move_some(me, self.deadline(self.patience()));
+                self.move_some(me, self.deadline(self.step_factor()));
             }
             return;
         }
@@ -61,12 +61,12 @@ impl Heap {
         self.pay_marking(me);
     }
 
-    /// How many times as long as usual a step of an allocation may take.
-    fn patience(&self) -> u64 {
-        growth::patience(self.space.pacing.used(), self.space.pacing.allowance())
+    /// How many times longer than usual a step on the allocation path may take.
+    fn step_factor(&self) -> u64 {
+        growth::step_factor(self.space.pacing.used(), self.space.pacing.allowance())
     }
 
-    /// A mutator's share of the sweep, for `bytes` that it is about to take.
+    /// Adds a mutator's share of the sweep, for `bytes` that it is about to allocate.
     fn owe_sweep(&self, bytes: usize) {
         if self.space.cycle.phase() == Phase::Sweeping {
             let unswept = self.space.lists.lock().unswept;
@@ -76,8 +76,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page
-    /// costs depends on what the runtime frees with its objects.
+    /// Sweeps the pages that are owed. With incremental marking, it stops after a part of a step's
+    /// time: the cost of a page depends on the runtime's `free`.
     fn pay_sweep(&self) {
         let owed = self.space.pacing.unswept.get();
         if owed == 0 {
@@ -92,7 +92,7 @@ impl Heap {
         self.space.pacing.unswept.sub_shared(self.sweep_some(owed, deadline));
     }
 
-    /// Pays what is left to be paid, if it is worth it.
+    /// Sweeps the pages that are owed, and marks if the debt is worth a step.
     #[inline]
     pub(super) fn pay_debts(&self, me: &Mutator) {
         if !self.fork.is_poisoned() {
@@ -101,7 +101,7 @@ impl Heap {
         }
     }
 
-    /// Marks for what is owed, if it is worth a step.
+    /// Marks for the debt, if it is worth a step.
     fn pay_marking(&self, me: &Mutator) {
         let pacing = &self.space.pacing;
         if pacing.debt.get() < STEP || self.space.cycle.phase() != Phase::Marking {
@@ -110,17 +110,17 @@ impl Heap {
         if self.space.cycle.is_held() || me.deferred.get() > 0 {
             return;
         }
-        let patience = self.patience();
-        let deadline = self.deadline(patience);
-        // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a
-        // budget is marked alone.)
+        let step_factor = self.step_factor();
+        let deadline = self.deadline(step_factor);
+        // Bytes that this mutator has marked. Another mutator subtracts its own step itself. (One
+        // thread alone marks a step with a budget.)
         let marked = me.tracer.bytes.get();
-        let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
+        let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);
         pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
     }
 
-    /// Pays for what was allocated while collecting was put off.
+    /// Pays for bytes that were allocated while collections were deferred.
     pub(super) fn pay_rest(&self, me: &Mutator) {
         if self.space.is_stressed() {
             self.stress(me);
@@ -129,13 +129,13 @@ impl Heap {
             0 => {}
             bytes => self.pay(me, bytes),
         }
-        // What is allocated while nothing may be collected is refused at the limit.
+        // At the limit, allocations fail while collections are deferred.
         if self.is_near_its_limit() {
             self.collect(me);
         }
     }
 
-    /// Whether there is little room left below the limit, and a collection may make some.
+    /// Returns whether little room is left below the limit, and a collection may make some.
     fn is_near_its_limit(&self) -> bool {
         let most = self.space.target().most;
         most != usize::MAX

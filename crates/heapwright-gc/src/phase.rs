@@ -91,7 +91,8 @@ impl Cycle {
         self.number.set_released(self.number.get() + 1);
     }
 
-    /// Whether nothing may be collected now, because references are where roots do not lead.
+    /// Returns whether nothing may be collected now, because references are where roots do not
+    /// lead.
     pub(super) fn is_held(&self) -> bool {
         self.held.get() != 0
     }

@@ -77,7 +77,7 @@ impl Space {
         }
     }
 
-    /// Whether an object is in a page with a pinned one, so that it does not move.
+    /// Returns whether an object is in a page with a pinned one, so that it does not move.
     pub(super) fn is_pinned(&self, object: *mut u8) -> bool {
         self.page_of(object.addr()).is_some_and(|page| page.pins.get() > 0)
     }

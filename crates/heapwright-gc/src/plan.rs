@@ -73,7 +73,7 @@ impl Choice {
     /// Every page goes.
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
-    /// Whether a page goes. Those that are spared are the first that are asked for.
+    /// Returns whether a page goes. Those that are spared are the first that are asked for.
     pub(super) fn goes(&mut self, live: usize, slots: usize) -> bool {
         let level = level(live, slots) + 1;
         if level < self.level {
@@ -88,8 +88,8 @@ impl Choice {
     }
 }
 
-/// Whether a heap has so much more in pages than it may have that it is to be compacted: bytes of
-/// pages, bytes that may be live or garbage, and bytes of pages when that was last tried.
+/// Returns whether a heap has so much more in pages than it may have that it is to be compacted:
+/// bytes of pages, bytes that may be live or garbage, and bytes of pages when that was last tried.
 pub(super) fn is_due(pages: usize, goal: usize, left: usize) -> bool {
     const WORTH: usize = 1 << 20;
     pages > goal.saturating_add(goal / 8 + WORTH) && pages > left.saturating_add(left / 4)

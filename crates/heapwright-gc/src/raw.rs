@@ -1,4 +1,4 @@
-//! The interface for runtimes: everything by address, nothing checked.
+//! The interface for runtimes: it takes addresses, and checks none.
 //!
 //! ```text
 //!   Heap::new(Options, Runtime) --> Heap --attach--> Mutator --alloc--> *mut u8
@@ -8,41 +8,41 @@
 //!
 //! **The runtime's duties**, to which every function here refers:
 //!
-//! 1. *Roots.* Where anything may be collected (an allocation, a safepoint, a step), every object
-//!    that is still wanted is led to by a handle, by what
-//!    [`Runtime::roots`](Runtime#structfield.roots) reports, by a C stack that is scanned, or by
-//!    such an object.
+//! 1. *Roots.* At each point that may collect (an allocation, a safepoint, a step), every object
+//!    still in use is reachable: from a handle, from a report of
+//!    [`Runtime::roots`](Runtime#structfield.roots), from a scanned C stack, or from another such
+//!    object.
 //! 2. *Tracing.* [`Runtime::trace`](Runtime#structfield.trace) reports every reference that an
-//!    object holds, by the address that `alloc` gave. It changes nothing, allocates nothing, and
-//!    does not call the heap but through its tracer. It is called from any thread, by several at a
-//!    time: mutators, and threads of the heap's own that only mark.
-//! 3. *Initialising.* What is traced arrives zeroed (unless the heap is `uncleared`), and zero is
-//!    something that `trace` understands.
-//! 4. *Barriers.* On a heap that is `incremental` or has `generations`, every store of a reference
-//!    into an object that may have been seen by a safepoint goes through [`Mutator::write`], or is
-//!    followed by [`Mutator::shade`] before the next safepoint.
-//! 5. *Safepoints.* A thread that is attached allocates, polls, or is away ([`Mutator::away`])
-//!    within reasonable time, or all others wait for it. A mutator is used by one thread at a
-//!    time, and a thread has one mutator a heap.
-//! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) looks at no other object, allocates
-//!    nothing, and does not unwind; nor does any other callback.
+//!    object holds, by the address that `alloc` gave. It changes and allocates nothing, and calls
+//!    the heap only through its tracer. Several threads may call it at once: mutators, and threads
+//!    of the heap's own that only mark.
+//! 3. *Initialising.* A traced object is zeroed (unless the heap is `uncleared`), and `trace`
+//!    accepts zeros.
+//! 4. *Barriers.* This duty holds for a heap that is `incremental` or has `generations`, and for
+//!    objects that may have lived at a safepoint. Every store of a reference into such an object
+//!    goes through [`Mutator::write`], or [`Mutator::shade`] follows before the next safepoint.
+//! 5. *Safepoints.* An attached thread allocates, polls, or leaves ([`Mutator::away`]) within
+//!    reasonable time, or all others wait for it. One thread at a time uses a mutator, and a thread
+//!    has one mutator a heap.
+//! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) reads no other object, and allocates
+//!    nothing. No callback unwinds.
 //!
-//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or directed to
-//! ([`Mutator::compact`]), objects move, where anything may be collected. Then also:
+//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or told to
+//! ([`Mutator::compact`]), objects move at each point that may collect. Then also:
 //!
-//! 7. *Slots.* An object that may move is led to by handles and by slots that are reported as such
-//!    ([`Tracer::mark_slot`], [`Tracer::mark_range`], weak ones), and by nothing else that is used
-//!    afterwards. What is reported by value ([`Tracer::mark`]), may be led to by a stack that is
-//!    scanned, or is pinned, stays.
+//! 7. *Slots.* A runtime reaches a movable object only through handles and reported slots
+//!    ([`Tracer::mark_slot`], [`Tracer::mark_range`], weak ones). It uses no other copy of the
+//!    address afterwards. An object does not move if it is pinned, reported by value
+//!    ([`Tracer::mark`]), or perhaps referenced from a scanned stack.
 //!
-//! The heap's duties: what roots lead to is never freed, and moved only as above; what they do not
-//! lead to is freed, at the latest in the second collection that begins afterwards; a step ends
-//! when its budget does, within what one object takes to be traced or freed; no callback is called
-//! under a lock that an allocation would need.
+//! The heap's duties: a reachable object is never freed, and moved only as above. An unreachable
+//! object is freed at the latest in the second collection that begins afterwards. A step ends with
+//! its budget, plus at most the time to trace or free one object. No callback runs under a lock
+//! that an allocation needs.
 //!
-//! - `heap`, `mutator`: the two objects; the mutator's methods stand by concept in `barriers`,
-//!   `roots`, `finalizers`, `guardians`, `safepoints`, `collecting` and `inspection`
-//! - `states`: what threads are at; what a heap is made with stands in `options` and `runtime`
+//! - `heap`, `mutator`: the two types; `barriers`, `roots`, `finalizers`, `guardians`,
+//!   `safepoints`, `collecting` and `inspection` have the mutator's methods
+//! - `states`: the states of threads; `options` and `runtime` describe a new heap
 //! - [`shown`]: the offsets that the C header relies on
 
 mod barriers;

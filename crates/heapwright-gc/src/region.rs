@@ -103,8 +103,8 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Whether the slot at `start` was handed out, of the page of that number, which ends at `end`,
-    /// as far as it was not yet written to the page. By any thread.
+    /// Returns whether the slot at `start` was handed out, of the page of that number, which ends
+    /// at `end`, as far as it was not yet written to the page. By any thread.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

@@ -128,8 +128,8 @@ impl Mutator {
         self.each_region(|_, _, page| with(page));
     }
 
-    /// Whether it has allocated the slot of a page that begins at `start`, from a region that it
-    /// is still at.
+    /// Returns whether it has allocated the slot of a page that begins at `start`, from a region
+    /// that it is still at.
     pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
         let (number, end) = (page.number.get(), page.base().addr() + page.end());
         let mut used = false;

@@ -6,17 +6,17 @@
 //!   became old in this minor one -> survivors -> reported by the next one
 //! ```
 //!
-//! A minor collection looks at no old object but these. It must know every old object that leads to
-//! one which is not old yet. An object becomes old when it survives a second time. So an object
-//! that was stored into an old one when it was new survives once as young, and the old one is
-//! reported twice; and an object that becomes old may lead to others that are younger than itself
-//! by one collection, and is reported once more. After that all they led to then is old as well, or
-//! dead. After a major collection everything is old.
+//! A minor collection traces no other old object. It must know every old object that leads to one
+//! which is not old yet. An object becomes old when it survives a second time. A new object that
+//! was stored into an old one survives once as young, so the old one is reported twice. An object
+//! that becomes old may lead to younger ones, so it is reported once more. Afterwards all that they
+//! led to then is old or dead. After a major collection all objects are old.
 //!
-//! An object is remembered once between two collections: the store that remembers it takes its
-//! mark, and where there is no mark nothing is reported (`stores`). The collection that it is
-//! reported to gives it back. While its page awaits the sweep the mark says that it lives, and
-//! stays; then an object may be remembered more than once, which costs time and nothing else.
+//! An object is remembered once between two collections: the store that remembers it clears its
+//! mark, and a store into an object without a mark reports nothing (`stores`). The collection that
+//! gets the report sets the mark again. While its page awaits the sweep, the mark stays, because it
+//! says that the object lives. Then an object may be remembered more than once, which only costs
+//! time.
 //!
 //! Where there is no memory to remember with, all is forgotten, and the next collection is a major
 //! one.
@@ -87,7 +87,7 @@ impl Remembered {
         self.lost.set(1);
     }
 
-    /// Whether something was forgotten.
+    /// Returns whether something was forgotten.
     pub(super) fn has_lost(&self) -> bool {
         self.lost.get() != 0
     }

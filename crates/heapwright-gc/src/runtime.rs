@@ -1,8 +1,8 @@
-//! The runtime's callbacks, as the C interface has them, and how they are called.
+//! The runtime's callbacks, with the layout of the C interface, and their calls.
 //!
-//! Each is called as its duties allow (see [`raw`](super::raw)): those that look at objects by any
-//! thread, `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world
-//! stands still, `event` where the thread holds no lock.
+//! The duties in [`raw`](super::raw) say who calls each. Any thread calls those that read objects.
+//! The thread that sweeps or ends the heap calls `free`. `wanted` and `moved` run while the world
+//! is stopped, and `event` while the thread holds no lock.
 //!
 //! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
 
@@ -23,7 +23,7 @@ pub type WeakPass = unsafe extern "C" fn(tracer: &Tracer, context: *mut c_void);
 pub struct Runtime {
     /// Bytes of this struct, as the caller knows it.
     pub size: usize,
-    /// Handed to each callback.
+    /// An argument of each callback.
     pub data: *mut c_void,
     /// Reports the references of an object.
     pub trace:
@@ -32,14 +32,14 @@ pub struct Runtime {
     pub roots: Option<unsafe extern "C" fn(tracer: &Tracer, data: *mut c_void)>,
     /// An object of kind `FREED` has died; `size` is that of its slot.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
-    /// The name of an object's type, for dumps and verifiers: a string that stays.
+    /// The name of an object's type, for dumps and verifiers: a string that is never freed.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// How many bytes an object that is to be moved is to have where it goes; 0: as many as it has.
+    /// The new size in bytes of an object that is about to move; 0 keeps its size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only
-    /// an address. It may be changed, but references stored to it are reported to nobody, so none
-    /// is.
+    /// An object has moved to `to`, in a slot of `size` bytes; its old address `from` is only a
+    /// number. The callback may change the object, but stores no reference to it, because no
+    /// barrier would report that.
     pub moved: Option<
         unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
     >,
@@ -50,7 +50,7 @@ pub struct Runtime {
     /// still ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at a safepoint,
     /// and takes part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
-    /// As `trace`, which is used where there is one, and is handed the object's kind, too.
+    /// As `trace`, but also gets the object's kind. `trace` takes precedence.
     pub trace_kind: Option<
         unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void),
     >,
@@ -130,7 +130,7 @@ impl Runtime {
         true
     }
 
-    /// Whether the runtime wants to hear of references that lead to no object of the heap.
+    /// Returns whether the runtime wants to hear of references that lead to no object of the heap.
     pub(crate) fn hears_of_outside(&self) -> bool {
         self.outside.is_some()
     }
@@ -143,7 +143,7 @@ impl Runtime {
         }
     }
 
-    /// Whether to try again, where there was no memory for an object.
+    /// Returns whether to try again, where there was no memory for an object.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
         // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's
         // duty.
@@ -179,7 +179,7 @@ impl Runtime {
         }
     }
 
-    /// Whether the runtime changes references itself when objects have moved.
+    /// Returns whether the runtime changes references itself when objects have moved.
     pub(crate) fn updates(&self) -> bool {
         self.update.is_some() && self.update_roots.is_some()
     }

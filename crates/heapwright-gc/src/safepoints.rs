@@ -188,7 +188,7 @@ impl Mutator {
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Whether the mutator's thread has ended at work, and no other thread has come since.
+    /// Returns whether the mutator's thread has ended at work, and no other thread has come since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

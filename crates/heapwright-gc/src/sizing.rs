@@ -155,9 +155,9 @@ impl Sizing {
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
         let collector = marking + (swept - self.swept.replace(swept).min(swept));
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);
-        let news = [allocated, marked, collector, mutator];
+        let latest = [allocated, marked, collector, mutator];
         let sums = [&self.allocated, &self.marked, &self.collector, &self.mutator];
-        for (sum, more) in sums.iter().zip(news) {
+        for (sum, more) in sums.iter().zip(latest) {
             sum.add(more);
         }
         if !minor && self.balance.get() != 0 {

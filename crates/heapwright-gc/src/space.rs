@@ -173,19 +173,19 @@ impl Space {
         self.tag.load(Ordering::Relaxed)
     }
 
-    /// Whether it collects at every allocation.
+    /// Returns whether it collects at every allocation.
     #[inline]
     pub(super) fn is_stressed(&self) -> bool {
         self.options().verify & options::STRESS != 0
     }
 
-    /// Whether the heap is verified, and mistakes of the runtime are named.
+    /// Returns whether the heap is verified, and mistakes of the runtime are named.
     #[inline]
     pub(super) fn is_verified(&self) -> bool {
         self.options().verify & (options::VERIFY_HEAP | options::VERIFY_BARRIERS) != 0
     }
 
-    /// Whether objects of a page list arrive zeroed.
+    /// Returns whether objects of a page list arrive zeroed.
     pub(super) fn clears(&self, page_list: usize) -> bool {
         layout::is_traced(page_list) && !self.options().uncleared
     }

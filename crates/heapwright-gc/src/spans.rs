@@ -54,7 +54,7 @@ impl Heap {
         self.events.heard.set(usize::from(heard));
     }
 
-    /// Whether anybody listens.
+    /// Returns whether anybody listens.
     #[inline]
     fn is_heard(&self) -> bool {
         self.events.heard.get() != 0

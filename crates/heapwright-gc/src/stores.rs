@@ -34,7 +34,7 @@ impl Tracer {
         }
     }
 
-    /// Whether the marks of a page say what is old, and not only what is live.
+    /// Returns whether the marks of a page say what is old, and not only what is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let space = self.space();
         let swept = |page: &Page| page.held.is_swept(space.cycle.number());

@@ -1,5 +1,4 @@
-//! The trace: what is shared by all that mark one heap, and what is to be looked at besides
-//! objects.
+//! The trace: the state that all marking threads of one heap share, and its roots and notes.
 //!
 //! ```text
 //!   tracer --> trace   marking       gang, chunks, local marks, counts
@@ -9,7 +8,8 @@
 //! ```
 //!
 //! [`Trace`] owns these; each is a part with a file of its own, which knows no tracer. It stands on
-//! the space whose objects it marks, and knows no mutator: `mark` is handed what is around it.
+//! the space whose objects it marks, and knows no mutator: `mark` gets its surroundings from the
+//! caller.
 //!
 //! Called by `tracer` and all above it.
 
@@ -89,7 +89,7 @@ impl Trace {
         unsafe { runtime.assume_init_ref() }
     }
 
-    /// Whether slots that lead to pages whose objects are to be moved are noted.
+    /// Returns whether slots that lead to pages whose objects are to be moved are noted.
     #[inline]
     pub(super) fn is_noting(&self) -> bool {
         self.noting.get() != 0

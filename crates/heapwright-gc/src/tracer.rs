@@ -1,4 +1,4 @@
-//! The tracer: what the runtime's callbacks report references to, and what marks.
+//! The tracer: it takes references from the runtime's callbacks, and marks their objects.
 //!
 //! ```text
 //!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
@@ -12,16 +12,16 @@
 //!   drain    pop --> prefetch --> | ring | --> test and set the mark --> callback
 //! ```
 //!
-//! Reporting a reference is a store and an increment (`reporting`, `stack`); all else happens when
+//! To report a reference is a store and an increment (`reporting`, `stack`). The rest happens when
 //! the item is popped (`draining`).
 //!
-//! An edge that does not lead to a page of this heap is passed over: null, small numbers, static
-//! data, another heap's objects; but the runtime may hear of it. An object's address is its slot's
-//! first byte.
+//! The tracer skips an edge that does not lead to a page of this heap: null, small numbers, static
+//! data, another heap's objects. The runtime may have such edges reported. An object's address is
+//! its slot's first byte.
 //!
-//! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade;
-//! while the world stands still it works in the gang. What is marked it counts by page list, so
-//! when marking ends, what is live is known before a page is swept.
+//! Each mutator and each helper has a tracer. While the world goes on, it takes objects that
+//! barriers shade. While the world is stopped, it works in the gang. It counts marked objects by
+//! page list, so the live bytes are known when marking ends, before any page is swept.
 
 use core::ptr;
 
@@ -162,12 +162,12 @@ impl Budget {
     /// Little that is new, whatever time it takes to look at what is not.
     pub(super) const A_LITTLE: Self = Self { deadline: 0, bytes: 64 << 10 };
 
-    /// Whether the time is over.
+    /// Returns whether the time is over.
     pub(super) fn is_spent(self) -> bool {
         self.deadline != 0 && os::now_ns() >= self.deadline
     }
 
-    /// Whether there is no end.
+    /// Returns whether there is no end.
     pub(super) fn is_none(self) -> bool {
         self.deadline == 0 && self.bytes == usize::MAX
     }
@@ -231,7 +231,7 @@ impl Tracer {
         self.dirty.set(local_marks.dirty());
     }
 
-    /// Whether others mark at the same time.
+    /// Returns whether others mark at the same time.
     #[inline]
     fn is_shared(&self) -> bool {
         self.marks.get() != Marks::Alone as usize

@@ -131,7 +131,7 @@ impl Walk<'_> {
         Line::new().text("  led to by ").text(self.source).write();
     }
 
-    /// Whether an object was reached.
+    /// Returns whether an object was reached.
     fn has_seen(&self, object: *mut u8) -> bool {
         self.heap.space.object_at(object).is_some_and(|(page, offset)| {
             let bits = self.seen.at().cast::<Bits>().wrapping_add(page.number.get() - 1);

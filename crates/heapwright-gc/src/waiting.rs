@@ -1,31 +1,30 @@
-//! Waiting for a word to change: a little by looking, then asleep.
+//! Waiting for a word to change: first by spinning, then asleep.
 //!
 //! ```text
 //!   look, look, look ...            asleep at the word, until it is woken, or for a while
-//!   <-- Patience.looks -->          <------------ Patience.then ------------->
+//!   <-- WaitLimit.looks -->          <------------ WaitLimit.then ------------->
 //! ```
 //!
-//! What a mutator waits for mostly comes within microseconds, which is less than going to sleep
-//! and being woken takes. Sleeps that end by themselves are no part of the protocols: under loom
-//! a sleep ends when it is woken and no sooner.
+//! Most waits of a mutator end within microseconds, which is shorter than a sleep and a wake-up. No
+//! protocol relies on the timeout of a sleep: under loom only a wake-up ends a sleep.
 //!
 //! Used by `world` and `gang`.
 
 use heapwright_substrate::sync::atomic::AtomicU32;
 
-/// How long to look before going to sleep, and how long to sleep.
+/// How often to read the word before a sleep, and how long to sleep.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
-    /// Looks at the word.
+pub(super) struct WaitLimit {
+    /// Reads of the word.
     pub(super) looks: u32,
-    /// What follows if it has not changed.
+    /// The action if it has not changed.
     pub(super) then: Then,
 }
 
-/// What follows the looks.
+/// The action after the reads.
 #[derive(Clone, Copy)]
 pub(super) enum Then {
-    /// Nothing: the caller will be back.
+    /// Return: the caller waits again.
     Return,
     /// Sleep, until woken.
     Sleep,
@@ -33,27 +32,27 @@ pub(super) enum Then {
     SleepFor(u64),
 }
 
-/// Waits while `word` is what is `expected`, at most as long as patience lasts. What another
-/// thread did before it changed the word is done.
+/// Waits while `word` is `expected`, at most as long as `limit` says. If the word has changed,
+/// acquires what the other thread did before.
 #[cfg(not(loom))]
-pub(super) fn wait(word: &AtomicU32, expected: u32, patience: Patience) {
+pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     use heapwright_substrate::sync::atomic::Ordering;
-    for _ in 0..patience.looks {
+    for _ in 0..limit.looks {
         if word.load(Ordering::Acquire) != expected {
             return;
         }
         core::hint::spin_loop();
     }
-    match patience.then {
+    match limit.then {
         Then::Return => {}
         Then::Sleep => heapwright_substrate::os::futex_wait(word, expected),
         Then::SleepFor(ns) => heapwright_substrate::os::futex_wait_for(word, expected, ns),
     }
 }
 
-/// As the other, to loom's mind: it knows no time.
+/// As the other, for loom, which knows no time.
 #[cfg(loom)]
-pub(super) fn wait(word: &AtomicU32, expected: u32, _patience: Patience) {
+pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);
 }
 

@@ -62,12 +62,12 @@ impl Weak {
         &self.ephemerons
     }
 
-    /// Whether each object that is marked is to be looked up.
+    /// Returns whether each object that is marked is to be looked up.
     pub(super) fn is_watching(&self) -> bool {
         self.watching.get() != 0
     }
 
-    /// Whether finalizers became due in the marking under way, which marks what they keep.
+    /// Returns whether finalizers became due in the marking under way, which marks what they keep.
     pub(super) fn resurrects(&self) -> bool {
         self.resurrects.get() != 0
     }

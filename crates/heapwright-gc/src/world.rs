@@ -1,4 +1,4 @@
-//! The world of one heap: its mutators, and how a collector makes them stand still.
+//! The world of one heap: its mutators, and how a collector stops them.
 //!
 //! ```text
 //!                 poll, stop is set
@@ -10,26 +10,24 @@
 //!        OUT   blocks in a system call, or is not attached: touches no object
 //! ```
 //!
-//! *One word*, `stop`, says whether the world is to stand still; the thread that turns it from 0 to
-//! 1 is the collector. It sets every mutator's `poll`, which the fast paths look at, and waits
-//! until nobody is `IN`. A thread that comes in while it is set waits, and a thread that left
-//! before need not be waited for. The two sides meet as in Dekker's algorithm: a mutator writes its
-//! state and then reads `stop`, the collector writes `stop` and then reads the states, each with a
-//! fence between, so one of them sees the other. What was done to objects goes with the same words:
-//! a thread that stops releases its state to the collector, the one that lets the world go on
-//! releases `stop` to those that come.
+//! One word, `stop`, stops the world. The thread that changes it from 0 to 1 is the collector. It
+//! sets every mutator's `poll`, which the fast paths test, and waits until no mutator is `IN`. A
+//! thread that enters while `stop` is set waits. The collector need not wait for a thread that left
+//! before. The two sides meet as in Dekker's algorithm. A mutator writes its state and then reads
+//! `stop`. The collector writes `stop` and then reads the states. Each has a fence between, so one
+//! of them sees the other. The same words order accesses to objects: a stopping thread releases its
+//! state to the collector, and the collector releases `stop` to entering threads.
 //!
-//! The collector is a mutator, and those that it stopped mark with it (see `gang`), as do
-//! helpers, which have no handshake: they touch objects only while the world stands still.
+//! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
+//! mark, too; they have no handshake, and touch objects only while the world is stopped.
 //!
-//! Mutators that are `OUT` come and go while the world stands still: joining and parting
-//! take the list's lock for a few instructions, which the collector holds only while it
-//! walks the list.
+//! Mutators that are `OUT` join and part while the world is stopped. Both take the list's lock for
+//! a few instructions. The collector holds this lock only while it walks the list.
 //!
-//! *Several worlds.* A thread may have a mutator in each. While it waits in one, its mutators are
-//! away in all others ([`ELSEWHERE`]): no collector waits for a thread that waits for another
+//! *Several worlds.* A thread may have a mutator in each. While it waits in one, its mutators in
+//! all others are [`ELSEWHERE`]. So no collector waits for a thread that waits for another
 //! collector. The thread comes back to all worlds or to none ([`come_back`]). A fork stops all
-//! worlds, and waits for a collector only while it has stopped none ([`stop_all`]). Thus threads
+//! worlds, and waits for a collector only while it has stopped none ([`stop_all`]). So threads
 //! never wait in a circle.
 //!
 //! Loom-checked (`world/loom_tests.rs`).
@@ -39,7 +37,7 @@ use core::ptr;
 use heapwright_substrate::sync::Lock;
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
-use super::waiting::{Patience, Then, wait, wake};
+use super::waiting::{Then, WaitLimit, wait, wake};
 
 /// Away: touches no object.
 const OUT: u32 = 0;
@@ -50,23 +48,23 @@ const PARKED: u32 = 2;
 /// Away, because its thread waits for another world. It comes back before the thread goes on.
 const ELSEWHERE: u32 = 3;
 
-/// Of a mutator that comes in while the world stands still.
-const UNTIL_IT_GOES_ON: Patience = Patience { looks: 200, then: Then::Sleep };
-/// Of the collector: mutators mostly stop within a few microseconds.
-const UNTIL_ALL_STOPPED: Patience = Patience { looks: 1000, then: Then::SleepFor(1_000_000) };
-/// Of threads that help, which at first hardly wait: a step is short, and a sleeper comes late.
-const A_MOMENT: Patience = Patience { looks: 8, then: Then::Return };
-/// How many moments.
+/// For a mutator that enters while the world is stopped.
+const UNTIL_IT_GOES_ON: WaitLimit = WaitLimit { looks: 200, then: Then::Sleep };
+/// For the collector: mutators mostly stop within a few microseconds.
+const UNTIL_ALL_STOPPED: WaitLimit = WaitLimit { looks: 1000, then: Then::SleepFor(1_000_000) };
+/// For helping threads, at first: a step is short, and a sleeping thread wakes too late for it.
+const A_MOMENT: WaitLimit = WaitLimit { looks: 8, then: Then::Return };
+/// How many such waits come first.
 const MOMENTS: u32 = 500;
-/// And afterwards.
-const A_WHILE: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000) };
+/// For helping threads, afterwards.
+const A_WHILE: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000) };
 
 /// A mutator's place in the world.
 pub(crate) struct Handshake {
     state: AtomicU32,
     /// The next handshake of the list. Under the list's lock.
     next: AtomicPtr<Handshake>,
-    /// Where the mutator looks whether it is to stop.
+    /// The word that tells the mutator to stop.
     poll: AtomicPtr<AtomicU32>,
     /// The mutator.
     owner: AtomicPtr<()>,
@@ -75,7 +73,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// A handshake of nobody. Zeroed memory is one.
+    /// A handshake without a mutator. Zeroed memory is one.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -87,18 +85,18 @@ impl Handshake {
         }
     }
 
-    /// Whose handshake it is, as `join` was given.
+    /// The mutator of this handshake, as given to `join`.
     pub(crate) fn owner(&self) -> *mut () {
         self.owner.load(Ordering::Relaxed)
     }
 
-    /// Whether the mutator is at work.
+    /// Returns whether the mutator is at work.
     pub(crate) fn is_in(&self) -> bool {
-        // Acquire: what it did until it stopped is done.
+        // Acquire: the caller sees all that the mutator did until it stopped.
         self.state.load(Ordering::Acquire) == IN
     }
 
-    /// Whether the mutator is at work, or will be as soon as its thread stops waiting.
+    /// Returns whether the mutator is at work, or will be when its thread stops waiting.
     pub(crate) fn is_present(&self) -> bool {
         self.is_in() || self.is_elsewhere()
     }
@@ -107,7 +105,7 @@ impl Handshake {
         self.state.load(Ordering::Relaxed) == ELSEWHERE
     }
 
-    /// Whether the mutator waits until the world goes on, and can help.
+    /// Returns whether the mutator waits until the world goes on, and can help.
     pub(crate) fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == PARKED
     }
@@ -116,7 +114,7 @@ impl Handshake {
 /// The head of the list of members, and how many forked children have emptied the list.
 struct Members(*mut Handshake, usize);
 
-// SAFETY: leads to members that outlive their membership, all of whose fields are atomics.
+// SAFETY: members outlive their membership, and all their fields are atomics.
 unsafe impl Send for Members {}
 
 /// A visit of a member, which does not part before the visit ends.
@@ -141,7 +139,7 @@ impl Drop for Visit<'_> {
 /// All mutators of a heap.
 pub(crate) struct World {
     stop: AtomicU32,
-    /// Moves whenever a mutator stops: where the collector sleeps.
+    /// Changes when a mutator stops. The collector sleeps on it.
     arrivals: AtomicU32,
     /// The thread whose fork has stopped this world, and the one whose fork has given that up; 0:
     /// none.
@@ -153,9 +151,9 @@ pub(crate) struct World {
 /// The result of stopping a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// It stands still.
+    /// It is stopped.
     Done,
-    /// Another thread was first. The world may stand still for that one.
+    /// Another thread was first, and may have stopped the world.
     Another,
     /// A mutator did not stop in time: the world goes on.
     Late,
@@ -170,7 +168,8 @@ pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Hand
 /// Calls the closure for each world.
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
 
-/// The calling thread is about to wait: its mutators at work leave, except `but`. Whether any did.
+/// Makes the calling thread's mutators at work leave, except `but`, before it waits. Returns
+/// whether any did.
 pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     let mut any = false;
     seats(&mut |world, handshake| {
@@ -182,7 +181,7 @@ pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     any
 }
 
-/// The calling thread stops waiting: its mutators that left come back. If a world stands still, the
+/// Makes the calling thread's mutators that left come back after a wait. If a world is stopped, the
 /// thread waits for it, away from all worlds.
 pub(crate) fn come_back(seats: Seats<'_, '_>) {
     loop {
@@ -203,12 +202,12 @@ pub(crate) fn come_back(seats: Seats<'_, '_>) {
 
 /// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some.
 /// `worlds` calls the closure for each world, always in the same order, until the closure returns
-/// false. `patience` makes a function for each world, which says whether it is worth waiting
-/// longer. If not, this world goes on.
+/// false. `wait_limit` makes a function for each world, which returns whether to wait longer. If
+/// not, this world goes on.
 pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
     forker: usize,
     worlds: Worlds<'_, 'w>,
-    patience: impl Fn() -> P,
+    wait_limit: impl Fn() -> P,
 ) {
     loop {
         // A world that another thread has stopped.
@@ -217,7 +216,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             if world.moves_for.load(Ordering::Relaxed) == forker {
                 return true;
             }
-            match world.stop_until(me, patience()) {
+            match world.stop_until(me, wait_limit()) {
                 Stop::Done => world.forker.store(forker, Ordering::Relaxed),
                 Stop::Late => world.moves_for.store(forker, Ordering::Relaxed),
                 Stop::Another => closed = Some(world),
@@ -245,7 +244,7 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             }
             true
         });
-        if !closed.goes_on_until(patience()) {
+        if !closed.goes_on_until(wait_limit()) {
             // A fork where no mutator of this thread is at work need not wait for it.
             worlds(&mut |world, me| {
                 if ptr::eq(world, closed) && !me.is_some_and(Handshake::is_elsewhere) {
@@ -286,14 +285,14 @@ impl World {
         handshake.state.store(OUT, Ordering::SeqCst);
         handshake.owner.store(owner, Ordering::Relaxed);
         handshake.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
-        // A collector of the world it was in last may have asked it to stop as it went. A mutator
-        // that is asked now finds out when it enters.
+        // A collector of its previous world may have set `poll` as the mutator left. A collector of
+        // this world is noticed when the mutator enters.
         poll.store(0, Ordering::Relaxed);
         handshake.next.store(members.0, Ordering::Relaxed);
         members.0 = ptr::from_ref(handshake).cast_mut();
     }
 
-    /// Takes a handshake out, whose mutator is away. Waits until its visits have ended.
+    /// Removes a handshake, whose mutator is away. Waits until its visits have ended.
     pub(crate) fn part(&self, handshake: &Handshake) {
         let mut members = self.members.lock();
         loop {
@@ -321,8 +320,8 @@ impl World {
         }
     }
 
-    /// Calls `with` for every handshake, under the list's lock. False: `with` said so, and the
-    /// walk ended.
+    /// Calls `with` for every handshake, under the list's lock, until `with` returns false. Returns
+    /// false then.
     pub(crate) fn each(&self, mut with: impl FnMut(&Handshake) -> bool) -> bool {
         let members = self.members.lock();
         let mut at = members.0;
@@ -362,7 +361,7 @@ impl World {
         Some(Visit { world: self, to, forks })
     }
 
-    /// The mutator comes to work. Waits while the world stands still.
+    /// The mutator enters. Waits while the world is stopped.
     #[cfg(loom)]
     pub(crate) fn enter(&self, handshake: &Handshake) {
         while !self.try_enter(handshake) {
@@ -376,7 +375,8 @@ impl World {
         }
     }
 
-    /// Waits until the world goes on, as long as it is `worth_waiting`. Whether it does.
+    /// Waits until the world goes on, while `worth_waiting` returns true. Returns whether the world
+    /// goes on.
     fn goes_on_until(&self, mut worth_waiting: impl FnMut() -> bool) -> bool {
         while self.stop.load(Ordering::Relaxed) != 0 {
             if !worth_waiting() {
@@ -387,8 +387,8 @@ impl World {
         true
     }
 
-    /// Keeps collectors and forks from stopping the world, as its heap ends. It waits for one that
-    /// has stopped it, as long as it is `worth_waiting`.
+    /// Keeps collectors and forks from stopping the world, as its heap ends. Waits for one that has
+    /// stopped it, while `worth_waiting` returns true.
     #[cfg(not(loom))]
     pub(crate) fn close(&self, mut worth_waiting: impl FnMut() -> bool) {
         while self.stop.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
@@ -396,15 +396,15 @@ impl World {
         {}
     }
 
-    /// The mutator comes to work, unless the world stands still. Whether it did.
+    /// The mutator enters, unless the world is stopped. Returns whether it entered.
     pub(crate) fn try_enter(&self, handshake: &Handshake) -> bool {
         self.try_enter_or(handshake, OUT)
     }
 
-    /// As [`World::try_enter`]. If the world stands still, the mutator gets the state `state`.
+    /// As [`World::try_enter`]. If the world is stopped, the mutator gets the state `state`.
     fn try_enter_or(&self, handshake: &Handshake, state: u32) -> bool {
         Self::come_in(handshake);
-        // Acquire: what the last collector did is done.
+        // Acquire: the mutator sees all that the last collector did.
         if self.stop.load(Ordering::Acquire) == 0 {
             return true;
         }
@@ -415,17 +415,17 @@ impl World {
     /// The mutator is at work unless `stop` is set, which the caller must read next. (If the caller
     /// has stopped the world itself, the mutator is at work.)
     pub(crate) fn come_in(handshake: &Handshake) {
-        // Release: a thread that sees it at work sees whose it is (see `Mutator::note_thread`).
+        // Release: a thread that sees it at work also sees its thread (see `Mutator::note_thread`).
         handshake.state.store(IN, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// The mutator will come to work as soon as its thread need not wait: see [`come_back`].
+    /// The mutator will enter when its thread need not wait: see [`come_back`].
     pub(crate) fn come_later(&self, handshake: &Handshake) {
         self.stand(handshake, ELSEWHERE);
     }
 
-    /// The mutator goes away.
+    /// The mutator leaves.
     pub(crate) fn leave(&self, handshake: &Handshake) {
         self.stand(handshake, OUT);
     }
@@ -434,17 +434,16 @@ impl World {
         handshake.state.store(state, Ordering::Release);
         fence(Ordering::SeqCst);
         if self.stop.load(Ordering::Relaxed) != 0 {
-            // A thread that sees it sees the state: the fence is before it.
+            // A thread that sees the arrival sees the state, because of the fence above.
             self.arrivals.fetch_add(1, Ordering::Relaxed);
             wake(&self.arrivals);
         }
     }
 
-    /// If the world is to stand still, the mutator does, until it goes on; calls `help` again
-    /// and again meanwhile, which returns when there is nothing to help with.
+    /// If the world is to stop, parks the mutator until the world goes on. Meanwhile it calls
+    /// `help` repeatedly, which returns when there is no work.
     pub(crate) fn rest(&self, handshake: &Handshake, mut help: impl FnMut()) {
-        // Acquire, as in `enter`: between the wait and this look there may have been another
-        // collection.
+        // Acquire, as in `enter`: another collection may have run between the wait and this load.
         while self.stop.load(Ordering::Acquire) != 0 {
             self.stand(handshake, PARKED);
             let mut moments = 0;
@@ -457,14 +456,14 @@ impl World {
         }
     }
 
-    /// Makes the world stand still, but for the caller, which is at work. False: another
-    /// collector was first, and the caller is to [`World::rest`].
+    /// Stops the world, except the caller, which is at work. Returns false if another collector was
+    /// first; the caller must then call [`World::rest`].
     #[cfg(loom)]
     pub(crate) fn stop(&self, me: &Handshake) -> bool {
         self.stop_until(Some(me), || true) == Stop::Done
     }
 
-    /// As [`World::stop`], but calls `worth_waiting` before each wait, and gives up if that returns
+    /// As [`World::stop`], but calls `worth_waiting` before each wait, and gives up if it returns
     /// false. The caller may have no handshake.
     pub(crate) fn stop_until(
         &self,
@@ -474,11 +473,11 @@ impl World {
         if self.stop.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return Stop::Another;
         }
-        // Before the states are read. What the last collector did is done, too.
+        // Orders `stop` before the states are read. Also acquires what the last collector did.
         fence(Ordering::SeqCst);
         self.each(|handshake| {
             let poll = handshake.poll.load(Ordering::Relaxed);
-            // SAFETY: by the contract of `join` it lives as long as the membership.
+            // SAFETY: by the contract of `join` the word lives as long as the membership.
             unsafe { &*poll }.store(1, Ordering::Relaxed);
             true
         });
@@ -497,12 +496,11 @@ impl World {
         }
     }
 
-    /// Lets the world go on. Only by the thread that made it stand still.
+    /// Lets the world go on. Only the thread that stopped it calls this.
     pub(crate) fn go_on(&self) {
         self.each(|handshake| {
             let poll = handshake.poll.load(Ordering::Relaxed);
-            // SAFETY: a handshake of the list has a mutator, whose word lives as long as it is
-            // listed.
+            // SAFETY: by the contract of `join` the word lives as long as the handshake is listed.
             unsafe { &*poll }.store(0, Ordering::Relaxed);
             true
         });
@@ -510,7 +508,7 @@ impl World {
         wake(&self.stop);
     }
 
-    /// Whether a fork of the thread `forker` has stopped this world ([`stop_all`]).
+    /// Returns whether a fork of the thread `forker` has stopped this world ([`stop_all`]).
     pub(crate) fn is_stopped_by(&self, forker: usize) -> bool {
         self.forker.load(Ordering::Relaxed) == forker
     }
@@ -523,13 +521,13 @@ impl World {
         }
     }
 
-    /// Wakes those that stand still, because there is something to help with.
+    /// Wakes the stopped threads, because there is work to help with.
     pub(crate) fn call_for_help(&self) {
         wake(&self.stop);
     }
 
-    /// In a forked child, where only the caller's thread is left: takes all members out but
-    /// `me`, and lets the world go on. Calls `with` for those taken out. Also where a heap ends.
+    /// Removes all members but `me`, calls `with` for each, and lets the world go on. For a forked
+    /// child, where only the caller's thread is left, and for a heap that ends.
     #[cfg(not(loom))]
     pub(crate) fn forget_others(&self, me: Option<&Handshake>, mut with: impl FnMut(&Handshake)) {
         let mut members = self.members.lock();
@@ -540,10 +538,9 @@ impl World {
             at = handshake.next.load(Ordering::Relaxed);
             handshake.visits.store(0, Ordering::Relaxed);
             if me.is_some_and(|me| ptr::eq(me, handshake)) {
-                // Another thread may have asked it, and is not here to take that back.
+                // Another thread may have set its `poll`, and cannot clear it in this process.
                 let poll = handshake.poll.load(Ordering::Relaxed);
-                // SAFETY: the handshake is kept in the list, and its mutator's word lives as long
-                // as it is.
+                // SAFETY: the handshake stays in the list, and its mutator's word lives as long.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);
                 handshake.next.store(members.0, Ordering::Relaxed);
                 members.0 = ptr::from_ref(handshake).cast_mut();
@@ -563,14 +560,14 @@ impl World {
         self.members.acquire();
     }
 
-    /// Gives it back on either side of a fork.
+    /// Releases the lock on either side of a fork.
     ///
     /// # Safety
     ///
     /// Follows [`World::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { self.members.release() };
     }
 }

@@ -1,4 +1,4 @@
-//! A buffer: room for so many values, of which some are there; what the collections are made of.
+//! A buffer: room for some values, part of it in use. The collections are built on it.
 //!
 //! ```text
 //!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
@@ -6,18 +6,17 @@
 //!                                          ^ its place; value n lies at (start + n) mod capacity
 //! ```
 //!
-//! This is the one file of the collections with unsafe code but for `Trace`: all others are made of
-//! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid it. What it promises to them:
+//! Except for `Trace`, only this file of the collections has unsafe code. The others use
+//! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid it. Its promises:
 //!
-//! - *values are copied in and out*, never lent, so no store can change what somebody reads;
-//! - *what is not there is not looked at*: the collector traces `length` values from `start` on, so
-//!   a value that was taken keeps nothing alive, though its bits stay;
-//! - *every place that is traced holds a `T`*: a value is written before `length` counts it, and
-//!   values are `Copy`, so there is nothing to drop, and bits that were a `T` once are one as long
-//!   as what they lead to lives;
-//! - *a store is reported before it is made, and made at once*: a place that is noted as dirty is
-//!   traced after the mutation, and holds by then what was live in it. It is the whole place, whose
-//!   type nothing changes (see `cells`).
+//! - *values are copied in and out*, never lent, so no store changes a value during a read;
+//! - *removed values are not traced*: the collector traces `length` values from `start` on, so a
+//!   removed value keeps nothing alive, though its bits stay;
+//! - *every traced place holds a `T`*: a value is written before `length` counts it. Values are
+//!   `Copy`, so there is nothing to drop, and old bits are a valid `T` while their objects live;
+//! - *a store is reported before it is made, and made at once*: a dirty place is traced after the
+//!   mutation, and holds a live value by then. It is the whole place, whose type no store changes
+//!   (see `cells`).
 //!
 //! `first` gives values numbers that stay when values before them are taken: the position that the
 //! index of a map holds.
@@ -33,7 +32,7 @@ use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, repo
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// What the places stand behind.
+/// The head of a buffer; its places follow.
 #[repr(C)]
 struct Head {
     header: Header,
@@ -43,7 +42,7 @@ struct Head {
     length: usize,
 }
 
-/// A reference to a buffer in a realm. Invariant in `T`: who has a copy of it may store.
+/// A reference to a buffer in a realm. Invariant in `T`, because each copy may store.
 pub(super) struct Buffer<'gc, T> {
     at: NonNull<Head>,
     of: PhantomData<(Gc<'gc, T>, Cell<T>)>,
@@ -64,20 +63,20 @@ unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {
 unsafe impl<T: Send> Send for Buffer<'static, T> {}
 
 impl<T> Buffer<'_, T> {
-    /// What it knows of itself.
+    /// The head of the buffer.
     #[inline]
     fn head(&self) -> *mut Head {
         self.at.as_ptr()
     }
 
-    /// How many values are there.
+    /// The number of values.
     #[inline]
     pub(super) fn len(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).length }
     }
 
-    /// How many there may be.
+    /// The most values that fit.
     #[inline]
     pub(super) fn capacity(self) -> usize {
         // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
@@ -106,20 +105,20 @@ impl<T> Buffer<'_, T> {
         self.head().wrapping_add(1).cast()
     }
 
-    /// Where value `n` lies. `n` is at most the capacity.
+    /// The place of value `n`, which is at most the capacity.
     #[inline]
     fn place(self, n: usize) -> *mut T {
         let (at, capacity) = (self.start() + n, self.capacity());
         self.places().wrapping_add(if at >= capacity { at - capacity } else { at })
     }
 
-    /// Whether it is the same buffer.
+    /// Returns whether it is the same buffer.
     #[cfg(test)]
     pub(super) fn is(self, other: Self) -> bool {
         self.at == other.at
     }
 
-    /// As if so many had been taken from the front.
+    /// Numbers the values as if `first` values had been taken from the front.
     #[cfg(test)]
     pub(super) fn renumber(self, first: usize) {
         // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
@@ -184,14 +183,14 @@ impl<T: Copy + Trace> Buffer<'_, T> {
     fn store(self, mc: &Mutation<'_>, n: usize, value: T) {
         let place = self.place(n);
         self.touch(mc, place);
-        // SAFETY: a place of the buffer, which nobody has a reference to: values are copied.
+        // SAFETY: no reference to a place of the buffer exists, because values are copied.
         unsafe { place.write(value) };
     }
 
     /// Changes how many values there are.
     #[inline]
     fn set_length(self, length: usize) {
-        // SAFETY: it leads to an object while 'gc lasts; no collector looks while a mutation runs.
+        // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
         unsafe { (*self.head()).length = length };
     }
 
@@ -279,8 +278,8 @@ impl<T: Copy + Trace> Buffer<'_, T> {
             let length = self.len();
             let whole = self.places().wrapping_add(self.start() + length);
             if self.start() + length + values.len() <= self.capacity() {
-                // SAFETY: these places are the buffer's, behind its values; what is copied lies
-                // elsewhere, or among those.
+                // SAFETY: these places are the buffer's, after its values; the source lies
+                // elsewhere, or among those values.
                 unsafe { ptr::copy_nonoverlapping(values.as_ptr(), whole, values.len()) };
             } else {
                 (0..).zip(values).for_each(|(n, &value)| {
@@ -293,12 +292,11 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         has_room
     }
 
-    /// The values, if they are one stretch: to be read only while nobody changes one.
+    /// The values, which must be one stretch.
     ///
     /// # Safety
     ///
-    /// As long as the slice is used, none of these values is changed: others may be added at the
-    /// end.
+    /// While the slice is in use, none of these values changes. Others may be added at the end.
     pub(super) unsafe fn as_slice<'a>(self) -> &'a [T]
     where
         Self: 'a,
@@ -330,8 +328,7 @@ impl<'gc> Mutation<'gc> {
         Buffer { at: at.cast(), of: PhantomData }
     }
 
-    /// A buffer with room for so many values, in which the first of `from`'s are, with their
-    /// numbers.
+    /// A buffer with this capacity that holds the first values of `from`, with their numbers.
     ///
     /// # Panics
     ///
@@ -347,8 +344,8 @@ impl<'gc> Mutation<'gc> {
             let length = made.len();
             let count = stretch.len().min(capacity - length);
             let values = from.places().wrapping_add(stretch.start);
-            // SAFETY: values of another buffer, and room for as many in this one, which nobody
-            // knows yet: so nothing is to be reported.
+            // SAFETY: the values are another buffer's, and this one has room for them. It is not
+            // reachable yet, so the store needs no report.
             unsafe { ptr::copy_nonoverlapping(values, made.place(length), count) };
             made.set_length(length + count);
         }
@@ -366,8 +363,7 @@ impl<'gc> Mutation<'gc> {
         compare: impl FnMut(&T, &T) -> core::cmp::Ordering,
     ) -> Buffer<'gc, T> {
         let made = self.buffer_of(from, from.len());
-        // SAFETY: all are there, and nobody else knows this buffer: so they may be lent
-        // exclusively.
+        // SAFETY: all values are written, and no other reference to this buffer exists.
         let values = unsafe { core::slice::from_raw_parts_mut(made.places(), made.len()) };
         values.sort_unstable_by(compare);
         made

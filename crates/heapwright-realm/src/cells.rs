@@ -1,20 +1,20 @@
 //! Interior mutability with a write barrier.
 //!
-//! A store into an object that the collector has looked at already, or that is old, has to be
-//! reported. The caller of a store says in which object the cell lies; that it does lie there is
-//! looked at, which is a subtraction and two comparisons, and most often known when compiling.
+//! A store into an object that is marked or old must be reported. The caller passes the object that
+//! contains the cell. The store checks this with a subtraction and two comparisons, which the
+//! compiler can mostly remove.
 //!
-//! What is reported is not the cell. It is traced after the mutation, which may have stored
-//! something in a `Lock` *around* the cell meanwhile: of an enum another variant, in which there is
-//! none.
+//! The barrier does not report the cell itself, because it is traced after the mutation. By then
+//! the mutation may have replaced the contents of a `Lock` *around* the cell, for example by
+//! another variant of an enum.
 //!
 //! ```text
 //!   a Gc's object       | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
 //!   a Slice's           | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...    the element that the cell is in
 //! ```
 //!
-//! The types of both stay: nothing is stored around them. So values of which many places change one
-//! by one are better kept in a `Slice` than in an array in a `Gc`.
+//! No store changes the type of the object or the element. Many cells that change one by one are
+//! better kept in a `Slice` than in an array in a `Gc`.
 
 use core::cell::{self, UnsafeCell};
 use core::fmt;
@@ -25,7 +25,7 @@ use super::slice::Object;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// A place in an object of a realm for a value that is copied in and out.
+/// A cell in an object of a realm, whose value is copied in and out.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Realm}};
@@ -41,15 +41,14 @@ pub struct Cell<T> {
 }
 
 impl<T> Cell<T> {
-    /// A place with a value.
+    /// A cell with this value.
     pub const fn new(value: T) -> Self {
         Self { value: UnsafeCell::new(value) }
     }
 }
 
 impl<T: Trace> Cell<T> {
-    /// Puts a value there, and drops the one that was. `parent` is the object that the cell lies
-    /// in.
+    /// Stores a value, and drops the old one. `parent` is the object that contains the cell.
     ///
     /// # Panics
     ///
@@ -59,7 +58,7 @@ impl<T: Trace> Cell<T> {
         drop(self.replace(mc, parent, value));
     }
 
-    /// As [`Cell::set`], and gives the value that was there.
+    /// As [`Cell::set`], and returns the old value.
     ///
     /// # Panics
     ///
@@ -67,15 +66,15 @@ impl<T: Trace> Cell<T> {
     #[inline]
     pub fn replace<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) -> T {
         touch(mc, parent, self);
-        // SAFETY: nobody has a reference to the value: it is only ever copied, or reported while no
-        // mutation runs.
+        // SAFETY: no reference to the value exists: it is only copied, or traced while no mutation
+        // runs.
         unsafe { self.value.get().replace(value) }
     }
 }
 
 impl<T: Trace> Cell<T> {
-    /// As [`Cell::set`], for values without references: there is nothing to report, so neither the
-    /// mutation nor the object is asked for. Does not compile for others.
+    /// As [`Cell::set`], for values without references. They need no barrier, and so neither the
+    /// mutation nor the object. Does not compile for other values.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Cell, Realm}};
@@ -92,7 +91,7 @@ impl<T: Trace> Cell<T> {
     #[inline]
     pub fn put(&self, value: T) {
         const { assert!(!T::TRACED, "references are stored with `Cell::set`, which reports them") };
-        // SAFETY: the value is only copied, or reported while no mutation runs.
+        // SAFETY: the value is only copied, or traced while no mutation runs.
         drop(unsafe { self.value.get().replace(value) });
     }
 }
@@ -101,7 +100,7 @@ impl<T: Copy> Cell<T> {
     /// The value.
     #[inline]
     pub fn get(&self) -> T {
-        // SAFETY: nobody has a reference to the value: it is only ever copied.
+        // SAFETY: no exclusive reference to the value exists: it is only copied.
         unsafe { self.value.get().read() }
     }
 }
@@ -118,19 +117,18 @@ impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
     }
 }
 
-// SAFETY: what is there is reported; no mutation runs meanwhile.
+// SAFETY: the value is traced, and no mutation runs meanwhile.
 unsafe impl<T: Trace> Trace for Cell<T> {
     const TRACED: bool = T::TRACED;
     const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: nobody changes it while it is reported.
+        // SAFETY: no code changes the value while it is traced.
         unsafe { &*self.value.get() }.trace(tracer);
     }
 }
 
-/// A place in an object of a realm for a value that is borrowed: by many, or by one that changes
-/// it.
+/// A cell in an object of a realm, whose value is borrowed: by many readers or one writer.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Lock, Realm}};
@@ -145,7 +143,7 @@ pub struct Lock<T> {
 }
 
 impl<T> Lock<T> {
-    /// A place with a value.
+    /// A cell with this value.
     pub const fn new(value: T) -> Self {
         Self { value: cell::RefCell::new(value) }
     }
@@ -154,7 +152,7 @@ impl<T> Lock<T> {
     ///
     /// # Panics
     ///
-    /// If it is borrowed to be changed.
+    /// If it is borrowed mutably.
     #[inline]
     pub fn borrow(&self) -> cell::Ref<'_, T> {
         self.value.borrow()
@@ -162,7 +160,7 @@ impl<T> Lock<T> {
 }
 
 impl<T: Trace> Lock<T> {
-    /// Borrows the value to change it. `parent` is the object that it lies in.
+    /// Borrows the value to change it. `parent` is the object that contains the lock.
     ///
     /// # Panics
     ///
@@ -190,19 +188,18 @@ impl<T: fmt::Debug> fmt::Debug for Lock<T> {
     }
 }
 
-// SAFETY: what is there is reported; no mutation runs meanwhile, and a borrow that was forgotten
-// is nobody's.
+// SAFETY: the value is traced while no mutation runs, and no user of a forgotten borrow is left.
 unsafe impl<T: Trace> Trace for Lock<T> {
     const TRACED: bool = T::TRACED;
     const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: nobody changes it while it is reported.
+        // SAFETY: no code changes the value while it is traced.
         unsafe { &*self.value.as_ptr() }.trace(tracer);
     }
 }
 
-/// Something in `parent` is about to be stored to.
+/// Reports a store that is about to be made in `parent`.
 #[inline]
 fn touch<'gc, P: Object<'gc>, T: Trace>(mc: &Mutation<'gc>, parent: P, cell: &T) {
     let at = core::ptr::from_ref(cell).addr();

@@ -1,4 +1,4 @@
-//! References that are copied freely, whatever they lead to.
+//! References that are `Copy`, for any type of value.
 
 /// `Clone` and `Copy` for a reference with type parameters that need be neither.
 macro_rules! copied {

@@ -1,5 +1,4 @@
-//! Finalizers: what a value does when nothing leads to it any more, while all that it leads to is
-//! there.
+//! Finalizers: functions for unreachable values, called while all that these lead to still lives.
 //!
 //! ```text
 //!   reachable --> nothing leads to it --> due            --> Finalize::finalize --> dead, and dropped by a later sweep
@@ -7,33 +6,33 @@
 //!                                         that it leads to                        +-> stored somewhere: reachable again
 //! ```
 //!
-//! `Drop` of a value in a realm sees no reference: it is called by the sweep, in no order, when
-//! what the value led to may be gone. A finalizer is for what needs it: telling a table in the
-//! realm, closing in order, handing a resource back to a pool. The rules:
+//! `Drop` of a value in a realm must use no reference: the sweep calls it, in no order, when
+//! objects that the value led to may be gone. A finalizer may use them: to update a table in the
+//! realm, to close in order, to return a resource to a pool. The rules:
 //!
-//! - *When.* A collection that finds that nothing leads to a value makes its finalizer due: a major
-//!   one for any value, a minor one for those that are young. It is called by
-//!   [`Realm::run_finalizers`] and by nothing else: on the thread that calls, never in an
-//!   allocation, a step or another mutation. A realm that is dropped calls none.
-//! - *What it sees.* Its value, and all that the value leads to, unchanged: they stay alive until
-//!   the finalizer was called. Some of them may have been finalized already.
+//! - *When.* A collection that finds a value unreachable makes its finalizer due: a major one for
+//!   any value, a minor one for young values. Only [`Realm::run_finalizers`] calls it, on the
+//!   calling thread, and never in an allocation, a step or another mutation. Dropping a realm calls
+//!   none.
+//! - *Its view.* Its value, and all that the value leads to, are unchanged and live until the
+//!   finalizer was called. Some of them may have been finalized already.
 //!   [`Weak`](super::weak::Weak) references to the value are empty by then, also those in other
 //!   values that wait for their finalizers. Ephemerons with the value as key stay until it is dead.
-//! - *Order.* Those that one collection made due: as they were registered, even if one leads to
-//!   another.
-//! - *Once.* A registration is used up by one call. It may be registered again, in the finalizer,
-//!   too; twice: called twice.
-//! - *Resurrection.* What a finalizer stores where the root leads lives on, as any value does, and
-//!   with it all that it leads to. Weak references that were emptied stay so.
-//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) it may be called by another thread than
-//!   the one that made the value, which nothing but the registration may have kept since: so only
-//!   types are registered that are `Send` ([`Trace::SENDS`]).
-//! - *Panics* go to the caller of [`Realm::run_finalizers`]; that finalizer is used up, the others
-//!   are still due.
+//! - *Order.* Finalizers that one collection made due run in the order of registration, even if
+//!   one's value leads to another's.
+//! - *Once.* A registration serves one call. A value may be registered again, also in its
+//!   finalizer. A value that is registered twice is finalized twice.
+//! - *Resurrection.* A value that a finalizer makes reachable from the root lives on, with all that
+//!   it leads to. Weak references that were emptied stay empty.
+//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) another thread than the value's maker
+//!   may call it, and perhaps only the registration kept the value since. So only types that are
+//!   `Send` ([`Trace::SENDS`]) may be registered.
+//! - *Panics* go to the caller of [`Realm::run_finalizers`]. That finalizer is done; the others are
+//!   still due.
 //!
-//! Why it is sound: a finalizer is registered for a `Gc<'gc, T>` in a mutation, which is to say for
-//! every lifetime `'gc`; so calling it in a later mutation, of another lifetime, is calling a
-//! function that exists for that one, too: as of `Trace`.
+//! Why it is sound: a mutation registers a finalizer for a `Gc<'gc, T>`, and the mutation works for
+//! every lifetime `'gc`. So the function exists for the lifetime of a later mutation, too, as for
+//! `Trace`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -44,8 +43,7 @@ use super::realm::Realm;
 use super::send::Mode;
 use super::trace::Trace;
 
-/// A value that does something when nothing leads to it any more, if it was registered with
-/// [`Mutation::finalize`].
+/// A value with a finalizer, which [`Mutation::finalize`] registers.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -84,11 +82,11 @@ use super::trace::Trace;
     note = "implement it for every lifetime: `impl<'gc> heapwright::gc::Finalize<'gc> for ...`"
 )]
 pub trait Finalize<'gc>: Trace + Sized {
-    /// Nothing else leads to `this`, which lives on if it is stored somewhere.
+    /// Called when `this` is unreachable. It lives on if this stores it in a reachable object.
     fn finalize(this: Gc<'gc, Self>, mc: &Mutation<'gc>);
 }
 
-/// How a finalizer is called.
+/// A finalizer, as the realm calls it.
 struct Finalizer {
     /// With the value's object, and a pointer to the mutation.
     run: unsafe fn(*mut u8, *const ()),
@@ -102,7 +100,7 @@ impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
 
     /// # Safety
     ///
-    /// The object has such a value, and the mutation is of its realm.
+    /// The object holds a value of this type, and the mutation is of its realm.
     unsafe fn run(object: *mut u8, mc: *const ()) {
         // SAFETY: by the contract.
         let mc: &Mutation<'gc> = unsafe { &*mc.cast() };
@@ -112,13 +110,13 @@ impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
     }
 }
 
-/// Stands where runtimes have a function of C's: a realm takes what is due and calls it itself, so
-/// that it may panic.
+/// The C function that is registered; it does nothing. A realm takes due finalizers and calls them
+/// itself, so that they may panic.
 unsafe extern "C" fn is_taken(_: *mut core::ffi::c_void, _: *mut core::ffi::c_void) {}
 
 impl<'gc> Mutation<'gc> {
-    /// When a collection finds that nothing leads to `value`, its [`Finalize`] is to be called by
-    /// [`Realm::run_finalizers`]. Constant time; each collection looks at all that are registered.
+    /// Registers the [`Finalize`] of `value`: [`Realm::run_finalizers`] calls it after a collection
+    /// finds `value` unreachable. Constant time; each collection visits all registrations.
     ///
     /// # Panics
     ///
@@ -129,7 +127,7 @@ impl<'gc> Mutation<'gc> {
         // SAFETY: the realm's mutator, which outlives this.
         let mutator = unsafe { &*self.mutator };
         let context = ptr::from_ref(Of::<T>::FINALIZER).cast_mut().cast();
-        // SAFETY: an object of the realm; what is called does nothing.
+        // SAFETY: an object of the realm; the registered function does nothing.
         if !unsafe { mutator.finalize(value.object(), is_taken, context) } {
             out_of_memory(size_of::<[usize; 3]>());
         }
@@ -137,9 +135,8 @@ impl<'gc> Mutation<'gc> {
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
-    /// Calls up to `most` finalizers that are due, one after the other, each as in a
-    /// [`Realm::mutate`]. Returns how many. Those that become due by what it collects afterwards
-    /// are left for the next call.
+    /// Calls up to `most` due finalizers, each as in a [`Realm::mutate`]. Returns their number. It
+    /// may collect afterwards; finalizers that become due then are left for the next call.
     ///
     /// # Panics
     ///
@@ -165,7 +162,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().held(run) }
     }
 
-    /// How many finalizers are due.
+    /// The number of due finalizers.
     #[must_use]
     pub fn finalizers_due(&self) -> usize {
         self.mutator.finalizers_due()

@@ -1,11 +1,11 @@
-//! A buffer that gives way to a larger one: what an array, a queue and a string being built are.
+//! A buffer that a larger one replaces: the base of arrays, queues and string builders.
 //!
 //! ```text
 //!   Growing --> | header | buffer |   Buffer --> | T | T | T | room |      none at first
 //! ```
 //!
-//! One word, copied freely: all copies lead to the cell, which leads to the buffer of the moment.
-//! One that was outgrown is garbage, and what was read from it stays as it was.
+//! One word, which is `Copy`: all copies lead to the cell, which leads to the current buffer. A
+//! replaced buffer is garbage, and values that were read from it stay as they were.
 //!
 //! Part of `collections` and `text`.
 
@@ -39,7 +39,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         Self(mc.alloc(Cell::new(buffer)))
     }
 
-    /// The buffer of the moment.
+    /// The current buffer.
     #[inline]
     pub(super) fn buffer(self) -> Option<Buffer<'gc, T>> {
         self.0.as_ref().get()
@@ -50,7 +50,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.0.as_ref().set(mc, self.0, buffer);
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     pub(super) fn len(self) -> usize {
         self.buffer().map_or(0, Buffer::len)
@@ -62,7 +62,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.buffer().map_or(0, Buffer::capacity)
     }
 
-    /// Whether both are the same.
+    /// Returns whether both are the same.
     pub(super) fn is(self, other: Self) -> bool {
         self.0.is(other.0)
     }

@@ -1,7 +1,7 @@
-//! The safe door: a collected heap whose references the compiler watches.
+//! The collected heap in safe Rust: the compiler tracks its references.
 //!
 //! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
-//! which has everything public in it as `heapwright::gc`. Use that.**
+//! which re-exports all its public names as `heapwright::gc`. Use that.**
 //!
 //! ```text
 //!   Realm<Rootable!['gc => Root<'gc>]>
@@ -12,34 +12,28 @@
 //!     +- between two calls: collects   no Gc<'gc, T> exists but those in the heap itself
 //! ```
 //!
-//! **Why it is sound.** `mutate` takes a function that works for *every* lifetime `'gc`, so nothing
-//! that has `'gc` in its type can leave it: not by its result, not through anything it borrows, not
-//! by another realm, whose lifetime is another one (brands, after Launchbury and Peyton Jones's
-//! `runST`; for Rust after gc-arena by Catherine West). While it runs nothing is collected: only
-//! lazily swept what the last collection found dead. So in `mutate` every `Gc` leads to an object,
-//! and between two calls the only ones that exist lie in objects that the root leads to, and whose
-//! [`Trace`] reports them all. There is no stack to be scanned, and no root to be forgotten.
+//! [`Realm`] says why this is sound: a mutation never collects, and no reference leaves it.
 //!
-//! A root's type must not bring in by another way what the function must not know. The compiler
-//! takes the types of a function's arguments for well-formed, and looks at those of a
-//! `dyn for<'gc> Rootable<'gc, Root = ...>` not at all: one that is well-formed for `'static`
-//! alone, as `&'static &'gc ()` is, would make `'gc` that. So [`Trace`] is not implemented for
-//! such, nor for anything that names such (its contract says so), and what a root is must be
-//! `Trace`, of every lifetime.
+//! The type of a root must not reveal its lifetime to the function in another way. The compiler
+//! assumes that the types of a function's arguments are well-formed. It does not check the types in
+//! a `dyn for<'gc> Rootable<'gc, Root = ...>`. A type that is well-formed for `'static` alone, as
+//! `&'static &'gc ()` is, would make `'gc` equal to `'static`. So [`Trace`] is implemented neither
+//! for such types nor for types that name them (see its contract). A root must be `Trace` for every
+//! lifetime.
 //!
-//! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept
-//! where it was. A Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is
-//! left when `mutate` has returned. A `Gc` in another object is a word of that object, whose
-//! address `Trace` reports by lending itself; the collector changes that word by way of its own
-//! pointer to the heap, while no reference to the object exists. A `Gc` that lies elsewhere, in a
-//! `Box`, a `Vec` or a map's memory, it must not change (`Trace` lends what is shared): what that
-//! leads to stays where it is as long as it does. So does what [`Mutation::pin`] was called for.
-//! What is left of an address that somebody has noted is a number.
+//! **Why objects can be moved.** A move changes every reference to the object, so no code may keep
+//! the old address. A Rust reference to the object (`&T`, which a `Gc` derefs to) lives as long as
+//! `'gc`, so none is left when `mutate` has returned. A `Gc` in another object is a word of that
+//! object, and `Trace` reports its address by lending itself. The collector changes that word
+//! through its own pointer to the heap, while no reference to the object exists. The collector must
+//! not change a `Gc` in a `Box`, a `Vec` or a map, because `Trace` lends them as shared. Such a
+//! reference pins its object, and so does [`Mutation::pin`]. An address that a program noted as a
+//! number is only a number.
 //!
-//! **Stores.** An object is shared by all that have a `Gc` to it, so it changes through cells:
-//! [`Cell`] for what is copied, [`Lock`] for what is borrowed. Both are given the object in which
-//! they lie, because a store into an object that was looked at has to be reported to the collector
-//! (the write barrier), and they look whether they do.
+//! **Stores.** Every holder of a `Gc` shares the object, so it changes through cells: [`Cell`] for
+//! values that are copied, [`Lock`] for values that are borrowed. Each store takes the object that
+//! contains the cell, and checks that it does: a store into a marked object must be reported to the
+//! collector (the write barrier).
 //!
 //! **What does not compile**, each beside what does:
 //!
@@ -88,7 +82,7 @@
 //! # unsafe impl Trace for Noisy<'_> { fn trace(&self, _: &Tracer) {} }
 //! let mut realm = Realm::<Rootable!['gc => u8]>::new(|_| 0);
 //! let count = Cell::new(0);
-//! realm.mutate(|mc, _| { mc.alloc(Noisy(&count)); }); // nor may what lives shorter come in
+//! realm.mutate(|mc, _| { mc.alloc(Noisy(&count)); }); // nor may a value with a shorter life enter
 //! ```
 //!
 //! ```compile_fail
@@ -110,7 +104,7 @@
 //! # use heapwright::gc::{Gc, Trace};
 //! #[derive(Trace)]
 //! struct Inner<'a, 'gc: 'a>(Gc<'gc, u32>, Gc<'a, u32>);
-//! // nor may a type of its own leave to be inferred what is not asked for there, `'gc: 'a`:
+//! // nor may a type leave its bound `'gc: 'a` to be inferred
 //! #[derive(Trace)]
 //! struct Outer<'a, 'gc>(Option<Inner<'a, 'gc>>);
 //! ```
@@ -121,7 +115,7 @@
 //! struct Inner<'a, 'gc: 'a>(Gc<'gc, u32>, Gc<'a, u32>);
 //! #[derive(Trace)]
 //! struct Outer<'a, 'gc: 'a>(Option<Inner<'a, 'gc>>);
-//! // written, it is asked for, and this root has it for 'static alone
+//! // a written bound is checked, and this root meets it for 'static alone
 //! let mut realm = Realm::<Rootable!['gc => Outer<'static, 'gc>]>::new(|_| Outer(None));
 //! let kept: Gc<'static, String> = realm.mutate(|mc, _| mc.alloc(String::from("kept")));
 //! ```
@@ -133,7 +127,7 @@
 //! # struct Inner<'a, 'gc: 'a>(Gc<'gc, u32>, Gc<'a, u32>);
 //! # #[derive(Trace)]
 //! # struct Outer<'a, 'gc: 'a>(Option<Inner<'a, 'gc>>);
-//! // as of every lifetime, which is longer than itself
+//! // every lifetime outlives itself, so this root meets the bound
 //! let mut realm = Realm::<Rootable!['gc => Outer<'gc, 'gc>]>::new(|_| Outer(None));
 //! assert!(realm.mutate(|_, root| root.0.is_none()));
 //! # }
@@ -155,7 +149,7 @@
 //! struct Held<'gc> {
 //!     value: Gc<'gc, u32>,
 //!     #[trace(skip)]
-//!     file: Option<std::fs::File>, // what is skipped is 'static, and may be dropped
+//!     file: Option<std::fs::File>, // a skipped field is 'static, and may be dropped
 //! }
 //! # }
 //! ```
@@ -178,24 +172,23 @@
 //! }
 //! impl Drop for Held<'_> {
 //!     fn drop(&mut self) {
-//!         println!("{}", self.value); // what it leads to may be gone
+//!         println!("{}", self.value); // its object may be gone
 //!     }
 //! }
 //! ```
 //!
-//! - `realm`, `mutation`: the heap, and what may be done with it
-//! - `pointer`: references, and what stands before each object
+//! - `realm`, `mutation`: the heap, and the operations of one mutation
+//! - `pointer`: references, and the header before each object
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
-//! - `buffer`: room for values, `growing`: that grows; `collections`: vector, deque, map and set,
-//!   made of it without unsafe code
+//! - `buffer`: room for values, `growing`: room that grows; `collections`: vector, deque, map and
+//!   set, built on it without unsafe code
 //! - `trace`: the trait; `standard`: the types of core and std that implement it
-//! - `weak`: references that keep nothing; `finalize`: what is done when nothing else leads to a
-//!   value
-//! - `send`: realms that go from thread to thread
+//! - `weak`: references that keep no object alive; `finalize`: functions for unreachable values
+//! - `send`: realms that move between threads
 //!
-//! One thread's at a time. Threads of the heap's own may call `trace`, which reads and
-//! nothing else, while `mutate` does not run.
+//! One thread uses a realm at a time. Threads of the heap's own may call `trace`, which only reads,
+//! while no `mutate` runs.
 
 #![no_std]
 #![cfg(not(loom))]
@@ -209,7 +202,7 @@
     )
 )]
 
-/// The examples of the document run as those of the sources do.
+/// The examples of the document run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/gc-realm.md")]
 struct Document;
@@ -251,11 +244,10 @@ pub use text::StrBuilder;
 pub use trace::Trace;
 pub use weak::{Ephemeron, Weak};
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is
-/// none.
+/// The words of a thread, for the unit tests. Elsewhere the crate above defines them.
 #[cfg(test)]
 mod words {
-    /// What a thread's fast word leads to: nothing here asks.
+    /// The target of a thread's fast word, which nothing here reads.
     #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
     static NOWHERE: usize = 0;
 

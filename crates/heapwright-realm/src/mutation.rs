@@ -1,4 +1,4 @@
-//! What a realm's root is, and what may be done with it for as long as one call lasts.
+//! A realm's root, and the operations of one mutation.
 
 use core::marker::PhantomData;
 
@@ -6,16 +6,17 @@ use heapwright_gc::raw;
 
 use super::trace::Trace;
 
-/// A type for each lifetime: what a realm's root is. Made by `heapwright::Rootable!`.
+/// The root of a realm: a type for each lifetime. `heapwright::Rootable!` makes it.
 pub trait Rootable<'gc> {
-    /// The root, if references live as long.
+    /// The root's type, if references live for `'gc`.
     type Root: Trace + 'gc;
 }
 
-/// What may be done in a [`Realm::mutate`](super::Realm::mutate).
+/// A call of [`Realm::mutate`](super::Realm::mutate): it allocates, and never collects. Every
+/// [`Gc`](super::Gc) with its lifetime leads to a live object until the call returns.
 pub struct Mutation<'gc> {
     pub(super) mutator: *const raw::Mutator,
-    /// Whether the realm goes to other threads, so that not all values may be put into it.
+    /// Whether the realm may go to other threads. If so, some values are refused.
     pub(super) sends: bool,
     pub(super) brand: PhantomData<fn(&'gc ()) -> &'gc ()>,
 }

@@ -1,4 +1,4 @@
-//! References into a realm, and what stands before each object there.
+//! References into a realm, and the header before each object.
 //!
 //! ```text
 //!   object   | header: what its type does | value ......... |     in a slot
@@ -22,7 +22,7 @@ use super::trace::Trace;
 use heapwright_gc::raw::{TraceSlot, Tracer};
 use heapwright_gc::{FREED, LEAF, TRACED};
 
-/// What is done with objects of a type.
+/// The operations on objects of a type.
 pub(super) struct Type {
     pub(super) trace: unsafe fn(*mut u8, &Tracer),
     pub(super) drop: unsafe fn(*mut u8),
@@ -31,7 +31,7 @@ pub(super) struct Type {
     pub(super) name: fn() -> &'static str,
 }
 
-/// What stands before each object. Zero: it has no value yet.
+/// The header before each object. Zero: the object has no value yet.
 pub(super) struct Header {
     pub(super) of: Option<&'static Type>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Boxed<T> {
     value: T,
 }
 
-/// The kind of objects in which there are values of type `T`.
+/// The kind of objects that hold values of type `T`.
 pub(super) const fn kind_of<T: Trace>() -> u32 {
     let traced = if T::TRACED { TRACED } else { LEAF };
     traced | if core::mem::needs_drop::<T>() { FREED } else { 0 }
@@ -58,22 +58,22 @@ impl<T: Trace> Boxed<T> {
     };
 
     unsafe fn trace(object: *mut u8, tracer: &Tracer) {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object has this type.
         unsafe { &*object.cast::<Self>() }.value.trace(tracer);
     }
 
     unsafe fn drop(object: *mut u8) {
-        // SAFETY: the header says that it is one of these.
+        // SAFETY: the header says that the object has this type.
         let value = unsafe { &raw mut (*object.cast::<Self>()).value };
-        // SAFETY: it is dead, and this is called once.
+        // SAFETY: the object is dead, and its value is dropped once.
         unsafe { ptr::drop_in_place(value) };
     }
 }
 
-/// Names of types, as strings of C: by the type's own.
+/// Names of types as C strings, found by their Rust names.
 static NAMES: Lock<Option<&'static Named>> = Lock::new(None);
 
-/// A name in side memory; its text stands behind it.
+/// A name in side memory; its text follows it.
 struct Named {
     next: Option<&'static Self>,
     name: &'static str,
@@ -111,7 +111,7 @@ impl Header {
         }
     }
 
-    /// Bytes of the object; 0: it has no value yet.
+    /// Bytes of the object; 0 if it has no value yet.
     ///
     /// # Safety
     ///
@@ -121,7 +121,8 @@ impl Header {
         unsafe { Self::of(object) }.map_or(0, |of| unsafe { (of.size)(object) })
     }
 
-    /// The name of its type, as a string that stays. For dumps and verifiers: takes a lock.
+    /// The name of its type, as a string that is never freed. For dumps and verifiers: takes a
+    /// lock.
     ///
     /// # Safety
     ///
@@ -153,10 +154,10 @@ impl Header {
     }
 }
 
-/// A reference to a value in a realm, which lives as long as something leads to it. Copied freely;
-/// never outlives the [`Realm::mutate`](super::Realm::mutate) that it is of.
+/// A reference to a value in a realm. The value lives as long as it is reachable. The reference is
+/// `Copy`, and never outlives its [`Realm::mutate`](super::Realm::mutate).
 ///
-/// Two are equal if their values are; [`Gc::is`] says whether they are the same.
+/// Two references are equal if their values are; [`Gc::is`] compares identities.
 ///
 /// ```compile_fail
 /// # use heapwright::{Rootable, gc::{Gc, Realm}};
@@ -169,7 +170,7 @@ pub struct Gc<'gc, T> {
 }
 
 impl<'gc, T> Gc<'gc, T> {
-    /// The value, for as long as references may be.
+    /// The value, for the whole mutation.
     #[allow(
         clippy::should_implement_trait,
         reason = "what the trait gives lives as long as the Gc that is asked, this as long as any"
@@ -177,24 +178,24 @@ impl<'gc, T> Gc<'gc, T> {
     #[inline]
     #[must_use]
     pub fn as_ref(self) -> &'gc T {
-        // SAFETY: `at` leads to a live object while 'gc lasts. What is shared is never
-        // borrowed exclusively, but through cells.
+        // SAFETY: `at` leads to a live object while 'gc lasts. A shared value is borrowed
+        // exclusively only through cells.
         &unsafe { &*self.at.as_ptr() }.value
     }
 
-    /// Whether both lead to the same value.
+    /// Returns whether both lead to the same value.
     #[inline]
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.at == other.at
     }
 
-    /// A number that no other value has now. It is another one when the value was moved, which may
-    /// be between two calls of [`Realm::mutate`](super::Realm::mutate); see [`Mutation::pin`].
+    /// A number that no other value has now. It changes when the value moves, which can happen
+    /// between two calls of [`Realm::mutate`](super::Realm::mutate); see [`Mutation::pin`].
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
-        // Not the object's: so no number that a program has is what the collector looks for.
+        // Not the object's own address: so a program's number never equals a reference.
         self.at.addr().get() + core::mem::offset_of!(Boxed<T>, value)
     }
 
@@ -206,14 +207,14 @@ impl<'gc, T> Gc<'gc, T> {
 
     /// # Safety
     ///
-    /// An object of the realm whose brand this is, with a value of this type.
+    /// The object is of the realm with this brand, and holds a value of this type.
     #[inline]
     pub(super) unsafe fn from_object(object: *mut u8) -> Self {
         // SAFETY: by the contract: objects are not at null.
         Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, brand: PhantomData }
     }
 
-    /// Whether so many bytes from `at` on lie in the value.
+    /// Returns whether `size` bytes at `at` lie in the value.
     #[inline]
     pub(super) fn covers(self, at: usize, size: usize) -> bool {
         let from = at.wrapping_sub(self.address());
@@ -231,11 +232,11 @@ impl<'gc> Mutation<'gc> {
         NonNull::new(unsafe { mutator.alloc(size, kind) })
     }
 
-    /// Puts a value into the realm. `Err`: there is no memory, and it is handed back.
+    /// Puts a value into the realm. Never collects.
     ///
     /// # Errors
     ///
-    /// Where there is no memory, or none below the limit until something is collected.
+    /// The value, if there is no memory, or none below the limit until the next collection.
     ///
     /// # Panics
     ///
@@ -246,7 +247,7 @@ impl<'gc> Mutation<'gc> {
         self.put(value)
     }
 
-    /// As [`Mutation::try_alloc`], for a value that may go wherever the realm goes.
+    /// As [`Mutation::try_alloc`], for a value that may change threads with the realm.
     #[inline]
     pub(super) fn put<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
@@ -259,7 +260,7 @@ impl<'gc> Mutation<'gc> {
         Ok(Gc { at, brand: PhantomData })
     }
 
-    /// Puts a value into the realm. Constant time, but for a page now and then.
+    /// Puts a value into the realm. Never collects. Constant time, except when it needs a new page.
     ///
     /// # Panics
     ///
@@ -272,15 +273,15 @@ impl<'gc> Mutation<'gc> {
         }
     }
 
-    /// From now on a value stays where it is, as long as it lives: for those that keep its address.
+    /// Pins a value: it does not move as long as it lives, so a program may keep its address.
     pub fn pin<T>(&self, value: Gc<'gc, T>) {
         // SAFETY: the realm's mutator, which outlives this.
         unsafe { &*self.mutator }.pin(value.object());
     }
 
-    /// Reports that something is about to be stored in an object, of which `place` is traced again:
-    /// with the pointer's provenance, and by `trace`. When that is, after this mutation, there is a
-    /// value at `place` for which `trace` is.
+    /// Reports a store that is about to be made in an object. After this mutation the collector
+    /// traces `place` again, with the pointer's provenance, by `trace`. Then `place` must hold a
+    /// value of `trace`'s type.
     #[inline]
     pub(super) fn touch(&self, object: *mut u8, (place, trace): (*mut u8, TraceSlot)) {
         // SAFETY: the realm's mutator, which outlives this.
@@ -298,8 +299,8 @@ pub(super) unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
     unsafe { &*place.cast::<T>() }.trace(tracer);
 }
 
-/// Whether a store of such a value has to be reported. One without size holds no reference, and its
-/// address is that of what stands behind it.
+/// Returns whether a store of such a value must be reported. A value without size holds no
+/// reference, and its address is that of the next value.
 pub(super) const fn is_reported<T: Trace>() -> bool {
     T::TRACED && size_of::<T>() != 0
 }
@@ -317,8 +318,7 @@ impl<T> Deref for Gc<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the object is there for as long as 'gc lasts, and the reference to this `Gc` is
-        // no longer.
+        // SAFETY: the object lives while 'gc lasts, and the reference to this `Gc` lives no longer.
         &unsafe { &*self.at.as_ptr() }.value
     }
 }
@@ -356,8 +356,8 @@ unsafe impl<T: Send> Send for Gc<'static, T> {}
 unsafe impl<T: Trace> Trace for Gc<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: a word that leads to the object, for as long as its value is this: what takes its
-        // place was reported to the barrier.
+        // SAFETY: the slot leads to the object until a store replaces it, which the barrier
+        // reports.
         unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }

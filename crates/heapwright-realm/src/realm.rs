@@ -1,4 +1,4 @@
-//! The realm: a heap of its own with one root. Why it is sound is said at the crate's head.
+//! The realm: a heap of its own with one root. [`Realm`] says why it is sound.
 
 use core::ffi::{c_char, c_void};
 use core::marker::PhantomData;
@@ -13,16 +13,30 @@ use super::mutation::{Mutation, Rootable};
 use super::pointer::{self, Gc, Header};
 use super::send::{Mode, OneThread};
 
-/// A heap of its own with one root, used by one thread; a [`SendRealm`](super::SendRealm) by one at
-/// a time.
+/// A heap with one root. One thread uses it; a [`SendRealm`](super::SendRealm) may change threads.
+///
+/// # A mutation never collects
+///
+/// [`mutate`](Realm::mutate) allocates, and lazily sweeps objects that the last collection found
+/// dead, but it marks, moves and frees nothing else. The realm collects only after `mutate` has
+/// returned, and in the calls that take `&mut self` for it, as [`step`](Realm::step) does.
+///
+/// This is sound because no reference outlives its mutation. The function works for *every*
+/// lifetime `'gc`, so no value with `'gc` in its type leaves it: neither in its result, nor through
+/// a borrow, nor into another realm, which has another lifetime. (Such brands are due to Launchbury
+/// and Peyton Jones's `runST`, in Rust to gc-arena by Catherine West.) In a mutation every `Gc`
+/// leads to a live object. Between two mutations a `Gc` exists only in objects that the root leads
+/// to, and the [`Trace`](super::Trace) of each reports it. So the collector scans no stack, and a
+/// program cannot forget a root.
+///
+/// # Destructors
 ///
 /// A destructor that panics does not stop the call that runs it. This call ends its work first, and
 /// then panics with the first panic of its destructors. Any call may sweep and run destructors,
-/// [`mutate`](Realm::mutate) as well. (Without the feature `std` nothing catches a panic, and such
-/// a destructor ends the process.)
+/// `mutate` as well. Without the feature `std` nothing catches a panic, and it ends the process.
 ///
-/// A chain of a `Box` in a `Box` and so on is traced with bounded recursion. To *drop* such a
-/// chain, std recurses as deep as the chain.
+/// Tracing a chain of a `Box` in a `Box` and so on has bounded recursion. To *drop* such a chain,
+/// std recurses as deep as the chain.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -49,7 +63,7 @@ use super::send::{Mode, OneThread};
 /// # }
 /// ```
 pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
-    /// Dropped by hand, before the heap.
+    /// `Drop` drops it before the heap.
     pub(super) mutator: core::mem::ManuallyDrop<raw::Mutator>,
     root: *mut *mut u8,
     pub(super) heap: raw::Heap,
@@ -59,7 +73,8 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     of: PhantomData<(*mut R, M)>,
 }
 
-/// A realm's mutator, for one call. At the end of the call, panics of its destructors go on.
+/// A realm's mutator, for one call. When the call ends, it resumes a panic of the call's
+/// destructors.
 pub(super) struct Here<'a> {
     mutator: &'a raw::Mutator,
     _surfacing: Surfacing,
@@ -107,8 +122,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
         Self::with(OPTIONS, root)
     }
 
-    /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts,
-    /// limits and modes can be chosen: stores are always reported.
+    /// A realm with the root that `root` makes, on a heap with these `options`. Any layout, limit
+    /// and mode works, because all stores are reported.
     ///
     /// # Panics
     ///
@@ -121,7 +136,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     }
 }
 
-/// What a realm is made with, if nothing else is said.
+/// The default options of a realm.
 pub(super) const OPTIONS: Options = Options { generations: true, compact: true, ..Options::new() };
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
@@ -152,11 +167,11 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             // If the realm may go to other threads, its root's type is `Send`, by `sendable`.
             let Ok(made) = mc.put(root(&mc)) else { pointer::out_of_memory(size_of::<*mut u8>()) };
             let object = made.object();
-            // SAFETY: the realm's cell; nothing is collected before it leads there.
+            // SAFETY: the realm's cell; no collection runs before it leads to the root.
             unsafe { realm.root.write(object) };
         };
-        // SAFETY: the realm's cell; nothing is collected while its root is made, and nothing but
-        // that leaves.
+        // SAFETY: no collection runs while `make` runs, and only the root, in the realm's cell,
+        // leaves it.
         unsafe { realm.here().held(make) };
         realm
     }
@@ -174,8 +189,9 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         Here { mutator: &self.mutator, _surfacing: Surfacing }
     }
 
-    /// Calls `with`, which may read, change and allocate. References do not leave it. What it has
-    /// allocated is paid for when it returns: with a collection, or a step of one, if it is time.
+    /// Calls `with`, which may read, change and allocate. References do not leave it. Nothing is
+    /// collected until it returns. The realm then pays for the allocated bytes: with a collection
+    /// or a step of one, if it is due.
     pub fn mutate<T>(
         &mut self,
         with: impl for<'gc> FnOnce(&Mutation<'gc>, Gc<'gc, <R as Rootable<'gc>>::Root>) -> T,
@@ -183,59 +199,58 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         let mutate = || {
             // SAFETY: the realm's cell, which is its own.
             let root = unsafe { self.root.read() };
-            // SAFETY: it leads to the root, whose type is this one for any lifetime.
+            // SAFETY: the cell leads to the root, which has this type for any lifetime.
             let root = unsafe { Gc::from_object(root) };
             with(&self.mutation(), root)
         };
-        // SAFETY: the brand keeps references in `mutate`: after it the heap alone has some.
+        // SAFETY: the brand keeps references in `mutate`; afterwards only the heap holds any.
         unsafe { self.here().held(mutate) }
     }
 
-    /// Collects for about `budget`: sweeps, marks, and begins a collection if one is due. Whether
-    /// nothing is left to do.
+    /// Collects for about `budget`: sweeps, marks, and begins a collection if one is due. Returns
+    /// whether no work is left.
     pub fn step(&mut self, budget: Duration) -> bool {
         let budget = u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.here().step(budget) }
     }
 
-    /// Whether [`Realm::step`] has something to do.
+    /// Returns whether [`Realm::step`] has work to do.
     #[must_use]
     pub fn is_owed(&self) -> bool {
         self.mutator.is_owed()
     }
 
-    /// From now on a collection is due: steps begin one.
+    /// Makes a collection due: the next step begins one.
     pub fn ask(&mut self) {
         self.mutator.ask();
     }
 
-    /// A major collection from its beginning to its end.
+    /// Runs a whole major collection.
     pub fn collect(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.here().collect() };
     }
 
-    /// Collects, moves values to where they lie close together, and gives pages back that have none
-    /// any more.
+    /// Collects, moves values close together, and gives empty pages back.
     pub fn compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.here().compact() };
     }
 
-    /// As [`Realm::compact`], but in steps: [`Realm::step`] does it, by and by. A realm does so by
-    /// itself when it has many more pages than it may have (`compact` in its options).
+    /// As [`Realm::compact`], but [`Realm::step`] does the work in steps. A realm compacts by
+    /// itself when it has many more pages than its limit (`compact` in its options).
     pub fn ask_compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.mutator.ask_compact() };
     }
 
-    /// Gives pages without values back. Returns bytes.
+    /// Gives empty pages back. Returns their bytes.
     pub fn trim(&mut self) -> usize {
         self.heap.trim()
     }
 
-    /// Until [`Realm::resume_majors`], collections are minor ones as far as possible. Nests.
+    /// Makes collections minor where possible, until [`Realm::resume_majors`]. Calls nest.
     pub fn defer_majors(&mut self) {
         self.mutator.defer_majors();
     }
@@ -245,16 +260,16 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         self.mutator.resume_majors();
     }
 
-    /// What there is of its heap.
+    /// The statistics of its heap.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.heap.statistics()
     }
 
-    /// Writes a heap dump, which `heapwright heap` reads, in pieces to `sink`, which says whether
-    /// it took them. Whether the dump is whole.
+    /// Writes a heap dump for `heapwright heap` to `sink`, piece by piece. `sink` returns whether
+    /// it took the piece. Returns whether the dump is whole.
     pub fn dump(&mut self, sink: impl FnMut(&[u8]) -> bool) -> bool {
-        // SAFETY: no reference is left but those in the heap; the sink has no way to it.
+        // SAFETY: no reference is left but those in the heap, which the sink cannot reach.
         unsafe { self.here().dump(sink) }
     }
 }
@@ -262,9 +277,9 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M> Drop for Realm<R, M> {
     /// Drops all objects, in no order, and gives all memory back.
     fn drop(&mut self) {
-        // SAFETY: not used any more, and taken once.
+        // SAFETY: this is the only `take`, and the mutator is not used afterwards.
         let mutator = unsafe { core::mem::ManuallyDrop::take(&mut self.mutator) };
-        // SAFETY: the realm is dropped, so nobody uses the mutator any more.
+        // SAFETY: the realm is dropped, so no other code uses the mutator.
         unsafe { mutator.detach() };
     }
 }

@@ -5,35 +5,32 @@
 //!   thread B                        | step, mutate, mutate |
 //! ```
 //!
-//! A realm is given to another thread with all that is in it, so all of it must be [`Send`]; but
-//! for the references, which go with what they lead to. Four things say so:
+//! A realm moves to another thread with all its values, so all of them must be [`Send`]. Its
+//! references are exempt: they move together with their objects. Four rules ensure this:
 //!
-//! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and
-//!   the root's type names the types of all that it may lead to. A `Gc<'static, T>` is `Send` if
-//!   `T` is; nobody ever has one, because `mutate` gives references of every lifetime and of none
-//!   in particular. But with `'static` for its lifetime the root's type is `Send` exactly if all
-//!   that it leads to is, and that is the bound of
-//!   [`SendRealm`]: [`Send`] is found out by the compiler, for types that lead to themselves, too. `dyn` types
-//!   do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is
-//!   in one.
+//! - *Values that stay* from one [`mutate`](Realm::mutate) to the next are reachable from the root,
+//!   and the root's type names their types. A `Gc<'static, T>` is `Send` if `T` is. No program ever
+//!   has one, because `mutate` gives references of every lifetime. But with `'static` for its
+//!   lifetime, the root's type is `Send` exactly if all reachable types are. That is the bound of
+//!   [`SendRealm`]. The compiler derives it for recursive types, too. A `dyn` type hides nothing:
+//!   it must name `Send`, and then it holds no `Gc` of another lifetime.
 //! - *Values that do not stay*, garbage of the mutation that made them, may be of any type. The
-//!   thread that sweeps drops them. A type with something to drop is therefore allowed only if its
-//!   values may be dropped on any thread ([`Trace::DROPS_ANYWHERE`]). This is a constant of the
-//!   type: for most types the program verifies nothing at run time. A first value of another type
-//!   is refused with a panic. (The root itself is `Send`: it may be a `Static<Vec<u8>>` or an
-//!   `Arc`.)
-//! - *Values that only their finalizers keep* may be of any type, too, and any thread may call the
-//!   finalizers. A type may therefore have finalizers only if it is `Send` with `'static` for its
-//!   lifetime, like the types that the root leads to. ([`Trace::SENDS`] says so, a constant as
-//!   well.) All that its values lead to is `Send` then.
-//! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
+//!   thread that sweeps drops them. So a type that needs a drop is allowed only if any thread may
+//!   drop its values ([`Trace::DROPS_ANYWHERE`]). This is a constant of the type, so most types
+//!   cost no check at run time. The first value of another type panics. (The root itself is `Send`:
+//!   it may be a `Static<Vec<u8>>` or an `Arc`.)
+//! - *Values that only their finalizers keep* may be of any type, and any thread may call the
+//!   finalizers. So a type may have finalizers only if it is `Send` with `'static` for its
+//!   lifetime. [`Trace::SENDS`], also a constant, says so. Then all that its values lead to is
+//!   `Send`.
+//! - *In a mutation* no reference changes threads: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an
-//! `.await`, on any executor; one of [`OneThread`]'s on executors that poll where the future was
-//! made. What cannot be is a mutation: its function returns nothing that names its lifetime, and a
-//! future of an `async` block would. So a task reads, waits, and mutates: what must be kept
-//! meanwhile is in the realm, and what the task keeps is a number, a name or a place in a queue
-//! there. While it waits is the time for [`step`](Realm::step).
+//! **Async.** A future that holds a [`SendRealm`] across an `.await` is `Send` and runs on any
+//! executor. One that holds a [`OneThread`] realm needs an executor that polls on the thread that
+//! made the future. A mutation cannot be held across an `.await`: its function returns nothing that
+//! names its lifetime, and the future of an `async` block would. So a task reads, waits, and
+//! mutates. The realm keeps the data meanwhile; the task keeps a number, a name or a queue
+//! position. While it waits, it can call [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -147,15 +144,15 @@ use super::realm::{OPTIONS, Realm};
 use super::trace::Trace;
 use heapwright_gc::raw::Options;
 
-/// Of a realm: it stays with the thread that made it.
+/// Mode of a realm that stays with the thread that made it.
 #[derive(Debug)]
 pub enum OneThread {}
 
-/// Of a realm: it may go from thread to thread.
+/// Mode of a realm that may go from thread to thread.
 #[derive(Debug)]
 pub enum AnyThread {}
 
-/// Whose a realm is: [`OneThread`]'s or [`AnyThread`]'s.
+/// The mode of a realm: [`OneThread`] or [`AnyThread`].
 pub trait Mode: sealed::Sealed {
     /// Whether it may go from thread to thread.
     #[doc(hidden)]
@@ -177,8 +174,8 @@ mod sealed {
     impl Sealed for super::AnyThread {}
 }
 
-/// A realm that is [`Send`]: it may be given to another thread, or held across an `.await`. Made by
-/// [`Realm::sendable`].
+/// A realm that is [`Send`]: it may move to another thread, or be held across an `.await`.
+/// [`Realm::sendable`] makes it.
 ///
 /// ```
 /// use heapwright::Rootable;
@@ -197,10 +194,9 @@ mod sealed {
 /// ```
 pub type SendRealm<R> = Realm<R, AnyThread>;
 
-// SAFETY: all that the root leads to is `Send` but for references, which go with it; so is what
-// finalizers lead to (`admit_finalizer`); other values that were put into it may be dropped by any
-// thread (`admit`). The heap and its mutator are used by one thread at a time, which `note_thread`
-// names.
+// SAFETY: all values that the root or a finalizer (`admit_finalizer`) leads to are `Send`;
+// references move with them. Any thread may drop the other values (`admit`). One thread at a time
+// uses the heap and its mutator; `note_thread` names it.
 unsafe impl<R> Send for Realm<R, AnyThread>
 where
     R: ?Sized + for<'gc> Rootable<'gc>,
@@ -209,7 +205,7 @@ where
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
-    /// As [`Realm::new`], of a realm that is [`Send`]: all that its root can lead to is.
+    /// As [`Realm::new`], for a realm that is [`Send`]: all that its root can lead to is `Send`.
     ///
     /// # Panics
     ///
@@ -223,7 +219,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
         Self::make(OPTIONS, root)
     }
 
-    /// As [`Realm::with`], of a realm that is [`Send`]: all that its root can lead to is.
+    /// As [`Realm::with`], for a realm that is [`Send`]: all that its root can lead to is `Send`.
     ///
     /// # Panics
     ///
@@ -240,7 +236,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
 }
 
 impl Mutation<'_> {
-    /// Panics if values of this type may not be put into the realm.
+    /// Panics if the realm may not hold values of this type.
     #[inline]
     pub(super) fn admit<T: Trace>(&self) {
         if const { !T::DROPS_ANYWHERE } && self.sends {

@@ -1,4 +1,4 @@
-//! Arrays and strings of a realm: as many values as are wanted, in one slot.
+//! Arrays and strings of a realm: any number of values in one slot.
 //!
 //! ```text
 //!   object   | header | length | value | value | value | ...      a Slice is one word
@@ -21,7 +21,7 @@ use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// What values stand behind.
+/// The head of an array; its values follow.
 #[repr(C)]
 struct Head {
     header: Header,
@@ -48,7 +48,7 @@ pub struct Slice<'gc, T> {
 }
 
 impl<'gc, T> Slice<'gc, T> {
-    /// The values, for as long as references may be.
+    /// The values, for the whole mutation.
     #[inline]
     #[must_use]
     pub fn as_slice(self) -> &'gc [T] {
@@ -65,7 +65,7 @@ impl<'gc, T> Slice<'gc, T> {
         self.at.as_ptr().wrapping_add(1).cast()
     }
 
-    /// Whether both are the same array.
+    /// Returns whether both are the same array.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.at == other.at
@@ -89,13 +89,13 @@ impl<T: Trace> Slice<'_, T> {
         name: core::any::type_name::<[T]>,
     };
 
-    /// From now on the heap knows what is in it.
+    /// Sets the header, so that the heap traces and drops the values.
     ///
     /// # Safety
     ///
     /// All values were written.
     unsafe fn open(self) {
-        // SAFETY: an object of this type, which nobody else knows.
+        // SAFETY: an object of this type, which is not reachable yet.
         unsafe { (*self.at.as_ptr()).header = Header { of: Some(Self::TYPE) } };
     }
 
@@ -119,11 +119,11 @@ impl<T: Trace> Slice<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// An array of so many values, each made by `value`, which is given its place.
+    /// An array of `length` values; `value` makes each from its position.
     ///
     /// # Panics
     ///
-    /// If there is no memory; if `value` does, then the values made before are not dropped. In a
+    /// If there is no memory, or if `value` does. The values made before are not dropped then. In a
     /// [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     pub fn alloc_slice<T: Trace + 'gc>(
         &self,
@@ -135,14 +135,13 @@ impl<'gc> Mutation<'gc> {
             // SAFETY: within the object, which has room for so many.
             unsafe { made.values().wrapping_add(n).write(value(n)) };
         }
-        // What values were made of may have been looked at meanwhile, in no collection: none is
-        // made in a mutation.
+        // The references in these values are still valid, because a mutation never collects.
         // SAFETY: all are there.
         unsafe { made.open() };
         made
     }
 
-    /// Memory for an array of so many values, of which nobody knows yet.
+    /// Memory for an array of `length` values, which is not reachable yet.
     fn head<T: Trace + 'gc>(&self, length: usize) -> Slice<'gc, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         self.admit::<T>();
@@ -152,8 +151,7 @@ impl<'gc> Mutation<'gc> {
         };
         let Some(at) = self.object(size, const { kind_of::<T>() }) else { out_of_memory(size) };
         let at = at.cast::<Head>();
-        // Nothing there is looked at before all of it is.
-        // SAFETY: fresh, and large enough.
+        // Without a header the collector reads none of it. SAFETY: fresh, and large enough.
         unsafe { at.write(Head { header: Header { of: None }, length }) };
         Slice { at, of: PhantomData }
     }
@@ -254,22 +252,22 @@ unsafe impl<T: Trace> Trace for Slice<'_, T> {
 /// });
 /// ```
 ///
-/// It compares and hashes as its text does, so a [`Map`](super::Map) whose keys are strings is
-/// asked with a `&str`. [`StrBuilder`](super::StrBuilder) makes one piece by piece.
+/// It compares and hashes as its text, so a `&str` finds a key of a [`Map`](super::Map) of strings.
+/// [`StrBuilder`](super::StrBuilder) makes one piece by piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str<'gc> {
     bytes: Slice<'gc, u8>,
 }
 
 impl<'gc> Str<'gc> {
-    /// The text, for as long as references may be.
+    /// The text, for the whole mutation.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
         // SAFETY: made of texts, whole ones.
         unsafe { str::from_utf8_unchecked(self.bytes.as_slice()) }
     }
 
-    /// Whether both are the same string.
+    /// Returns whether both are the same string.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.bytes.is(other.bytes)
@@ -334,7 +332,7 @@ unsafe impl Trace for Str<'_> {
     }
 }
 
-/// What a cell may lie in: anything that is a reference to an object.
+/// A reference to an object that may contain a cell.
 pub trait Object<'gc>: Copy + sealed::Object {}
 
 impl<'gc, T> Object<'gc> for Gc<'gc, T> {}
@@ -345,14 +343,14 @@ pub(super) mod sealed {
     use super::{Gc, Slice, Trace};
     use heapwright_gc::raw::TraceSlot;
 
-    /// What the barrier needs to know of an object.
+    /// The properties of an object that the barrier uses.
     pub trait Object {
-        /// Where it begins.
+        /// Its start.
         fn start(self) -> *mut u8;
-        /// Whether so many bytes from an address on lie in its value.
+        /// Returns whether so many bytes from an address on lie in its value.
         fn has(self, at: usize, size: usize) -> bool;
-        /// What is traced again for a store at an address in its value, which is not its end: a
-        /// place whose type no store changes, and how one of that type is traced.
+        /// The place to trace again after a store at an address in its value (not its end), and the
+        /// function that traces it. No store changes the type of the place.
         fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 

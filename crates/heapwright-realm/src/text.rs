@@ -5,9 +5,9 @@
 //!                                                     ^ never change: only added to
 //! ```
 //!
-//! What was added is never changed where it lies: text is only added behind it, more room is
-//! another buffer, and so is what is left when all is cleared. So its text can be lent for as long
-//! as references may be, though others may add to it meanwhile.
+//! Text that was added never changes in its buffer. New text goes behind it, and growing or
+//! clearing takes another buffer. So the text can be lent for the whole mutation, even while more
+//! is added.
 
 use core::fmt::{self, Write};
 
@@ -58,19 +58,19 @@ impl<'gc> StrBuilder<'gc> {
         self.0.len()
     }
 
-    /// Whether there is no text.
+    /// Returns whether there is no text.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether both are the same.
+    /// Returns whether both are the same.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.0.is(other.0)
     }
 
-    /// The text that is there now. Constant time. What is added later is not in it.
+    /// The current text, without later additions. Constant time.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
         // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind

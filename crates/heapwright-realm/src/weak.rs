@@ -1,12 +1,12 @@
-//! References of a realm that keep nothing.
+//! References of a realm that keep no object alive.
 //!
 //! ```text
 //!   Weak --> | header | object |            a box of its own in the heap, whose one reference is weak
 //!   Ephemeron --> | header | key | value |
 //! ```
 //!
-//! The box is why a `Weak` may lie anywhere, in a `Vec`, in an enum: what the collector writes when
-//! something has died is in the box, which lives as long as anybody knows it.
+//! Because of the box a `Weak` may lie anywhere, in a `Vec` or an enum. When the object has died,
+//! the collector writes into the box, which lives as long as it is reachable.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -18,18 +18,17 @@ use super::pointer::Gc;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;
 
-/// Where a weak reference is, for the collector to write while no mutation runs.
+/// The place of a weak reference, which the collector writes while no mutation runs.
 struct Box<const N: usize>(UnsafeCell<[*mut u8; N]>);
 
 impl<const N: usize> Box<N> {
     fn get(&self) -> [*mut u8; N] {
-        // SAFETY: written only while no mutation runs, and by no other.
+        // SAFETY: only the collector writes it, while no mutation runs.
         unsafe { self.0.get().read() }
     }
 }
 
-// SAFETY: a weak reference is reported as what it is, and lies in the object for as long as that
-// lives.
+// SAFETY: the weak reference is reported as weak, and lies in its object while that lives.
 unsafe impl Trace for Box<1> {
     fn trace(&self, tracer: &Tracer) {
         // SAFETY: the weak reference lies in the object that is traced, for as long as that
@@ -38,7 +37,7 @@ unsafe impl Trace for Box<1> {
     }
 }
 
-// SAFETY: an ephemeron is reported as what it is, and lies in the object for as long as that lives.
+// SAFETY: the ephemeron is reported as one, and lies in its object while that lives.
 unsafe impl Trace for Box<2> {
     fn trace(&self, tracer: &Tracer) {
         let key = self.0.get().cast::<*mut u8>();
@@ -47,7 +46,7 @@ unsafe impl Trace for Box<2> {
     }
 }
 
-/// A reference that does not keep its value: when that has died there is none. Copied freely.
+/// A reference that does not keep its value alive, and is empty when that has died. `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
@@ -98,7 +97,7 @@ unsafe impl<T: Trace> Trace for Weak<'_, T> {
     }
 }
 
-/// A value that lives as long as its key: when that has died there are neither. Copied freely.
+/// A value that lives as long as its key; it is empty when the key has died. `Copy`.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Ephemeron, Gc, Realm}};

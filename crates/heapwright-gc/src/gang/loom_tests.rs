@@ -211,7 +211,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
 }
 
 /// A leader that waits until a helper has nothing to do, and then does what `then` says.
-fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
+fn with_an_idle_helper(items: usize, then: fn(&Scene)) {
     loom::model(move || {
         let scene = Scene::new(items);
         scene.gang.open(8);
@@ -219,7 +219,7 @@ fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.help(ALL))
         };
-        while !scene.gang.is_hungry() {
+        while !scene.gang.has_idle() {
             thread::yield_now();
         }
         then(&scene);
@@ -231,7 +231,7 @@ fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
 
 #[test]
 fn loom_who_waits_is_told_of_work() {
-    with_a_hungry_helper(1, |scene| {
+    with_an_idle_helper(1, |scene| {
         scene.give(&[0]);
         // The helper takes it, not the leader.
         while !scene.gang.is_empty() {
@@ -278,5 +278,5 @@ fn loom_no_more_come_than_may() {
 
 #[test]
 fn loom_who_waits_is_told_to_stop() {
-    with_a_hungry_helper(0, |scene| scene.gang.stop());
+    with_an_idle_helper(0, |scene| scene.gang.stop());
 }

@@ -1,11 +1,11 @@
-//! Collecting: steps and whole collections, when one is due, and how it is put off.
+//! Steps and whole collections, when one is due, and how to defer them.
 
 use super::super::heap::Heap;
 use super::Mutator;
 
 impl Mutator {
     /// Collects for about `budget` nanoseconds: sweeps, marks, and begins a cycle if one is due.
-    /// Whether nothing is left to do.
+    /// Returns whether no work is left.
     ///
     /// # Safety
     ///
@@ -16,7 +16,7 @@ impl Mutator {
         self.heap().step(self.inner(), budget)
     }
 
-    /// A collection from its beginning to its end.
+    /// Runs a whole collection.
     ///
     /// # Safety
     ///
@@ -28,9 +28,9 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// A minor collection from its beginning to its end; or a major one, if that is due, or the
-    /// heap does not know what is old: it has no generations, or has not collected yet. Whether it
-    /// was a minor one.
+    /// Runs a whole minor collection. It is a major one if that is due, or if the heap does not
+    /// know which objects are old: it has no generations, or has not collected yet. Returns whether
+    /// it was a minor one.
     ///
     /// # Safety
     ///
@@ -41,9 +41,8 @@ impl Mutator {
         self.heap().collect_young(self.inner())
     }
 
-    /// A collection from its beginning to its end, after which objects lie close together, and
-    /// pages without objects have been given back. What is pinned, or reported by value, has not
-    /// moved, nor what lies in its page.
+    /// Runs a whole collection, moves objects close together, and gives empty pages back. An object
+    /// that is pinned or reported by value does not move, nor does any other object in its page.
     ///
     /// # Safety
     ///
@@ -55,8 +54,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// As [`Mutator::compact`], but every object moves that may, from full pages, too: for tests of
-    /// a runtime, whether it keeps an address that it does not report.
+    /// As [`Mutator::compact`], but moves every movable object, also from full pages. It tests
+    /// whether a runtime keeps an address that it does not report.
     ///
     /// # Safety
     ///
@@ -68,8 +67,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving
-    /// back pages that others may use: steps begin it.
+    /// Makes a collection due that compacts as [`Mutator::compact`] does, but keeps empty pages.
+    /// The next step begins it.
     ///
     /// # Safety
     ///
@@ -79,21 +78,21 @@ impl Mutator {
         self.ask();
     }
 
-    /// From now on a collection is due: steps begin one.
+    /// Makes a collection due: the next step begins one.
     pub fn ask(&self) {
         self.heap().space.pacing.ask();
     }
 
-    /// Whether a collection is due or under way.
+    /// Returns whether a collection is due or under way.
     #[must_use]
     pub fn is_owed(&self) -> bool {
         self.heap().is_owed()
     }
 
-    /// Until [`Mutator::resume_majors`], collections are minor ones, as far as the heap has
-    /// generations and memory: for requests, between which there is time for a major one. Nests,
-    /// also with those of other mutators. Within the first such scope of a heap there may be a
-    /// major one, if it was chosen before.
+    /// Makes collections minor, as far as the heap has generations and memory, until
+    /// [`Mutator::resume_majors`]. For requests, between which there is time for a major one. Calls
+    /// nest, also with those of other mutators. A major collection that was already chosen may
+    /// still run.
     pub fn defer_majors(&self) {
         self.heap().trace.generations.defer_majors();
     }
@@ -103,14 +102,13 @@ impl Mutator {
         self.heap().trace.generations.resume_majors();
     }
 
-    /// Whether the next collection is to be a major one, and would be but for
-    /// [`Mutator::defer_majors`].
+    /// Returns whether a major collection is due; [`Mutator::defer_majors`] may hold it back.
     #[must_use]
     pub fn is_major_owed(&self) -> bool {
         self.heap().trace.generations.is_major_owed()
     }
 
-    /// Until [`Mutator::resume`], allocation does no collecting of its own. Nests.
+    /// Keeps allocations from collecting, until [`Mutator::resume`]. Calls nest.
     pub fn defer(&self) {
         self.inner().deferred.add(1);
     }
@@ -120,14 +118,14 @@ impl Mutator {
         self.inner().deferred.sub(1);
     }
 
-    /// Calls `with`, during which nothing is collected, whatever is allocated; and then pays for
-    /// it, which may collect. Where there is no memory, allocations in it are refused.
+    /// Calls `with`, in which no allocation collects. Then pays for its allocations, which may
+    /// collect. If memory runs out in `with`, allocations fail.
     ///
     /// # Safety
     ///
     /// The duties of the [module](super) when it returns. The heap has no other mutator.
     pub unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
-        /// Lets go, also when unwinding.
+        /// Ends the hold, also when unwinding.
         struct Hold<'a>(&'a Heap);
         impl Drop for Hold<'_> {
             fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! Finalizers: registered, cancelled, and run where the runtime asks for it.
+//! Finalizers: a runtime registers, cancels and runs them.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -9,12 +9,13 @@ use super::super::finalizers::{Entry, Finalizer};
 use super::Mutator;
 
 impl Mutator {
-    /// When nothing leads to the object any more, `run` is to be called. False: there is no memory.
+    /// Registers `run`, which becomes due when the object is unreachable. Returns false if there is
+    /// no memory.
     ///
     /// # Safety
     ///
-    /// `object` is one of this heap; the duties of the [module](super) hold for `run`, but it
-    /// may allocate.
+    /// `object` is of this heap. The duties of the [module](super) hold for `run`, but it may
+    /// allocate.
     pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
         let entry = Entry { object, run, context, traced: false, priority: 0 };
         self.heap().trace.finalizers.lock().add(entry)
@@ -22,9 +23,9 @@ impl Mutator {
 
     /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to
     /// [`PRIORITIES`](super::super::PRIORITIES) - 1, and a context that is an object of the heap,
-    /// or null. It is kept for as long as the object lives or the finalizer is due, also if it
-    /// leads to the object. A finalizer of a lower priority is not due while one of a higher
-    /// priority is whose object leads to its own. False: there is no memory, or no such priority.
+    /// or null. The context lives as long as the object lives or the finalizer is due, even if it
+    /// leads to the object. A finalizer is not due while one of a higher priority is due whose
+    /// object leads to its own. Returns false if there is no memory, or no such priority.
     ///
     /// # Safety
     ///
@@ -40,8 +41,8 @@ impl Mutator {
         self.heap().trace.finalizers.lock().add(entry)
     }
 
-    /// Forgets all finalizers of an object that are not due yet. Returns how many. Linear in the
-    /// number of all that are registered.
+    /// Cancels all finalizers of an object that are not due yet. Returns their number. Linear in
+    /// the number of all registered finalizers.
     ///
     /// # Safety
     ///
@@ -50,7 +51,7 @@ impl Mutator {
         self.heap().trace.finalizers.lock().cancel(object)
     }
 
-    /// Runs up to `most` finalizers that are due. Returns how many.
+    /// Runs up to `most` due finalizers. Returns their number.
     ///
     /// # Safety
     ///
@@ -58,8 +59,8 @@ impl Mutator {
     pub unsafe fn run_finalizers(&self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
-            // When it is no longer due, it is no root any more: a handle keeps the object while
-            // its finalizer runs. Without one, none runs.
+            // A finalizer that is no longer due is no root, so a handle keeps the object while it
+            // runs. Without a handle, none runs.
             let (handles, own) = (&self.heap().trace.handles, &self.inner().handles);
             let Some(root) = handles.make(own, ptr::null_mut()) else { break };
             let Some(kept) = handles.make(own, ptr::null_mut()) else {
@@ -98,15 +99,15 @@ impl Mutator {
         count
     }
 
-    /// Takes the next finalizer that is due: its object, which nothing keeps any more but that
-    /// nothing is collected, and its context. For a caller that runs it itself.
+    /// Takes the next due finalizer, for a caller that runs it: its object and its context. Only
+    /// the absence of a collection keeps the object alive then.
     #[must_use]
     pub fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
         let next = self.heap().trace.finalizers.lock().next()?;
         Some((next.object, next.context))
     }
 
-    /// How many finalizers are due.
+    /// The number of due finalizers.
     #[must_use]
     pub fn finalizers_due(&self) -> usize {
         self.heap().trace.finalizers.lock().pending()

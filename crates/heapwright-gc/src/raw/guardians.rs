@@ -3,10 +3,9 @@
 use super::Mutator;
 
 impl Mutator {
-    /// Makes an object a guardian, and returns its number: what is registered with it can be
-    /// retrieved from it when nothing else leads there any more, for as long as something leads to
-    /// the guardian. The number is worth nothing when the object has died. `None` where there is no
-    /// memory.
+    /// Makes an object a guardian, and returns its number. A program registers objects with it, and
+    /// retrieves them once they are otherwise unreachable, while the guardian itself is reachable.
+    /// The number is invalid when the guardian has died. `None` if there is no memory.
     ///
     /// # Safety
     ///
@@ -15,9 +14,10 @@ impl Mutator {
         self.heap().trace.guardians.make(object)
     }
 
-    /// Registers an object with a guardian. When nothing leads to it any more, `representative` can
-    /// be retrieved: the object itself, or another, which is kept until then as the value of an
-    /// ephemeron is whose key is the object. False: there is no memory, or no such guardian.
+    /// Registers an object with a guardian. When it is unreachable, `representative` can be
+    /// retrieved: the object itself, or another one. Until then that one is kept like the value of
+    /// an ephemeron whose key is the object. Returns false if there is no memory, or no such
+    /// guardian.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! The collected heap, as a runtime has it: made, asked, ended.
+//! The collected heap as a runtime sees it: its creation, settings, queries and end.
 //!
 //! ```text
 //!   Heap --> slot of the registry of heaps, never freed; a pointer to its value is the C handle
@@ -50,14 +50,13 @@ pub struct Heap {
     slot: &'static Slot<inner::Heap>,
 }
 
-// SAFETY: the runtime's callbacks may be called from any thread, by its duties.
+// SAFETY: by the runtime's duties any thread may call its callbacks.
 unsafe impl Send for Heap {}
-// SAFETY: what is not an atomic is behind locks; the runtime's callbacks may be called from any
-// thread.
+// SAFETY: all fields are atomics or behind locks; any thread may call the runtime's callbacks.
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// A heap of its own. `None` where there is no memory.
+    /// Makes a heap. `None` if there is no memory.
     #[must_use]
     pub fn new(options: Options, runtime: Runtime) -> Option<Self> {
         inner::Heap::make(options, runtime).map(|slot| Self { slot })
@@ -67,7 +66,7 @@ impl Heap {
         &self.slot.value
     }
 
-    /// Whether the calling thread has a mutator here.
+    /// Returns whether the calling thread has a mutator of this heap.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         let me = heapwright_substrate::os::thread_token();
@@ -76,9 +75,8 @@ impl Heap {
         found
     }
 
-    /// The calling thread joins; it must not have joined. Waits while the world stands still.
-    /// `None` where there is no memory. A thread that ends at work with a mutator that it has
-    /// attached detaches it.
+    /// Attaches the calling thread, which must not be attached. Waits while the world is stopped.
+    /// `None` if there is no memory. A thread that ends at work detaches its mutator.
     #[must_use]
     pub fn attach(&self) -> Option<Mutator> {
         let mutator = self.attach_unwatched()?;
@@ -86,15 +84,16 @@ impl Heap {
         Some(mutator)
     }
 
-    /// As [`Heap::attach`], for a mutator that another thread may have when this one ends.
+    /// As [`Heap::attach`], but the end of the thread does not detach the mutator, which may change
+    /// threads.
     #[must_use]
     pub fn attach_unwatched(&self) -> Option<Mutator> {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
-    /// A mutator that no thread has yet: as after [`Mutator::leave`], for the thread that calls
-    /// [`Mutator::enter`]. Does not wait while the world stands still: the calling thread may be at
-    /// work with a mutator of its own. `None` where there is no memory.
+    /// A mutator without a thread, in the state after [`Mutator::leave`]: a thread takes it by
+    /// [`Mutator::enter`]. Does not wait while the world is stopped: the calling thread may be at
+    /// work with a mutator of its own. `None` if there is no memory.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -114,9 +113,9 @@ impl Heap {
         attached::Mutator::join(self.inner()).map(Mutator::new)
     }
 
-    /// The runtime has `bytes` more elsewhere that go with objects of the heap, or less: as
-    /// [`Mutator::external`], for a thread that has no mutator. No allocation pays for them, but
-    /// the next collection is due the sooner. Any thread may call this.
+    /// Adds `bytes` (or subtracts, if negative) to the runtime's memory that objects of the heap
+    /// keep elsewhere. As [`Mutator::external`], for a thread without a mutator. No allocation pays
+    /// for them, but the next collection is due sooner. Any thread may call this.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -128,14 +127,14 @@ impl Heap {
         self.inner().space.pacing.add_external(bytes);
     }
 
-    /// The object that an address lies in: any address at all. Constant time, but for objects that
-    /// mutators have just allocated: then their number.
+    /// The object that contains an address, which may be any. Constant time; for a just allocated
+    /// object, linear in the number of mutators.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.inner().find_fresh(address)
     }
 
-    /// Bytes of the slot that an object of `size` bytes gets.
+    /// Bytes of the slot for an object of `size` bytes.
     #[must_use]
     pub fn slot_size(&self, size: usize) -> usize {
         let sizes = self.inner().space.sizes();
@@ -143,22 +142,22 @@ impl Heap {
         if pool == LARGE { size } else { sizes.slot(pool) }
     }
 
-    /// The largest size that lies in a slot: what is larger is a large object.
+    /// The largest size that fits a slot; above it, an object is a large object.
     #[must_use]
     pub fn largest_slot(&self) -> usize {
         self.inner().space.sizes().largest()
     }
 
-    /// What there is of it.
+    /// The statistics of the heap.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.inner().statistics()
     }
 
-    /// Changes how much memory it may have, as [`Options`] say it: `factor_percent` of what is
-    /// live, `least` bytes between two collections in any case, `most` bytes in all; 0 is the
-    /// default of each. It holds from now on. A heap that is larger than `most` already gets no
-    /// page until a collection has made room. Any thread may call it. Takes time for each mutator.
+    /// Changes the heap's memory target, as in [`Options`]: `factor_percent` of the live bytes, at
+    /// least `least` bytes between two collections, at most `most` bytes in all. 0 is the default
+    /// of each. It applies at once. A heap that already exceeds `most` gets no page until a
+    /// collection has made room. Any thread may call this. Linear in the number of mutators.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -172,23 +171,23 @@ impl Heap {
         self.inner().set_target(asked.factor_percent(), asked.least_bytes(), asked.most_bytes());
     }
 
-    /// Has `policy` asked after each collection how many bytes may be live and garbage when the
-    /// next one ends: while the world stands still, so it calls nothing of the heap and takes no
-    /// lock that a mutator may hold. `least` and `most` hold in any case. `None`: nobody is asked.
-    /// Any thread may call this.
+    /// Sets a function that returns, after each collection, how many bytes may be live and garbage
+    /// when the next one ends. It runs while the world is stopped: it calls nothing of the heap,
+    /// and takes no lock that a mutator may hold. `least` and `most` still apply. `None` removes
+    /// it. Any thread may call this.
     ///
     /// # Safety
     ///
-    /// `policy` and `context` are there until this is called again or the heap ends.
+    /// `policy` and `context` are valid until the next call of this or the heap's end.
     pub unsafe fn set_policy(&self, policy: Option<Policy>, context: *mut c_void) {
         self.inner().space.sizing.choose(policy, context);
     }
 
-    /// From now on the heap may grow by the square root of what lives, of how fast it allocates,
-    /// and of how slowly it is marked, and not by a factor (MemBalancer's rule: Kirisame, Shenoy,
-    /// Panchekha, OOPSLA 2022): of several heaps with the same `bytes`, those get more memory that
-    /// save more time with it. A heap of which `bytes` live, and which allocates as fast as it is
-    /// marked, may double. 0: by the factor again. Any thread may call this.
+    /// Makes the heap grow by the square root of live bytes, allocation rate and slowness of
+    /// marking, not by a factor (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022). Of
+    /// several heaps with the same `bytes`, those get more memory that save more time with it. A
+    /// heap with `bytes` live that allocates as fast as it is marked may double. 0 restores the
+    /// factor. Any thread may call this.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -199,43 +198,43 @@ impl Heap {
         self.inner().space.sizing.balance(bytes);
     }
 
-    /// Has a table of the runtime's own looked through in each collection: `pass` is called when
-    /// all is marked, and again when objects have moved, while the world stands still. For each
-    /// object in the table it asks [`Tracer::where_is`](super::Tracer::where_is), and drops the
-    /// entry, or notes the new address. Objects in the table are not kept. It calls nothing else of
-    /// the heap. False: there is no memory. Any thread may call this.
+    /// Registers a pass over a table of the runtime, such as an identity map. Each collection calls
+    /// `pass` when all is marked, and again when objects have moved, while the world is stopped.
+    /// For each object in the table, `pass` calls [`Tracer::where_is`](super::Tracer::where_is),
+    /// and drops the entry or notes the new address. The table keeps no object alive. `pass` calls
+    /// nothing else of the heap. Returns false if there is no memory. Any thread may call this.
     ///
     /// # Safety
     ///
-    /// `pass` and `context` are there until [`Heap::remove_weak_pass`] or the heap ends.
+    /// `pass` and `context` are valid until [`Heap::remove_weak_pass`] or the heap's end.
     pub unsafe fn add_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
         self.inner().trace.weak_passes.add(pass, context)
     }
 
-    /// Ends an [`Heap::add_weak_pass`] of the same pointer and context (Rust may make several
-    /// pointers of one function: keep it). Whether there was one.
+    /// Removes the pass with this pointer and context. (Rust may make several pointers of one
+    /// function: keep the one that was added.) Returns whether there was one.
     pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
         self.inner().trace.weak_passes.remove(pass, context)
     }
 
-    /// Has `tell` called, once a collection, when finalizers have become due or guardians have
-    /// something to retrieve: by the thread that collected, when the others have gone on. It does
-    /// not call the heap. `None`: nobody is told.
+    /// Sets a function that is called once a collection, when finalizers have become due or
+    /// guardians have objects to retrieve. The thread that collected calls it, after the world goes
+    /// on. It does not call the heap. `None` removes it.
     ///
     /// # Safety
     ///
-    /// `tell` and `context` are there until this is called again or the heap ends.
+    /// `tell` and `context` are valid until the next call of this or the heap's end.
     pub unsafe fn tell_when_due(&self, tell: Option<SomeAreDue>, context: *mut c_void) {
         self.inner().trace.due.choose(tell, context);
     }
 
-    /// How many objects can be retrieved from guardians, and how many have no barriers.
+    /// The number of objects that can be retrieved from guardians, and of those without barriers.
     #[must_use]
     pub fn guarded(&self) -> (usize, usize) {
         (self.inner().trace.guardians.pending(), self.inner().trace.unprotected.count())
     }
 
-    /// Gives all pages without objects to the system's side of the process. Returns bytes.
+    /// Gives all empty pages back to the window. Returns their bytes.
     pub fn trim(&self) -> usize {
         self.inner().space.trim()
     }
@@ -258,7 +257,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// `at` is from [`Heap::into_ptr`], and only one of those made of it is dropped.
+    /// `at` is from [`Heap::into_ptr`], and only one `Heap` made from it is dropped.
     #[must_use]
     pub unsafe fn from_ptr(at: *mut c_void) -> Self {
         // SAFETY: by the contract.
@@ -269,8 +268,8 @@ impl Heap {
 }
 
 impl Drop for Heap {
-    /// Ends the heap: objects of kind `FREED` are freed, and all memory goes back. Mutators
-    /// that are still attached must not be used any more.
+    /// Ends the heap: objects of kind `FREED` are freed, and all memory goes back. Mutators that
+    /// are still attached must not be used afterwards.
     fn drop(&mut self) {
         inner::Heap::end(self.slot);
     }

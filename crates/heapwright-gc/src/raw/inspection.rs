@@ -5,8 +5,8 @@ use super::Mutator;
 use heapwright_substrate::address_map::MAP;
 
 impl Mutator {
-    /// Calls `visit` for each object: address, bytes of its slot, kind. Stops when it says
-    /// false; whether it never did. The world stands still meanwhile.
+    /// Calls `visit` for each object (address, bytes of its slot, kind), until `visit` returns
+    /// false. Returns whether it visited all. The world is stopped meanwhile.
     ///
     /// # Safety
     ///
@@ -15,9 +15,8 @@ impl Mutator {
         self.heap().walk(self.inner(), visit)
     }
 
-    /// Writes a heap dump, which `heapwright heap` reads: `sink` is given its pieces, one after
-    /// the other, and says whether it took them. Whether the dump is whole. The world stands
-    /// still meanwhile.
+    /// Writes a heap dump for `heapwright heap` to `sink`, piece by piece. `sink` returns whether
+    /// it took the piece. Returns whether the dump is whole. The world is stopped meanwhile.
     ///
     /// # Safety
     ///
@@ -26,10 +25,9 @@ impl Mutator {
         self.heap().dump(self.inner(), sink)
     }
 
-    /// Whether an object is old: a minor collection takes it for live, and does not look at it
-    /// unless something was stored into it. Constant time for most; the world stands still for an
-    /// object that has survived one collection, or was stored into, and then it takes time for each
-    /// object that was.
+    /// Returns whether an object is old: a minor collection takes it for live, and traces it only
+    /// after a store into it. Constant time for most objects. For one that survived one collection
+    /// or was stored into, it stops the world, and takes time linear in the number of such objects.
     ///
     /// # Safety
     ///
@@ -40,21 +38,20 @@ impl Mutator {
         self.heap().is_old(self.inner(), object)
     }
 
-    /// Whether an object does not move because it, or another in its page, is pinned.
+    /// Returns whether an object does not move because it, or another in its page, is pinned.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
         self.heap().space.is_pinned(object)
     }
 
-    /// Where the object is now that was at `address`, if it has moved: until the collection that
-    /// moved it has been swept. Later nobody knows.
+    /// The new address of an object that moved away from `address`. Valid until the collection that
+    /// moved it has been swept.
     #[must_use]
     pub fn moved(&self, address: *mut u8) -> Option<*mut u8> {
         self.heap().space.forwarded(address)
     }
 
-    /// Looks at every object that roots lead to, and says what is wrong. Returns how many things
-    /// are.
+    /// Verifies every reachable object, and prints what is wrong. Returns the number of errors.
     ///
     /// # Safety
     ///
@@ -64,7 +61,7 @@ impl Mutator {
     }
 }
 
-/// Bytes of the slot of an object of any collected heap; 0 for anything else.
+/// Bytes of the slot of an object of any collected heap; 0 for any other address.
 #[must_use]
 pub fn object_size(object: *const u8) -> usize {
     let owner = MAP.lookup(object.addr()).1.owner();

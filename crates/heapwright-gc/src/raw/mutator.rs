@@ -1,4 +1,4 @@
-//! The mutator, as a runtime has it: attached, allocating, detached.
+//! The mutator as a runtime sees it: attach, allocate, detach.
 //!
 //! ```text
 //!   Mutator --> slot of the registry of mutators, never freed; a pointer to its value is the C handle,
@@ -18,7 +18,7 @@ use super::super::mutator as inner;
 /// A thread's access to a heap.
 pub struct Mutator {
     slot: &'static Slot<inner::Mutator>,
-    /// One thread at a time.
+    /// Only one thread at a time uses it.
     one: PhantomData<*mut ()>,
 }
 
@@ -36,13 +36,13 @@ impl Mutator {
         self.inner().heap()
     }
 
-    /// The head that the C interface shows.
+    /// The mutator's head, which is its C handle.
     #[must_use]
     pub fn into_ptr(self) -> *mut c_void {
         ptr::from_ref(self.slot).wrapping_byte_add(Slot::<inner::Mutator>::VALUE).cast_mut().cast()
     }
 
-    /// The heap it is of, as a handle for C.
+    /// Its heap, as a handle for C.
     #[must_use]
     pub fn heap_ptr(&self) -> *mut c_void {
         ptr::from_ref(self.heap()).cast_mut().cast()
@@ -59,12 +59,11 @@ impl Mutator {
         let value = at.cast::<inner::Mutator>();
         // SAFETY: by the contract; the value is in a slot that is never freed.
         let slot = unsafe { Slot::containing(value) };
-        // SAFETY: the slot that the mutator's value is in, which is never freed.
+        // SAFETY: the mutator's value lies in this slot, which is never freed.
         Self::new(unsafe { &*slot })
     }
 
-    /// The mutator is the calling thread's from now on: it came from another one, and is used by
-    /// one at a time.
+    /// Makes the calling thread the mutator's thread. Only one thread at a time uses it.
     #[inline]
     pub fn note_thread(&self) {
         self.inner().note_thread();
@@ -79,10 +78,10 @@ impl Mutator {
         inner::Mutator::detach(self.slot);
     }
 
-    /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under the
-    /// limit, even after a collection, and the runtime's handler has given up
-    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). Null also for a kind
-    /// that does not exist; a heap that is verified ends the program then.
+    /// Memory for an object of `size` bytes, zeroed if it is traced. Returns null if there is no
+    /// memory under the limit, even after a collection, and the runtime's handler gave up
+    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). Also null for an
+    /// unknown kind; a verified heap ends the program then.
     ///
     /// # Safety
     ///
@@ -101,7 +100,7 @@ impl Mutator {
         object
     }
 
-    /// The result for a kind that does not exist: null. A verified heap ends the program.
+    /// The result for an unknown kind: null. A verified heap ends the program.
     #[cold]
     fn unknown_kind(&self) -> *mut u8 {
         if self.heap().space.is_verified() {
@@ -110,11 +109,9 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// There is no memory: the runtime's handler is asked, again and again until there is, or it
-    /// gives up.
+    /// Handles a lack of memory: calls the runtime's handler until there is memory or it gives up.
     ///
-    /// The frames from here up to the runtime's call hold nothing that must be given back, so the
-    /// handler may jump out.
+    /// The frames from here up to the runtime's call own no resource, so the handler may jump out.
     #[cold]
     #[inline(never)]
     fn out_of_memory(&self, size: usize, kind: u32) -> *mut u8 {
@@ -128,35 +125,34 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// The runtime's word, which [`Mutator::set_data`] has set: null at first. No lock, no call.
+    /// The runtime's word, set by [`Mutator::set_data`]; null at first. Takes no lock.
     #[inline]
     #[must_use]
     pub fn data(&self) -> *mut c_void {
         self.inner().data.get()
     }
 
-    /// Sets the runtime's word: for its own struct of the thread, say. The heap does not look at
+    /// Sets the runtime's word, for example to its own struct of the thread. The heap does not read
     /// it.
     #[inline]
     pub fn set_data(&self, data: *mut c_void) {
         self.inner().data.set(data);
     }
 
-    /// The object is to have `size` bytes. Whether it has them where it is. If not, or if a smaller
-    /// slot would do, it is moved to one that suits when its heap is compacted next, if it may be
-    /// moved, and the runtime says the size again
+    /// Requests `size` bytes for the object. Returns whether its slot has them. If not, or if a
+    /// smaller slot suffices, the next compaction moves the object to a slot that fits. For that,
+    /// the object must be movable, and the runtime must return the size again
     /// ([`Runtime::wanted`](super::Runtime#structfield.wanted)).
     ///
     /// # Safety
     ///
-    /// `object` is one of this heap, and the caller's to change.
+    /// `object` is of this heap, and the caller may change it.
     pub unsafe fn resize(&self, object: *mut u8, size: usize) -> bool {
         self.heap().space.resize(object, size, self.heap().page_limit())
     }
 
-    /// The runtime has `bytes` more elsewhere, of which the heap was told
-    /// ([`Heap::account`](super::Heap::account)): what an allocation of so many would do for them
-    /// is done now. The heap sweeps, begins a collection if one is due, or marks.
+    /// Pays for `bytes` that [`Heap::account`](super::Heap::account) has added, as an allocation of
+    /// as many bytes would. The heap sweeps, begins a collection if one is due, or marks.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -184,7 +180,7 @@ impl Mutator {
         heap.pay(inner, bytes);
     }
 
-    /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
+    /// Adds `bytes` (or subtracts, if negative) to the memory that objects keep elsewhere.
     pub fn external(&self, bytes: isize) {
         self.heap().space.pacing.add_external(bytes);
         if bytes > 0 {

@@ -1,12 +1,11 @@
-//! Safepoints: where a thread stops for a collection, and how it goes away to block.
+//! Safepoints: where a thread stops for a collection, and how it leaves to block.
 //!
 //! ```text
 //!   in the heap   poll? --> safepoint: stands still until the world goes on
 //!   away          leave ---- may block, touches no object ---- enter: waits while the world stands still
 //! ```
 //!
-//! A caller that cannot pass a function leaves by [`save_and_leave`], which notes the registers
-//! itself.
+//! A caller that cannot pass a function leaves by [`save_and_leave`], which saves the registers.
 
 use core::ffi::c_void;
 
@@ -15,14 +14,14 @@ use heapwright_substrate::sync::atomic::Ordering;
 use super::Mutator;
 
 impl Mutator {
-    /// Whether [`Mutator::safepoint`] has something to do.
+    /// Returns whether a collector waits for [`Mutator::safepoint`].
     #[inline]
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.inner().poll.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits while the world stands still, and helps to mark meanwhile.
+    /// Waits while the world is stopped, and helps to mark meanwhile.
     ///
     /// # Safety
     ///
@@ -33,7 +32,7 @@ impl Mutator {
         self.heap().at_safepoint(self.inner());
     }
 
-    /// Calls `blocks`, which may block: others need not wait for this thread meanwhile.
+    /// Calls `blocks`, which may block. Collectors do not wait for this thread meanwhile.
     ///
     /// # Safety
     ///
@@ -46,43 +45,43 @@ impl Mutator {
         result
     }
 
-    /// The first half of [`Mutator::away`], for callers that cannot pass a function. What the
-    /// caller keeps in registers is not seen, if its stack is scanned: `hw_gc_leave` sees it.
+    /// The first half of [`Mutator::away`], for callers that cannot pass a function. If its stack
+    /// is scanned, the caller's registers are not; `hw_gc_leave` saves them.
     ///
     /// # Safety
     ///
-    /// As [`Mutator::away`]. The frame that calls this is there until [`Mutator::enter`].
+    /// As [`Mutator::away`]. The calling frame lives until [`Mutator::enter`].
     #[inline(always)]
     pub unsafe fn leave(&self) {
         self.inner().stack.note();
         self.heap().world.leave(&self.inner().handshake);
     }
 
-    /// As [`Mutator::enter`], unless the world stands still: then it does not wait. Whether it is
-    /// back.
+    /// As [`Mutator::enter`], but does not wait while the world is stopped. Returns whether the
+    /// mutator has entered.
     ///
     /// # Safety
     ///
-    /// Follows [`Mutator::leave`], or one of these that said false.
+    /// Follows [`Mutator::leave`], or a call of this that returned false.
     #[must_use]
     pub unsafe fn try_enter(&self) -> bool {
         self.inner().note_coming();
         self.inner().try_enter()
     }
 
-    /// It is back, in this thread or another one, which has no other mutator of the heap. In
-    /// another one the stack is not scanned until [`Mutator::scan_stack`] says where it ends.
+    /// Enters again, in this thread or another one, which has no other mutator of the heap. The
+    /// stack of another thread is not scanned until [`Mutator::scan_stack`] sets its end.
     ///
     /// # Safety
     ///
-    /// Follows [`Mutator::leave`], and what the thread did that left.
+    /// Follows [`Mutator::leave`], and happens after all that the leaving thread did.
     pub unsafe fn enter(&self) {
         self.inner().note_coming();
         self.inner().enter();
     }
 }
 
-/// [`Mutator::leave`] for a mutator's head, of a caller whose registers are to be seen.
+/// [`Mutator::leave`] for a mutator's head. It saves the caller's registers for the scan.
 ///
 /// # Safety
 ///
@@ -105,7 +104,7 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     )
 }
 
-/// [`Mutator::leave`] for a mutator's head, of a caller whose registers are to be seen.
+/// [`Mutator::leave`] for a mutator's head. It saves the caller's registers for the scan.
 ///
 /// # Safety
 ///
@@ -133,7 +132,7 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     )
 }
 
-/// [`Mutator::leave`] for a mutator's head. Registers are not seen here.
+/// [`Mutator::leave`] for a mutator's head. It saves no registers on this machine.
 ///
 /// # Safety
 ///
@@ -156,6 +155,6 @@ unsafe extern "C" fn leave_saved(mutator: *mut c_void) {
     let mutator = unsafe { Mutator::from_ptr(mutator) };
     // SAFETY: by the contract.
     let mutator = mutator.inner();
-    // Not `leave`: what the caller saved is what is to be scanned.
+    // Not `leave`: the scan must begin at the registers that the caller saved.
     mutator.heap().world.leave(&mutator.handshake);
 }

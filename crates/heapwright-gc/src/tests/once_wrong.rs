@@ -103,7 +103,7 @@ fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
     root
 }
 
-/// Whether all of a list is there. The heap finds what it has swept and kept.
+/// Returns whether all of a list is there. The heap finds what it has swept and kept.
 fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
     for _ in 0..length {
         assert_eq!(heap.find(at), Some(at));

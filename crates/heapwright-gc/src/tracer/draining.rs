@@ -106,7 +106,7 @@ impl Tracer {
         }
     }
 
-    /// Whether the budget is used up; shares what it has with those that have nothing.
+    /// Returns whether the budget is used up; shares what it has with those that have nothing.
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
@@ -115,7 +115,7 @@ impl Tracer {
             if gang.is_stopped() {
                 return true;
             }
-            if gang.is_hungry() {
+            if gang.has_idle() {
                 self.share();
             }
         }

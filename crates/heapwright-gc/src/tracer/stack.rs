@@ -79,7 +79,7 @@ impl Tracer {
         };
         if !chunk.is_null() {
             self.close_chunk();
-            if self.is_shared() && self.of().marking.gang.is_hungry() {
+            if self.is_shared() && self.of().marking.gang.has_idle() {
                 // SAFETY: closed above, and in no list.
                 unsafe { self.of().marking.gang.give(chunk) };
             } else {

@@ -45,21 +45,21 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
         Self(Growing::new(mc, None))
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether both are the same queue.
+    /// Returns whether both are the same queue.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.0.is(other.0)

@@ -1,14 +1,14 @@
-//! How maps hash by default: a folded multiplication a word, from a seed of the process's.
+//! The default hash of maps: a folded multiplication a word, from a seed of the process.
 //!
 //! ```text
 //!   a number   state = fold(state ^ number, K)         fold(a, b): the two halves of the 128-bit product, combined
 //!   bytes      state = fold(16 of them ^ key, state)
 //! ```
 //!
-//! As wyhash (Wang Yi) and foldhash (Orson Peters) do. Seed and key are from the system, so that
-//! nobody outside knows which keys collide, nor which bytes would make a product zero and hide what
-//! was before them; it is no cryptographic hash, and who can watch how long look-ups take may find
-//! out. A map takes another [`BuildHasher`] where that matters.
+//! As in wyhash (Wang Yi) and foldhash (Orson Peters). Seed and key come from the system. So no
+//! outsider knows which keys collide, or which bytes make a product zero and hide the bytes before
+//! them. It is no cryptographic hash: an observer of look-up times may find collisions. A map takes
+//! another [`BuildHasher`] where that matters.
 #![forbid(unsafe_code)]
 
 use core::hash::{BuildHasher, Hasher};
@@ -21,7 +21,7 @@ const K: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Another one, of the square root of 3.
 const L: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// Makes hashers that all begin with the same seed, which is another one in each process.
+/// Makes hashers that all begin with the seed of the process.
 ///
 /// ```
 /// use core::hash::BuildHasher;
@@ -44,7 +44,7 @@ impl Seeded {
             let mut bytes = [0; 8];
             os::random(&mut bytes);
             let drawn = u64::from_ne_bytes(bytes) | 1;
-            // The first that is drawn is everybody's.
+            // All threads use the seed that is stored first.
             seed = SEED
                 .compare_exchange(0, drawn, Ordering::Relaxed, Ordering::Relaxed)
                 .map_or_else(|known| known, |_| drawn);
@@ -146,7 +146,7 @@ impl Hasher for Folding {
 
     #[inline]
     fn finish(&self) -> u64 {
-        // The high half of a product knows little of the low half of what was multiplied.
+        // The high half of a product depends little on the low halves of its factors.
         self.state ^ self.state.rotate_left(26)
     }
 }

@@ -7,23 +7,21 @@
 //!   entries  | Some(k, v) | None | Some(k, v) | ...                           a ring; number n is value n - first
 //! ```
 //!
-//! *The index* is probed from the place that the hash names, one word after the other: eight are in
-//! a line of the cache. An entry is looked at only when 31 bits of the hash agree. Words are kept
-//! in the order of how far they are from where they belong (Robin Hood hashing: Celis, Larson,
-//! Munro 1985), so that a search for what is not there ends at the first word that is nearer to its
-//! own place; removing shifts those behind back by one, so there are no tombstones to be probed
-//! over. A word holds all that placing it elsewhere asks for: a larger index is made without
-//! hashing a key again.
+//! *The index* is probed linearly from the place that the hash names; a cache line holds eight
+//! words. An entry is read only if 31 bits of the hash agree. Words are ordered by the distance
+//! from their own place (Robin Hood hashing: Celis, Larson, Munro 1985). So a search for an absent
+//! key ends at the first word that is nearer to its own place. A removal shifts the following words
+//! back by one, so there are no tombstones. A word is enough to place it elsewhere: a larger index
+//! is made without hashing a key again.
 //!
-//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches nothing but
-//! them, and yields them as they were inserted. What is removed leaves a hole; holes at either end
-//! go at once (`first` counts those at the front, so numbers stay), the others when the buffer is
-//! full: then entries are moved together if more than a quarter are holes, and get twice the room
-//! if not.
+//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches only them,
+//! and yields them in the order of insertion. A removal leaves a hole. Holes at either end go at
+//! once (`first` counts those at the front, so numbers stay). Others stay until the buffer is full.
+//! Then entries move together if at least a quarter are holes; otherwise the room doubles.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
 //!
-//! The index holds no references: it is a leaf, and storing there is reported to nobody.
+//! The index holds no references: it is a leaf, and a store into it needs no report.
 #![forbid(unsafe_code)]
 
 use core::borrow::Borrow;
@@ -41,7 +39,7 @@ use super::hash::Seeded;
 
 /// Entries that there is room for without an index.
 const SMALL: usize = 8;
-/// Of a word of the index: it is in use. Zero is free.
+/// Bit of an index word that is in use. A free word is zero.
 const USED: u64 = 1 << 63;
 /// Entries that there is room for with the smallest index, of 16 words: seven eighths, and so after
 /// each doubling.
@@ -52,7 +50,7 @@ const MOST: usize = 1 << 30;
 type Entries<'gc, K, V> = Buffer<'gc, Option<(K, V)>>;
 type Index<'gc> = Slice<'gc, Cell<u64>>;
 
-/// What a map leads to.
+/// The object of a map.
 pub(crate) struct Body<'gc, K, V, S> {
     pub(super) entries: Cell<Option<Entries<'gc, K, V>>>,
     pub(super) index: Cell<Option<Index<'gc>>>,
@@ -63,15 +61,14 @@ pub(crate) struct Body<'gc, K, V, S> {
 
 /// A hash map in a realm, shared by all that have a copy of this reference.
 ///
-/// Keys and values are copied in and out. Looking up, inserting and removing take constant time on
-/// average, amortised; if all hashes collide, linear. It iterates in the order in which keys were
-/// inserted first, in time linear in their number and that of holes, which are fewer. A word and a
-/// bit more an entry for the index, at most two; room for at most twice the entries.
+/// Keys and values are copied in and out. Look-up, insertion and removal take amortised constant
+/// time on average, and linear time if all hashes collide. It iterates in the order in which keys
+/// were inserted first, in time linear in their number and that of holes, which are fewer. A word
+/// and a bit more an entry for the index, at most two; room for at most twice the entries.
 ///
-/// A key is found by what it borrows as, so a [`Str`](super::super::Str) by a `&str`. The hash and
-/// the equality of a [`Gc`] are its value's; its address is no key, for values move. Keys must not
-/// be changed, through cells, so that they are equal to others or hash otherwise: then nobody can
-/// say what is found.
+/// A key is found by its borrowed form, so a [`Str`](super::super::Str) by a `&str`. A [`Gc`]
+/// hashes and compares as its value. Its address is no key, because values move. A change of a key
+/// through cells must keep its hash and equality; otherwise look-ups return any result.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Map, Realm, Str}};
@@ -106,16 +103,16 @@ where
     }
 }
 
-/// Where a key is.
+/// The place of a key.
 #[derive(Clone, Copy)]
 struct Found {
-    /// Which entry, from the first that is there.
+    /// Its entry, counted from the first that is there.
     entry: usize,
-    /// Which word of the index, if there is one.
+    /// Its word of the index, if there is an index.
     word: usize,
 }
 
-/// The part of a hash that a word of the index holds, where it holds it.
+/// The part of a hash that an index word holds, in its position there.
 #[inline]
 fn word_of(hash: u64) -> u64 {
     (hash ^ hash >> 32) << 32 | USED
@@ -133,7 +130,7 @@ where
     V: Copy + Trace + 'gc,
     S: BuildHasher + 'static,
 {
-    /// An empty map that hashes so.
+    /// An empty map with this hasher.
     ///
     /// # Panics
     ///
@@ -149,21 +146,21 @@ where
         self.0.as_ref().entries.get()
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
         self.0.as_ref().live.get()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether both are the same map.
+    /// Returns whether both are the same map.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.0.is(other.0)
@@ -174,7 +171,7 @@ where
         word_of(self.0.as_ref().hasher.hash_one(key))
     }
 
-    /// Where a key is; and its hash, if it was asked for.
+    /// The place of a key; and its hash, if it was computed.
     #[inline]
     fn find<Q: Eq + Hash + ?Sized>(self, key: &Q) -> (Option<Found>, u64)
     where
@@ -226,7 +223,7 @@ where
         self.entries()?.get(found.entry)?
     }
 
-    /// Whether there is such a key. Constant time on average.
+    /// Returns whether there is such a key. Constant time on average.
     #[inline]
     #[must_use]
     pub fn contains_key<Q: Eq + Hash + ?Sized>(self, key: &Q) -> bool
@@ -236,8 +233,8 @@ where
         self.find(key).0.is_some()
     }
 
-    /// Gives a key a value. The one it had, if there is the key already, which stays as it was, and
-    /// where it was. Amortised constant time on average.
+    /// Sets the value of a key. Returns the old value, if the key is present; the key itself and
+    /// its position stay. Amortised constant time on average.
     ///
     /// # Panics
     ///
@@ -269,7 +266,7 @@ where
         None
     }
 
-    /// Removes a key, and gives its value. Amortised constant time on average; the others stay in
+    /// Removes a key, and returns its value. Amortised constant time on average; the others stay in
     /// their order.
     pub fn remove<Q: Eq + Hash + ?Sized>(self, mc: &Mutation<'gc>, key: &Q) -> Option<V>
     where
@@ -278,7 +275,7 @@ where
         self.remove_entry(mc, key).map(|(_, value)| value)
     }
 
-    /// As [`Map::remove`], and gives the key as it was inserted, too.
+    /// As [`Map::remove`], but also returns the key as it was inserted.
     pub fn remove_entry<Q: Eq + Hash + ?Sized>(self, mc: &Mutation<'gc>, key: &Q) -> Option<(K, V)>
     where
         K: Borrow<Q>,
@@ -289,7 +286,7 @@ where
 
     /// Removes the key that was inserted first. Amortised constant time on average.
     pub fn pop_first(self, mc: &Mutation<'gc>) -> Option<(K, V)> {
-        // The first entry is no hole: those at the ends went with what made them.
+        // The first entry is no hole: `take` removes holes at the ends.
         let (key, _) = self.entries()?.get(0)??;
         self.remove_entry(mc, &key)
     }
@@ -330,7 +327,7 @@ where
             return self.rebuild(mc, if is_nearly_full { twice } else { (live * 2).max(SMALL) });
         }
         assert!(capacity <= MOST / 2, "a map has too many keys");
-        // No holes, so numbers stay, and words are placed anew as they are.
+        // There are no holes, so numbers stay, and the old words are placed again.
         let made = mc.buffer_of(full, twice);
         let body = self.0.as_ref();
         let index = match body.index.get() {
@@ -350,7 +347,7 @@ where
         made
     }
 
-    /// New entries and a new index for what is there, with so much room.
+    /// Makes new entries and a new index for the live keys, with this capacity.
     fn rebuild(self, mc: &Mutation<'gc>, capacity: usize) -> Entries<'gc, K, V> {
         assert!(capacity <= MOST, "a map has too many keys");
         let made = mc.buffer(capacity);
@@ -361,13 +358,13 @@ where
         let index = (capacity > SMALL).then(|| self.index_all(mc, made));
         body.index.set(mc, self.0, index);
         body.entries.set(mc, self.0, Some(made));
-        // What hashing and comparing may have done to the map meanwhile is undone.
+        // This undoes changes that the keys' `Hash` may have made to the map meanwhile.
         body.live.put(made.len());
         made
     }
 
-    /// An index of all these entries, none of which is a hole. The map has it only when it is
-    /// whole: a key's hash may panic.
+    /// An index of all these entries, none of which is a hole. The map gets it only when it is
+    /// complete, because a key's hash may panic.
     fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) -> Index<'gc> {
         let index = make_index(mc, entries.capacity());
         for n in 0..entries.len() {
@@ -396,7 +393,7 @@ where
         }
     }
 
-    /// Makes it as small as it can be. Linear.
+    /// Shrinks the map as far as possible. Linear.
     ///
     /// # Panics
     ///

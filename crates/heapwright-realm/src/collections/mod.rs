@@ -7,17 +7,17 @@
 //!                               +--> Buffer of Option<(K, V)>, in the order of insertion
 //! ```
 //!
-//! Each is one word, copied freely, and shared by all that have a copy, as a
-//! [`Gc`](super::pointer::Gc) is. They change in place by methods that are given the
-//! [`Mutation`](super::Mutation), and report what they store: the caller names no parent object.
-//! Values are `Copy` (a `Gc`, a `Str`, a number, a tuple of such) and are copied in and out, never
-//! lent; so any method may be called at any time, while one iterates, too. What is not `Copy` is
-//! put into the realm by itself: a collection of `Gc<T>`.
+//! Each is one word and `Copy`; all copies share its contents, as with a
+//! [`Gc`](super::pointer::Gc). Methods that take the [`Mutation`](super::Mutation) change them in
+//! place and report their stores. The caller names no parent object. Values are `Copy` (a `Gc`, a
+//! `Str`, a number, a tuple of these) and are copied in and out, never lent. So any method may be
+//! called at any time, also during an iteration. A collection of values that are not `Copy` is a
+//! collection of `Gc<T>`.
 //!
-//! All of their memory is the realm's: it counts for its limit and paces its collections, is moved
-//! and compacted, and is traced as far as there are values. Storage that was outgrown is garbage.
+//! The realm owns all their memory. It counts for the realm's limit, paces its collections, and is
+//! moved and compacted. Only the places of values are traced. Replaced storage is garbage.
 //!
-//! No file here has unsafe code but `traced`, for `Trace`: what needs more is in `buffer`.
+//! Only `traced` has unsafe code here, for `Trace`; `buffer` has the rest.
 
 pub(crate) mod deque;
 pub(crate) mod hash;

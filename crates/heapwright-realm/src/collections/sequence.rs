@@ -1,4 +1,4 @@
-//! What a vector and a queue have alike: they are copied freely, iterated by number, and shown.
+//! The common traits of a vector and a queue: `Copy`, iteration by number, and `Debug`.
 
 /// Implements that for a collection that has `get` and `iter`.
 macro_rules! sequence {

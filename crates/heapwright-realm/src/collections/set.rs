@@ -53,25 +53,25 @@ where
         Self(Map::with_hasher(mc, hasher))
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether both are the same set.
+    /// Returns whether both are the same set.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.0.is(other.0)
     }
 
-    /// Whether a key is there. Constant time on average.
+    /// Returns whether a key is there. Constant time on average.
     #[inline]
     #[must_use]
     pub fn contains<Q: Eq + Hash + ?Sized>(self, key: &Q) -> bool

@@ -17,8 +17,8 @@ use super::sequence::sequence;
 /// A growable array in a realm, shared by all that have a copy of this reference.
 ///
 /// Values are copied in and out. Amortised constant time at the end, linear at any other place; see
-/// each method. An iterator looks at the values as they are when it comes to them, and ends where
-/// the array does by then.
+/// each method. An iterator reads each value when it reaches it, and ends at the array's current
+/// end.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Gc, Realm, Vector}};
@@ -73,27 +73,27 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         made
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// How many there is room for.
+    /// The number of values that fit.
     #[must_use]
     pub fn capacity(self) -> usize {
         self.0.capacity()
     }
 
-    /// Whether both are the same array.
+    /// Returns whether both are the same array.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self.0.is(other.0)
@@ -222,7 +222,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Some(removed)
     }
 
-    /// Takes value `n`, in whose place the last one comes. Constant time.
+    /// Takes value `n`, and moves the last one to its place. Constant time.
     pub fn swap_remove(self, mc: &Mutation<'gc>, n: usize) -> Option<T> {
         let removed = self.get(n)?;
         let last = self.pop(mc)?;
@@ -245,7 +245,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.0.replace(mc, None);
     }
 
-    /// Keeps the values that `keep` wants, in their order. Linear.
+    /// Keeps the values for which `keep` returns true, in their order. Linear.
     pub fn retain(self, mc: &Mutation<'gc>, mut keep: impl FnMut(T) -> bool) {
         let (mut kept, mut at) = (0, 0);
         while let Some(value) = self.get(at) {
@@ -271,9 +271,8 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         }
     }
 
-    /// Sorts the values; which of equal ones comes first is not said. O(n log n), into new memory:
-    /// if `compare` panics, the array is as it was, and what it changes of the array meanwhile is
-    /// lost.
+    /// Sorts the values, not stably. O(n log n), into new memory: if `compare` panics, the array
+    /// stays as it was. Changes that `compare` makes to the array are lost.
     ///
     /// # Panics
     ///
