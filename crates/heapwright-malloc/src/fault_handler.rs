@@ -1,9 +1,9 @@
 //! Faults in memory, when the debug heap protects some: SIGSEGV and SIGBUS.
 //!
-//! In debug mode a read of freed memory may fault, and the debug heap knows which block it was. So
-//! our handler is the kernel's, for these two signals (and for SIGTRAP where `stepping` needs it),
-//! from the constructor on; the program's own is only remembered (`signals` interposes the
-//! functions that set one), and called where the fault is not ours.
+//! In debug mode a read of freed memory may fault, and the debug heap knows the block. So the
+//! constructor installs our handler for these two signals (and for SIGTRAP where `stepping` needs
+//! it). `signals` interposes the functions that set handlers. We remember the program's handler,
+//! and call it for faults that are not ours.
 //!
 //! ```text
 //!   fault -> on_fault -> the debug heap's verdict
@@ -13,45 +13,36 @@
 //!                          Stop     the same, and ignoring does not help
 //! ```
 //!
-//! **As the kernel would.** The program's handler gets the kernel's own `siginfo`
-//! and context, and may change the context. Before it is called the thread's mask
-//! becomes what the kernel would have made it: what was blocked, the handler's
-//! `sa_mask`, and the signal itself unless `SA_NODEFER`. `SA_RESETHAND` makes it the
-//! last time. It is not called but jumped to, so the kernel's frame is its caller:
-//! it may `siglongjmp` away, and where a language's runtime throws an exception from
-//! it, no frame of ours is in the way. The default action is the kernel's: it is restored, and the
-//! instruction tried again (a signal that was *sent* is sent again), so that a
-//! core dump shows the program as it was. Ignoring a fault is no way out for a
-//! thread, so there the default is taken, too; a signal that was sent is ignored.
+//! **As the kernel would.** The program's handler gets the kernel's own `siginfo` and context, and
+//! may change the context. Before the call the thread's mask becomes what the kernel would have
+//! set: the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
+//! `SA_RESETHAND` removes the handler first. We jump to it, so the kernel's frame is its caller: it
+//! may `siglongjmp` away, and an exception thrown from it meets no frame of ours. For the default
+//! action we restore the kernel's and run the instruction again (or send a *sent* signal again), so
+//! a core dump shows the program as it was. A thread cannot ignore a fault, so `SIG_IGN` then means
+//! the default action; a *sent* signal is ignored.
 //!
-//! **What differs.** Our handler asks for the alternative stack, if the thread has
-//! one, and so the program's runs on it, too, even if it did not ask. System calls
-//! that a *sent* SIGSEGV interrupts are restarted, whatever `SA_RESTART` says.
+//! **Differences.** Our handler runs on the alternative stack, if the thread has one, and so does
+//! the program's, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
+//! restarted, with or without `SA_RESTART`.
 //!
-//! **While we decide** all signals are blocked: a handler of the program's that
-//! jumps away could otherwise leave the debug heap in the middle of something. The
-//! two signals themselves are blocked, too (no `SA_NODEFER`): a fault in the debug
-//! heap's own decision is a bug of ours, and ends the process where it happens
-//! instead of deciding about itself for ever.
+//! **While we decide** all signals are blocked, because a handler of the program that jumps away
+//! could leave the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`).
+//! A fault in the debug heap's own decision is a bug of ours: it ends the process where it happens.
 //!
-//! **Programs that go past us** with a raw system call, as Go does, replace our
-//! handler. Their faults are then theirs; a read of freed memory ends them as any
-//! fault does, without a report. Go's runtime keeps the handler it found and calls
-//! it for faults in C code: that is ours, and all is well. `sigaltstack` is not
-//! touched.
+//! **Raw system calls**, as Go makes them, replace our handler. Faults then belong to the program:
+//! a read of freed memory ends it without a report. Go's runtime keeps the handler that it found,
+//! ours, and calls it for faults in C code, so those are reported. `sigaltstack` is not touched.
 //!
-//! **What is remembered** is in a ring of records, each written once and then
-//! published by its number. A change is one atomic exchange: no lock, so it may be
-//! interrupted by a fault, and a forked child never finds it half done. A record
-//! is written again only after 60 further changes.
+//! **Remembered actions** lie in a ring of records, each written once and then published by its
+//! number. A change is one atomic exchange without a lock, so a fault may interrupt it, and a
+//! forked child never finds it half done. A record is reused only after 60 further changes.
 //!
-//! **fork, vfork, exec.** A forked child has our handler and what was remembered. A
-//! child of vfork shares the memory of its parent but not its handlers: what it
-//! sets is the kernel's business alone (`signals`), so its parent remembers what it
-//! did. After an exec handlers are gone. But a program that ignores SIGSEGV is, for
-//! the kernel, one with a handler: what it executes does not find the signal
-//! ignored, where it would without us. (It matters only for SIGSEGV that a process
-//! sends.)
+//! **fork, vfork, exec.** A forked child has our handler and the remembered actions. A child of
+//! vfork shares its parent's memory but not its handlers, so `signals` passes its actions to the
+//! kernel alone, and the parent's remembered actions stay. An exec resets handlers. A program that
+//! ignores SIGSEGV has a handler, ours, in the kernel's view, so a program that it executes does
+//! not inherit the ignored signal. (It matters only for a SIGSEGV that a process sends.)
 
 use crate::own_stack;
 use crate::signals::{self, Action};
@@ -64,13 +55,13 @@ use core::sync::atomic::{
 use heapwright::heap::Verdict;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 
-/// What decides about a fault.
+/// The function that decides about a fault.
 pub(crate) type Decide = own_stack::Decide;
 
 /// The function that decides; null while our handler is not installed.
 static DECIDE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What the program has set, as far as the kernel looks at it.
+/// An action of the program: the fields that the kernel reads.
 struct Record {
     handler: AtomicUsize,
     flags: AtomicI32,
