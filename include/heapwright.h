@@ -623,7 +623,7 @@ typedef struct hw_block {
 typedef bool (*hw_visitor)(const struct hw_block *block, void *context);
 
 /**
- * Where an arena stands. Made by hw_arena_mark, used by hw_arena_rewind.
+ * A position in an arena. Made by hw_arena_mark, used by hw_arena_rewind.
  */
 typedef struct hw_arena_mark_t {
   /**
@@ -637,8 +637,8 @@ typedef struct hw_arena_mark_t {
 } hw_arena_mark_t;
 
 /**
- * What there is of an arena, in bytes. Later versions add fields at the end: give
- * hw_arena_stats the size of the struct you were compiled with.
+ * The size of an arena, in bytes. Later versions add fields at the end: pass hw_arena_stats the
+ * size of the struct you were compiled with.
  */
 typedef struct hw_arena_statistics {
   /**
@@ -652,43 +652,42 @@ typedef struct hw_arena_statistics {
 } hw_arena_statistics;
 
 /**
- * What a thread asked of the heap, in blocks and bytes. Bytes are those that were asked
- * for, not those that a block has.
+ * A thread's calls for memory, in blocks and bytes. Bytes are those that the program requested,
+ * not the sizes of the blocks.
  *
- * Later versions add fields at the end: give hw_count_end the size of the struct you
- * were compiled with.
+ * Later versions add fields at the end: pass hw_count_end the size of the struct you were compiled
+ * with.
  */
 typedef struct hw_counts {
   /**
-   * Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc
-   * of NULL too.
+   * Allocated blocks: by malloc, calloc, aligned_alloc, new and their kin, and by realloc of
+   * NULL.
    */
   uint64_t allocations;
   /**
-   * Blocks that were given another size.
+   * Blocks that got another size.
    */
   uint64_t reallocations;
   /**
-   * Blocks that were freed, by realloc to 0 bytes too.
+   * Freed blocks, also by realloc to 0 bytes.
    */
   uint64_t frees;
   /**
-   * Bytes that were asked for: of all allocations, and what reallocations added.
+   * Requested bytes: of all allocations, and the growth of reallocations.
    */
   uint64_t bytes;
   /**
-   * The most bytes that were live at once, of those that were not before.
+   * The most bytes live at once, of blocks allocated since the beginning.
    */
   uint64_t peak_bytes;
   /**
-   * Live bytes at the end less those at the beginning: what is kept. Negative if more was
-   * freed.
+   * Live bytes at the end minus those at the beginning. Negative if the thread freed more.
    */
   int64_t kept_bytes;
 } hw_counts;
 
 /**
- * What one stack asked for, as hw_count_sites shows it.
+ * The allocations of one stack, for hw_count_sites.
  */
 typedef struct hw_count_site {
   /**
@@ -697,22 +696,21 @@ typedef struct hw_count_site {
    */
   void *const *frames;
   /**
-   * How many there are. A static program's stacks are followed as far as it keeps frame
-   * pointers.
+   * The number of frames. A static program's stacks end where it keeps no frame pointers.
    */
   int depth;
   /**
-   * Blocks that were allocated.
+   * Allocated blocks.
    */
   uint64_t allocations;
   /**
-   * Bytes that were asked for.
+   * Requested bytes.
    */
   uint64_t bytes;
 } hw_count_site;
 
 /**
- * What hw_count_sites calls for each stack. Return false to stop.
+ * The function that hw_count_sites calls for each stack. Return false to stop.
  */
 typedef bool (*hw_count_visitor)(const struct hw_count_site *site, void *context);
 
@@ -1420,30 +1418,27 @@ void hw_heap_destroy(struct hw_heap *heap);
 size_t hw_raise_shared_caches(size_t count);
 
 /**
- * Whether an address lies in a block of heapwright's, in use or waiting to be
- * used again. Any address may be asked about; the memory at it is not touched.
+ * Whether an address lies in a block of heapwright's, in use or free. Any address is allowed; the
+ * memory at it is not touched.
  */
 bool hw_owns(const void *address);
 
 /**
- * Returns how many bytes there are from an address to the end of the block that it lies in: what a
- * program may write there. SIZE_MAX if the address is not in a block of heapwright's (or in an
- * arena, which does not remember its blocks), 0 if the block was freed, or there is none. Any
- * address may be asked about; the memory at it is not touched. Takes constant time: a few
- * nanoseconds.
+ * Returns the number of bytes from an address to the end of its block: the program may write so
+ * many there. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena,
+ * which does not remember its blocks), and 0 if the block was freed or never handed out. Any
+ * address is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
  *
- * In mode=hardened and mode=debug the block ends with the last byte that was asked for. In
- * mode=fast it ends where malloc_usable_size says, and small blocks that were freed count as if
- * they were in use.
+ * In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
+ * mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
  */
 size_t hw_object_size(const void *address);
 
 /**
- * Says what lies at an address. Any address may be asked about; the memory at
- * it is not touched; the time does not depend on the size of the heap.
+ * Describes the memory at an address. Any address is allowed; the memory at it is not touched; the
+ * time does not depend on the size of the heap.
  *
- * The answer is true of the moment it was made: for a block that another
- * thread may free meanwhile, it may be old when it arrives.
+ * Another thread may free the block meanwhile, so the answer may be old when it arrives.
  */
 struct hw_description hw_describe(const void *address);
 
@@ -1465,10 +1460,10 @@ size_t hw_get_stats(struct hw_statistics *out,
                     size_t size);
 
 /**
- * As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is
- * taken for resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is
- * as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of the
- * heap, and no system call.
+ * As hw_get_stats, but without system calls. Memory that was handed out and not given back counts
+ * as resident. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
+ * published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
+ * it often.
  *
  * Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
  * is locked just now.
@@ -1481,54 +1476,52 @@ size_t hw_estimate_stats(struct hw_statistics *out,
                          size_t size);
 
 /**
- * Whether memory would become free sooner if the program moved a block: whether the block lies in
- * one of the slabs, the sparsest of their size class, that could be emptied into free slots of the
- * others. A program that can move its blocks asks this for each of them, one after another, and
- * moves those for which it is so:
+ * Whether the program should move a block to free memory sooner. That is so if the block lies in
+ * one of the sparsest slabs of its size class, and the free slots of the others could take those
+ * slabs' blocks. A program that can move its blocks calls this for each of them in turn, and moves
+ * those for which it returns true:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
  *     hw_free_uncached(block);
  *
- * Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share
- * caches, among the common ones. False for all other blocks: other threads', first-class heaps',
- * other allocators', samples of a heap profile; for sizes of whole pages, whose memory goes back
- * by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
+ * Call it in the thread that allocates: it moves blocks among its own slabs, or, where threads
+ * share caches, among the common ones. Returns false for blocks of other threads, first-class
+ * heaps and other allocators, and for samples of a heap profile; for sizes of whole pages, whose
+ * memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address is
+ * allowed.
  *
- * The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes
- * more than a hundredth of that. A call that makes one takes some 20 ns for each 64 KiB of the
- * heap, the others constant time.
+ * The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
+ * over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
+ * heap; other calls take constant time.
  */
 bool hw_should_move(const void *block);
 
 /**
- * Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is
- * not worth being emptied. Where there is none, where hw_should_move was not asked lately, and for
- * blocks over 32 KiB, it is malloc. Free the block with free or hw_free_uncached. Takes longer
- * than malloc.
+ * Allocates as malloc does, but in a free slot of a slab that need not be emptied: the place for a
+ * moved block. It is malloc if there is no such slot, if hw_should_move was not called lately, and
+ * for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes longer than malloc.
  *
  * Returns null, with errno ENOMEM, if there is no memory.
  */
 void *hw_malloc_uncached(size_t size);
 
 /**
- * Frees a block as free does, but back to its slab at once, and not to a list of the thread's.
+ * Frees a block as free does, but puts it into its slab at once, not into a list of the thread.
  *
  * The program's duties:
  *
- * block is null or of this heap, in use, and used no more.
+ * block is null, or a block of this heap in use that the program no longer needs.
  */
 void hw_free_uncached(void *block);
 
 /**
- * Looks for leaks in the process's blocks, now: in mode=debug, among what malloc
- * and its kin have handed out. What is found is written to *out, which is size
- * bytes (pass sizeof(hw_leak_check)); it is also in the record (option record),
- * with stacks, and on standard error where findings are.
+ * Looks for leaks now, in mode=debug, among the blocks of malloc and its kin. Writes the result to
+ * *out, which is size bytes (pass sizeof(hw_leak_check)). The record (option record) gets the
+ * leaks with their stacks, and standard error gets them if findings go there.
  *
- * The program stands still for a moment, while its threads say what is in their
- * registers and the process is copied; the copy does the rest, and the caller
- * waits for it.
+ * The program stops for a moment, while each thread reports its registers and the process is
+ * copied. The copy does the rest, and the caller waits for it.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
@@ -1542,10 +1535,9 @@ size_t hw_check_leaks(struct hw_leak_check *out,
                       size_t size);
 
 /**
- * Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in
- * the lists of others that live), pages of slabs without a block in use, and all free runs. For
- * the end of a phase that needed much; what is allocated next faults its pages in again. As
- * malloc_trim(0).
+ * Gives free memory back to the kernel now, as malloc_trim(0) does: the free blocks of all threads
+ * (except in the lists of other live threads), empty pages of slabs, and all free runs. Call it at
+ * the end of a phase that needed much memory. Later allocations fault their pages in again.
  *
  * Returns whether any memory went back.
  */
@@ -1573,8 +1565,7 @@ void hw_set_soft_limit(size_t bytes);
 bool hw_profile_begin(size_t bytes);
 
 /**
- * Makes no samples from now on. Those that are live stay in the profile until
- * they are freed.
+ * Ends the sampling. Live samples stay in the profile until they are freed.
  */
 void hw_profile_end(void);
 
@@ -1673,7 +1664,7 @@ void *hw_arena_resize(struct hw_arena *arena,
 void hw_arena_free(struct hw_arena *arena, void *block, size_t size);
 
 /**
- * Says where an arena stands, for hw_arena_rewind.
+ * Returns an arena's position, for hw_arena_rewind.
  *
  * The program's duties:
  *
@@ -1683,7 +1674,7 @@ void hw_arena_free(struct hw_arena *arena, void *block, size_t size);
 struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
 
 /**
- * Takes back what was made since a mark, exactly that.
+ * Frees exactly the blocks made since a mark.
  *
  * The program's duties:
  *
@@ -1694,7 +1685,7 @@ struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
 void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
 
 /**
- * Takes everything back and keeps all memory for what comes next.
+ * Frees all blocks and keeps the memory for the next ones.
  *
  * The program's duties:
  *
@@ -1704,7 +1695,7 @@ void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
 void hw_arena_reset(struct hw_arena *arena);
 
 /**
- * Gives memory behind what is in use to the kernel, now. Returns bytes.
+ * Gives the memory behind the blocks in use to the kernel, now. Returns its bytes.
  *
  * The program's duties:
  *
@@ -1714,9 +1705,8 @@ void hw_arena_reset(struct hw_arena *arena);
 size_t hw_arena_trim(struct hw_arena *arena);
 
 /**
- * Writes what there is of an arena to *out, which is size bytes: pass
- * sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
- * larger one the rest is set to zero.
+ * Writes an arena's size to *out, which is size bytes: pass sizeof(hw_arena_statistics). A smaller
+ * struct gets the fields it knows; of a larger one the rest is set to zero.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.
@@ -1741,32 +1731,31 @@ size_t hw_arena_stats(struct hw_arena *arena,
 void hw_arena_destroy(struct hw_arena *arena);
 
 /**
- * Begins to count what the calling thread asks of malloc and its kin, exactly, until
- * hw_count_end. What other threads do meanwhile is not counted, so tests may run side by side;
- * nor are first-class heaps, pools, arenas and collected heaps, and signal handlers that interrupt
- * the counting. In any mode. flags is 0 or HW_COUNT_STACKS.
+ * Begins an exact count of the calling thread's calls of malloc and its kin, until hw_count_end.
+ * Works in any mode. Other threads are not counted, so tests may run side by side. Nor are
+ * first-class heaps, pools, arenas, collected heaps, and signal handlers that interrupt the
+ * counting. flags is 0 or HW_COUNT_STACKS.
  *
- * Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of
- * a block that was made before the outermost one, or by another thread, the size is what was asked
- * for in mode=debug and mode=hardened, and what malloc_usable_size says in mode=fast.
+ * Counts may be nested, sixteen deep; an outer count includes its inner ones. For a block made
+ * before the outermost count, or by another thread, the size is the requested one in mode=debug
+ * and mode=hardened, and that of malloc_usable_size in mode=fast.
  *
- * A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with
- * stacks.
+ * Counting costs a thread some 100 ns a call, or some microseconds with stacks.
  *
- * Returns false with errno EINVAL for other flags, ENOMEM if there is no memory, EAGAIN if
- * sixteen counts are open, and ENOTSUP where another allocator, or another copy of this library,
- * serves malloc; then nothing was begun.
+ * Returns false, and begins nothing, with errno EINVAL for other flags, ENOMEM if there is no
+ * memory, EAGAIN if sixteen counts are open, and ENOTSUP if another allocator, or another copy of
+ * this library, serves malloc.
  */
 bool hw_count_begin(uint32_t flags);
 
 /**
- * Ends the calling thread's innermost count and writes what it came to to *out, which is size
- * bytes: pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of
- * a larger one the rest is set to zero. out may be NULL.
+ * Ends the calling thread's innermost count and writes the result to *out, which is size bytes:
+ * pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a
+ * larger one the rest is set to zero. out may be NULL.
  *
- * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with
- * errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if there was no
- * memory to remember each block meanwhile: peak_bytes and kept_bytes may be wrong.
+ * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; with errno
+ * EINVAL for a size of 0 or beyond 64 KiB; and with errno ENOMEM if there was no memory to
+ * remember each block. After ENOMEM, peak_bytes and kept_bytes may be wrong.
  *
  * The program's duties:
  *
@@ -1776,10 +1765,10 @@ bool hw_count_end(struct hw_counts *out,
                   size_t size);
 
 /**
- * Shows what each stack has asked for since the calling thread's innermost count began, which was
- * with HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with
- * context, until it returns false. visit may allocate and print; that is not counted. It may
- * neither begin nor end a count.
+ * Shows the allocations of each stack since the calling thread's innermost open count began with
+ * HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context, until visit
+ * returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
+ * count.
  *
  * Returns how many stacks there are; 0 if none are kept.
  *
