@@ -129,12 +129,12 @@
 #define HW_GC_MOVING 4
 
 /**
- * How many buckets the histogram of sizes has.
+ * The number of buckets in the histogram of sizes.
  */
 #define HW_SIZE_BUCKETS 48
 
 /**
- * What lies at an address.
+ * The kind of memory at an address.
  */
 typedef enum hw_kind {
   /**
@@ -342,7 +342,7 @@ typedef struct hw_pool hw_pool;
  */
 typedef struct hw_description {
   /**
-   * What lies there.
+   * The kind of memory.
    */
   enum hw_kind kind;
   /**
@@ -350,16 +350,15 @@ typedef struct hw_description {
    */
   enum hw_state state;
   /**
-   * Where the block starts; NULL if the address is in no block.
+   * The block's address; NULL if the address is in no block.
    */
   const void *block;
   /**
-   * The block's size in bytes: what may be used of it, at least what was
-   * asked for. 0 if the address is in no block.
+   * The block's usable bytes, at least the requested size. 0 if the address is in no block.
    */
   size_t size;
   /**
-   * How far into its block the address is, in bytes.
+   * The address's offset in its block, in bytes.
    */
   size_t offset;
   /**
@@ -411,7 +410,7 @@ typedef struct hw_statistics {
    */
   uint64_t rss_live;
   /**
-   * Part of rss: the difference between sizes asked for and slots given.
+   * Part of rss: slot sizes less requested sizes.
    */
   uint64_t rss_rounding;
   /**
@@ -511,11 +510,11 @@ typedef struct hw_statistics {
    */
   uint64_t page_size;
   /**
-   * Caches that threads share, or that CPUs have; 0: each thread has its own.
+   * Caches shared by threads, or per-CPU caches; 0: each thread has its own.
    */
   uint64_t caches_shared;
   /**
-   * Part of caches_shared: those that were ever used.
+   * Part of caches_shared: those used so far.
    */
   uint64_t caches_touched;
   /**
@@ -523,7 +522,7 @@ typedef struct hw_statistics {
    */
   uint64_t caches_bytes;
   /**
-   * Free bytes in the shared cache that has most.
+   * Free bytes in the largest shared cache.
    */
   uint64_t caches_largest;
   /**
@@ -535,7 +534,7 @@ typedef struct hw_statistics {
    */
   uint64_t cache_waits;
   /**
-   * Restartable sequences that were done, where detailed.
+   * Completed restartable sequences, where detailed.
    */
   uint64_t rseq_commits;
   /**
@@ -559,21 +558,21 @@ typedef struct hw_statistics {
 } hw_statistics;
 
 /**
- * Blocks and their bytes, as they were asked for.
+ * Blocks and their requested bytes.
  */
 typedef struct hw_amount {
   /**
-   * How many blocks.
+   * Blocks.
    */
   uint64_t blocks;
   /**
-   * How many bytes.
+   * Bytes.
    */
   uint64_t bytes;
 } hw_amount;
 
 /**
- * What a leak check found.
+ * The result of a leak check.
  */
 typedef struct hw_leak_check {
   /**
@@ -585,7 +584,7 @@ typedef struct hw_leak_check {
    */
   struct hw_amount indirect;
   /**
-   * Only what may be no pointer to them leads to them: possibly lost.
+   * Only words that may not be pointers lead to them: possibly lost.
    */
   struct hw_amount possible;
   /**
@@ -599,7 +598,7 @@ typedef struct hw_leak_check {
  */
 typedef struct hw_block {
   /**
-   * Where the block starts.
+   * The block's address.
    */
   const void *address;
   /**
@@ -618,7 +617,7 @@ typedef struct hw_block {
 } hw_block;
 
 /**
- * What hw_heap_walk calls for each block. Return false to stop the walk.
+ * The function that hw_heap_walk calls for each block. Return false to stop the walk.
  */
 typedef bool (*hw_visitor)(const struct hw_block *block, void *context);
 
@@ -1307,13 +1306,13 @@ typedef struct hw_gc_statistics {
 typedef bool (*hw_gc_visitor)(void *object, size_t size, uint32_t kind, void *context);
 
 /**
- * What hw_pool_walk calls for each object. Return false to stop the walk.
+ * The function that hw_pool_walk calls for each object. Return false to stop the walk.
  */
 typedef bool (*hw_object_visitor)(void *object, void *context);
 
 /**
- * What there is of a pool. All sizes are in bytes. Later versions add fields at the
- * end: give hw_pool_stats the size of the struct you were compiled with.
+ * The size of a pool, in bytes and objects. Later versions add fields at the end: pass
+ * hw_pool_stats the size of the struct you were compiled with.
  */
 typedef struct hw_pool_statistics {
   /**
@@ -1321,7 +1320,7 @@ typedef struct hw_pool_statistics {
    */
   uint64_t live;
   /**
-   * Objects there is memory for.
+   * Objects that there is memory for.
    */
   uint64_t capacity;
   /**
@@ -1329,12 +1328,11 @@ typedef struct hw_pool_statistics {
    */
   uint64_t slot_size;
   /**
-   * Runs of memory they lie in.
+   * Runs of memory that hold them.
    */
   uint64_t segments;
   /**
-   * Address space of these runs; what was never used, or was trimmed, is not
-   * resident.
+   * Address space of these runs. Unused and trimmed memory is not resident.
    */
   uint64_t reserved_bytes;
 } hw_pool_statistics;
@@ -1783,9 +1781,9 @@ size_t hw_count_sites(hw_count_visitor visit,
  * Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
  * size: sizeof, as the program knows it.
  *
- * Returns NULL with errno EINVAL for options that do not exist, and for a size that no version of
- * the struct has (0, or more than 64 KiB). The same holds for a field that is not zero and that
- * this version does not know. Returns NULL with errno ENOMEM if there is no memory.
+ * Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the
+ * struct has (0, or more than 64 KiB), and for a nonzero field that this version does not know.
+ * Returns NULL with errno ENOMEM if there is no memory.
  *
  * The program's duties:
  *
@@ -1801,8 +1799,8 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
  *
  * The program's duties:
  *
- * heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and
- * nobody uses an object of it any more.
+ * heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and no
+ * thread uses an object of it any more.
  */
 void hw_gc_destroy(struct hw_gc_heap *heap);
 
@@ -1820,9 +1818,9 @@ void hw_gc_destroy(struct hw_gc_heap *heap);
 struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
- * A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls
- * hw_gc_enter. For a runtime whose threads take turns, or that makes what a thread needs before
- * the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
+ * Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
+ * it. For a runtime whose threads take turns, or that prepares a thread before it starts. Does not
+ * wait while a collection is at work: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -1846,9 +1844,9 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
  * HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
  * does the same, faster. May collect.
  *
- * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
- * collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
- * errno EINVAL for a kind that does not exist (a verified heap ends the program then).
+ * Returns NULL with errno ENOMEM if there is no memory, or if a collection leaves none under the
+ * limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with errno
+ * EINVAL for a kind that does not exist (a verified heap ends the program then).
  *
  * The program's duties:
  *
@@ -1859,9 +1857,9 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
                   uint32_t kind);
 
 /**
- * Reports that a reference to child was stored into parent: what hw_gc_write calls while the
- * heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
- * child; old objects are not remembered for it then.
+ * Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
+ * marks, and for old parents. parent may be NULL while the heap marks, which keeps child; the
+ * remembered set does not change then.
  *
  * The program's duties:
  *
@@ -1872,8 +1870,8 @@ void hw_gc_shade(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * As hw_gc_shade, and says to which slot of parent the reference was stored: cheaper while
- * objects are moved. hw_gc_write calls it.
+ * As hw_gc_shade, and names the slot of parent that was stored to: cheaper while objects are
+ * moved. hw_gc_write calls it.
  *
  * The program's duties:
  *
@@ -1885,8 +1883,8 @@ void hw_gc_wrote(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was
- * stored into parent, or will be before the next safepoint.
+ * The slow path of hw_gc_touch in heapwright_gc.h: reports that parent was stored into, or will be
+ * before the next safepoint.
  *
  * The program's duties:
  *
@@ -1896,19 +1894,20 @@ void hw_gc_touched(struct hw_gc_mutator *mutator,
                    void *parent);
 
 /**
- * What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as
- * hw_gc_touched, of one slot of parent.
+ * The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, of one slot of parent.
  *
  * The program's duties:
  *
  * As hw_gc_touched; slot lies in parent.
  */
-void hw_gc_touched_slot(struct hw_gc_mutator *mutator, void *parent, void **slot);
+void hw_gc_touched_slot(struct hw_gc_mutator *mutator,
+                        void *parent,
+                        void **slot);
 
 /**
- * From now on stores into the object need not be reported: it is looked at in every collection, a
- * minor one as well, and what it leads to stays where it is. For objects that foreign code writes
- * into. It lasts as long as the object.
+ * Exempts the object, as long as it lives, from the reports of stores: every collection, also a
+ * minor one, reads it, and objects that it leads to do not move. For objects that foreign code
+ * writes into.
  *
  * Returns false with errno ENOMEM if there is no memory.
  *
@@ -2003,7 +2002,7 @@ void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
 void hw_gc_scan(struct hw_gc_tracer *tracer, const void *from, const void *to);
 
 /**
- * Makes a handle: a cell that keeps what it leads to, and may be read and written freely.
+ * Makes a handle: a cell that keeps its object alive, and may be read and written freely.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2024,8 +2023,8 @@ void **hw_gc_root_new(struct hw_gc_mutator *mutator,
 void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
- * Makes a weak handle: a cell that keeps nothing, may be read and written freely, and becomes NULL
- * when what it leads to has died, before the object's finalizers run.
+ * Makes a weak handle: a cell that may be read and written freely, and does not keep its object
+ * alive. It becomes NULL when the object has died, before the object's finalizers run.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2046,8 +2045,8 @@ void **hw_gc_weak_new(struct hw_gc_mutator *mutator,
 void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
- * From now on the calling thread's stack below base, and its registers, are scanned: every
- * word that is an address within an object keeps it. NULL: no more.
+ * From now on collections scan the calling thread's registers and its stack below base: every word
+ * that is an address within an object keeps it. NULL ends this.
  *
  * The program's duties:
  *
@@ -2058,7 +2057,7 @@ void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
                       const void *base);
 
 /**
- * Stands still if a collection asks for it. hw_gc_poll calls it if so.
+ * Stops if a collection requests it. hw_gc_poll calls it in this case.
  *
  * The program's duties:
  *
@@ -2067,8 +2066,8 @@ void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
 void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
- * object and calls nothing here; the frame that called this does not return before.
+ * Before the thread blocks: collections go on without it. Until hw_gc_enter it touches no object
+ * and calls nothing here; the frame that called this does not return before.
  *
  * The program's duties:
  *
@@ -2077,8 +2076,7 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is back, or another one in its place, which then has the mutator. Waits while a
- * collection is at work.
+ * The thread returns, or another takes over its mutator. Waits while a collection is at work.
  *
  * The program's duties:
  *
@@ -2116,7 +2114,7 @@ size_t hw_gc_attached(struct hw_gc_heap *heap,
 
 /**
  * Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
- * Where stores are not reported, marking is one step, however long.
+ * If stores are not reported, marking is one step, however long.
  *
  * Returns whether nothing is left to do.
  *
@@ -2128,7 +2126,7 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
                 uint64_t budget_ns);
 
 /**
- * Collects from the beginning to the end. What nothing leads to is freed when it returns.
+ * A whole collection. Unreachable objects are freed when it returns.
  *
  * The program's duties:
  *
@@ -2137,9 +2135,8 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
 void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
- * A minor collection from the beginning to the end; or a major one, if that is due, or the heap
- * does not know what is old: it has no generations, or has not collected yet. Returns whether it
- * was a minor one.
+ * A whole minor collection; or a major one, if that is due, or if the heap cannot tell old
+ * objects: it has no generations, or has not collected yet. Returns whether it was a minor one.
  *
  * The program's duties:
  *
@@ -2148,10 +2145,9 @@ void hw_gc_collect(struct hw_gc_mutator *mutator);
 bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 
 /**
- * Collects, moves objects to where they lie close together, and gives pages back that have none
- * any more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
- * stays, with what else lies in its page. While major collections are deferred, nothing moves
- * before the next one.
+ * Collects, moves objects close together, and gives empty pages back. A page stays as it is if an
+ * object in it is pinned, was reported by hw_gc_mark, or may be reached from a scanned stack.
+ * While major collections are deferred, nothing moves before the next one.
  *
  * The program's duties:
  *
@@ -2160,8 +2156,8 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 void hw_gc_compact(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime,
- * whether it keeps an address that it does not report.
+ * As hw_gc_compact, but moves every object that may move, also from full pages: tests of a runtime
+ * find addresses with it that the runtime does not report.
  *
  * The program's duties:
  *
@@ -2170,8 +2166,8 @@ void hw_gc_compact(struct hw_gc_mutator *mutator);
 void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has;
- * then hw_gc_trim gives pages back.
+ * As hw_gc_compact, but in steps of hw_gc_step, which returns true when it is complete; then
+ * hw_gc_trim gives pages back.
  *
  * The program's duties:
  *
@@ -2180,8 +2176,8 @@ void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 void hw_gc_ask_compact(struct hw_gc_mutator *mutator);
 
 /**
- * From now on the object stays where it is, until hw_gc_unpin was called as often. It is not
- * kept. Returns whether it is an object of the heap.
+ * Pins the object at its address, until hw_gc_unpin was called as often. A pin does not keep the
+ * object alive. Returns whether it is an object of the heap.
  *
  * The program's duties:
  *
@@ -2200,9 +2196,9 @@ bool hw_gc_pin(struct hw_gc_mutator *mutator,
 void hw_gc_unpin(struct hw_gc_mutator *mutator, void *object);
 
 /**
- * The object is to have size bytes. Returns whether it has them where it is. If not, or if a
- * smaller slot would do, it goes to a slot that suits when the heap is compacted next, if it may
- * be moved: then the runtime's wanted says the size again.
+ * Gives the object size bytes. Returns whether its slot has them. If not, or if a smaller slot
+ * would do, the next compaction moves it to a fitting slot, if it may be moved: the runtime's
+ * wanted then returns the size again.
  *
  * The program's duties:
  *
@@ -2222,7 +2218,7 @@ bool hw_gc_resize(struct hw_gc_mutator *mutator,
 bool hw_gc_owed(struct hw_gc_mutator *mutator);
 
 /**
- * From now on a collection is due, so that hw_gc_step begins one: for a program that has time.
+ * Makes a collection due, so that hw_gc_step begins one: for a program that has time.
  *
  * The program's duties:
  *
@@ -2231,8 +2227,8 @@ bool hw_gc_owed(struct hw_gc_mutator *mutator);
 void hw_gc_ask(struct hw_gc_mutator *mutator);
 
 /**
- * Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
- * the heap still holds.
+ * Defers collections: until hw_gc_resume, allocation does no collecting of its own. Nests. The
+ * limit of the heap still holds.
  *
  * The program's duties:
  *
@@ -2250,10 +2246,10 @@ void hw_gc_defer(struct hw_gc_mutator *mutator);
 void hw_gc_resume(struct hw_gc_mutator *mutator);
 
 /**
- * No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
- * the heap has generations, and memory for it. For requests, between which there is time for the
- * rest. Nests, also with those of other mutators. Only within the first such scope of a heap there
- * may be a major collection, if it was chosen before.
+ * Defers major collections: until hw_gc_resume_majors, collections are minor, if the heap has
+ * generations and memory for it. For requests, with time for major collections between them.
+ * Nests, also with calls of other mutators. The first such scope of a heap may see one major
+ * collection that was chosen before.
  *
  * The program's duties:
  *
@@ -2271,8 +2267,8 @@ void hw_gc_defer_majors(struct hw_gc_mutator *mutator);
 void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 
 /**
- * Whether the next collection is to be a major one, and would be but for hw_gc_defer_majors.
- * hw_gc_ask and hw_gc_step make it, a little at a time.
+ * Whether hw_gc_defer_majors holds back a major collection that is due. hw_gc_ask and hw_gc_step
+ * make it, a little at a time.
  *
  * The program's duties:
  *
@@ -2281,8 +2277,8 @@ void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
 
 /**
- * The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
- * in its budget.
+ * Reports that objects of the heap keep bytes more, or less, in malloc: they count in the heap's
+ * budget.
  *
  * The program's duties:
  *
@@ -2292,8 +2288,8 @@ void hw_gc_external(struct hw_gc_mutator *mutator,
                     ptrdiff_t bytes);
 
 /**
- * As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread
- * may call this, also from the runtime's free.
+ * As hw_gc_external, for a thread without a mutator: no collection work is done for the bytes now.
+ * Any thread may call this, also from the runtime's free.
  *
  * The program's duties:
  *
@@ -2303,8 +2299,8 @@ void hw_gc_account(struct hw_gc_heap *heap,
                    ptrdiff_t bytes);
 
 /**
- * Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is
- * due, or marks, as much as an allocation of so many bytes in the heap would.
+ * Does the collection work for bytes reported to hw_gc_account: sweeps a little, begins a
+ * collection if one is due, or marks, as an allocation of so many bytes in the heap would.
  *
  * The program's duties:
  *
@@ -2335,8 +2331,8 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
                     size_t size);
 
 /**
- * As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
- * well. mutator may be NULL when the heap is being destroyed: nobody counts any more.
+ * As free, of a block of hw_gc_malloc that has size bytes. Also in the runtime's free callback.
+ * mutator may be NULL while the heap is being destroyed: nothing is counted then.
  *
  * The program's duties:
  *
@@ -2348,8 +2344,8 @@ void hw_gc_free(struct hw_gc_mutator *mutator,
                 size_t size);
 
 /**
- * Asks for run to be called with object and context once nothing leads to the object any more.
- * Then it and all it leads to are kept until run has been called, by hw_gc_run_finalizers.
+ * Registers run, to be called with object and context when the object has become unreachable. The
+ * object and all it leads to are kept until hw_gc_run_finalizers has called run.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
@@ -2382,9 +2378,10 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
                          uint32_t priority);
 
 /**
- * Has tell called, once a collection, when finalizers have become due or guardians have something
- * to retrieve: by the thread that collected, when the others have gone on. It calls nothing of the
- * heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call this.
+ * Sets tell, which is called once a collection when finalizers have become due or guardians have
+ * objects to retrieve. The thread that collected calls it, after the others have resumed. tell
+ * calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may call
+ * this.
  *
  * The program's duties:
  *
@@ -2396,9 +2393,9 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          void *context);
 
 /**
- * Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
+ * Removes all finalizers of object that are not due yet. Takes time for all objects' finalizers.
  *
- * Returns how many there were.
+ * Returns their number.
  *
  * The program's duties:
  *
@@ -2408,8 +2405,8 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
                              void *object);
 
 /**
- * Runs up to most finalizers that are due, by priority, and of one priority in the order in which
- * they were asked for. They may allocate. Returns how many.
+ * Runs up to most due finalizers, by priority, then in the order of registration. They may
+ * allocate. Returns their number.
  *
  * The program's duties:
  *
@@ -2420,9 +2417,9 @@ size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
 
 /**
  * Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage
- * collector", 1993), and returns its number, which the runtime keeps in the object: what is
- * registered with it can be retrieved from it when nothing else leads there any more, for as long
- * as something leads to the guardian. When the object has died the number is worth nothing.
+ * collector", 1993). Returns its number, which the runtime keeps in the object. An object
+ * registered with the guardian can be retrieved from it when nothing else leads to that object, as
+ * long as the guardian lives. The number is invalid after the guardian's death.
  *
  * Returns 0 with errno ENOMEM if there is no memory.
  *
@@ -2436,7 +2433,7 @@ uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
 /**
  * Registers object with a guardian. When nothing leads to it any more, representative can be
  * retrieved: object itself, or another, which is kept until then. An object may be registered
- * several times, and is retrieved as often. Weak references to what is retrieved stay.
+ * several times, and is retrieved as often. Weak references to a retrieved object stay.
  *
  * Returns false with errno ENOMEM if there is no memory, or no such guardian.
  *
@@ -2451,7 +2448,7 @@ bool hw_gc_guard(struct hw_gc_mutator *mutator,
                  void *representative);
 
 /**
- * The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none.
+ * Retrieves a guardian's next object, which the caller must keep alive; NULL: there is none.
  * Constant time.
  *
  * The program's duties:
@@ -2546,8 +2543,8 @@ void hw_gc_set_policy(struct hw_gc_heap *heap,
                       void *context);
 
 /**
- * The object of a heap that an address lies in, or NULL. Any address may be asked about.
- * Constant time, but for objects that were just allocated.
+ * The object of a heap that an address lies in, or NULL. Any address is allowed. Constant time,
+ * except for objects that were just allocated.
  *
  * The program's duties:
  *
@@ -2557,21 +2554,21 @@ void *hw_gc_find(struct hw_gc_heap *heap,
                  const void *address);
 
 /**
- * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
- * no collected heap.
+ * Bytes of an object's slot, or the requested bytes of a large object. 0 outside all collected
+ * heaps.
  */
 size_t hw_gc_object_size(const void *object);
 
 /**
  * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
- * UINT32_MAX for what is in no collected heap.
+ * UINT32_MAX outside all collected heaps.
  */
 uint32_t hw_gc_object_kind(const void *object);
 
 /**
- * Whether an object is old: a minor collection takes it for live, and does not look at it unless
- * something was stored into it. Constant time for most; all mutators stand still for an object
- * that has survived one collection, or was stored into.
+ * Whether an object is old: a minor collection keeps it, and reads it only if it was stored into.
+ * Constant time for most objects; all mutators stop for an object that has survived one
+ * collection, or was stored into.
  *
  * The program's duties:
  *
@@ -2581,7 +2578,7 @@ bool hw_gc_is_old(struct hw_gc_mutator *mutator,
                   void *object);
 
 /**
- * Whether an object does not move because it, or another in its page, is pinned.
+ * Whether an object stays because it, or another in its page, is pinned.
  *
  * The program's duties:
  *
@@ -2590,8 +2587,8 @@ bool hw_gc_is_old(struct hw_gc_mutator *mutator,
 bool hw_gc_is_pinned(struct hw_gc_mutator *mutator, void *object);
 
 /**
- * Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows
- * any more, because the collection that moved it has been swept.
+ * The new address of the object that was at address. NULL if it has not moved, or if the
+ * collection that moved it has been swept.
  *
  * The program's duties:
  *
@@ -2610,8 +2607,8 @@ void *hw_gc_moved(struct hw_gc_mutator *mutator,
 size_t hw_gc_slot_size(struct hw_gc_heap *heap, size_t size);
 
 /**
- * The largest size that lies in a slot of one of the heap's pools: what is larger is a large
- * object, with pages of its own.
+ * The largest size that has a slot in one of the heap's pools; a larger object has pages of its
+ * own.
  *
  * The program's duties:
  *
@@ -2620,7 +2617,7 @@ size_t hw_gc_slot_size(struct hw_gc_heap *heap, size_t size);
 size_t hw_gc_largest_slot(struct hw_gc_heap *heap);
 
 /**
- * Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
+ * Writes a heap's statistics to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
  * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
@@ -2644,7 +2641,7 @@ size_t hw_gc_stats(struct hw_gc_heap *heap,
 size_t hw_gc_trim(struct hw_gc_heap *heap);
 
 /**
- * Visits every object, while all mutators stand still. visit calls nothing of the heap.
+ * Visits every object, while all mutators are stopped. visit calls nothing of the heap.
  *
  * Returns whether the walk came to the end.
  *
@@ -2655,10 +2652,10 @@ size_t hw_gc_trim(struct hw_gc_heap *heap);
 bool hw_gc_walk(struct hw_gc_mutator *mutator, hw_gc_visitor visit, void *context);
 
 /**
- * Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators stand still
+ * Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators are stopped
  * meanwhile.
  *
- * Returns false where it could not be written whole: with errno of write, or ENOMEM.
+ * Returns false, with errno of write, or ENOMEM, if the dump is incomplete.
  *
  * The program's duties:
  *
@@ -2668,8 +2665,8 @@ bool hw_gc_dump(struct hw_gc_mutator *mutator,
                 int32_t descriptor);
 
 /**
- * Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
- * it. Returns how many things are.
+ * Verifies everything reachable from the roots. Prints each error on stderr, with the path to it.
+ * Returns the number of errors.
  *
  * The program's duties:
  *
@@ -2678,11 +2675,10 @@ bool hw_gc_dump(struct hw_gc_mutator *mutator,
 size_t hw_gc_verify(struct hw_gc_mutator *mutator);
 
 /**
- * Makes a pool of objects of size bytes, at multiples of alignment, which is a
- * power of two. At most limit objects may be in use at a time; 0 is no limit, else
- * address space for all is reserved in one piece if it can be had. name is what
- * messages about the pool's objects call it; NULL is "raw". It is copied, up to 47
- * bytes.
+ * Makes a pool of objects of size bytes, at multiples of alignment, which is a power of two. At
+ * most limit objects may be in use at a time; 0 is no limit. With a limit, address space for all
+ * objects is reserved in one piece if possible. Messages about the objects use name, which is
+ * copied, up to 47 bytes; NULL is "raw".
  *
  * Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
  * that is no power of two, ENOMEM if there is no memory or no such size.
@@ -2697,8 +2693,7 @@ struct hw_pool *hw_pool_create(size_t size,
                                const char *name);
 
 /**
- * Gives an object, uninitialised. Constant time, but for the system calls of
- * growth.
+ * Allocates an uninitialised object. Constant time, except for system calls when the pool grows.
  *
  * Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
  *
@@ -2709,32 +2704,32 @@ struct hw_pool *hw_pool_create(size_t size,
 void *hw_pool_alloc(struct hw_pool *pool);
 
 /**
- * Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
+ * Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
  *
- * Where the pool notices that the object is not its own, or was given back before,
- * the program ends with a line that names its owner.
+ * If the pool finds that the object is not its own, or is already free, the program ends with a
+ * line that names its owner.
  *
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
  * object is NULL or an object of it that was not given back.
  */
-void hw_pool_free(struct hw_pool *pool, void *object);
+void hw_pool_free(struct hw_pool *pool,
+                  void *object);
 
 /**
- * Whether an address lies in the memory of a pool. Any address may be asked about;
- * constant time.
+ * Whether an address lies in the memory of a pool. Any address is allowed; constant time.
  *
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
  */
-bool hw_pool_contains(struct hw_pool *pool, const void *address);
+bool hw_pool_contains(struct hw_pool *pool,
+                      const void *address);
 
 /**
- * Makes sure that count objects more can be had without asking the kernel for
- * memory; puts pages behind them now if touch. Fresh objects come in the order of
- * their addresses.
+ * Makes room for count more objects, which need no more memory from the kernel; if touch, faults
+ * their pages in now. Fresh objects come in address order.
  *
  * Returns false if there is no memory or the limit is reached.
  *
@@ -2742,11 +2737,12 @@ bool hw_pool_contains(struct hw_pool *pool, const void *address);
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
  */
-bool hw_pool_preheat(struct hw_pool *pool, size_t count, bool touch);
+bool hw_pool_preheat(struct hw_pool *pool,
+                     size_t count,
+                     bool touch);
 
 /**
- * Visits every object in use, in the order of addresses. visit may neither use the
- * pool nor throw.
+ * Visits every object in use, in address order. visit may neither use the pool nor throw.
  *
  * Returns whether the walk came to the end.
  *
@@ -2755,21 +2751,24 @@ bool hw_pool_preheat(struct hw_pool *pool, size_t count, bool touch);
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
  * visit is a function that keeps to the above.
  */
-bool hw_pool_walk(struct hw_pool *pool, hw_object_visitor visit, void *context);
+bool hw_pool_walk(struct hw_pool *pool,
+                  hw_object_visitor visit,
+                  void *context);
 
 /**
- * Takes all objects back and keeps memory for keep of them: 0 gives all memory
- * back, SIZE_MAX keeps all.
+ * Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
+ * all.
  *
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
  * Objects of it are not used any more.
  */
-void hw_pool_reset(struct hw_pool *pool, size_t keep);
+void hw_pool_reset(struct hw_pool *pool,
+                   size_t keep);
 
 /**
- * Gives every page that holds no object in use to the kernel, now. Returns bytes.
+ * Gives every page without an object in use to the kernel, now. Returns their bytes.
  *
  * The program's duties:
  *
@@ -2778,9 +2777,8 @@ void hw_pool_reset(struct hw_pool *pool, size_t keep);
 size_t hw_pool_trim(struct hw_pool *pool);
 
 /**
- * Writes what there is of a pool to *out, which is size bytes: pass
- * sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
- * larger one the rest is set to zero.
+ * Writes a pool's size to *out, which is size bytes: pass sizeof(hw_pool_statistics). A smaller
+ * struct gets the fields it knows; of a larger one the rest is set to zero.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.
