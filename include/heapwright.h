@@ -119,12 +119,12 @@
 #define HW_GC_REGIONS 512
 
 /**
- * Sizes that have a place: multiples of 8 up to 32 KiB.
+ * Sizes in the table: multiples of 8 up to 32 KiB.
  */
 #define HW_GC_PLACES 4097
 
 /**
- * Of a mutator's barrier: objects are being moved.
+ * A mutator's barrier while objects are being moved.
  */
 #define HW_GC_MOVING 4
 
@@ -195,7 +195,7 @@ typedef enum hw_state {
 } hw_state;
 
 /**
- * Which slot sizes a heap has.
+ * The slot sizes of a heap.
  */
 enum hw_gc_layout
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -584,7 +584,7 @@ typedef struct hw_leak_check {
    */
   struct hw_amount indirect;
   /**
-   * Only words that may not be pointers lead to them: possibly lost.
+   * Only words that are perhaps no pointers lead to them: possibly lost.
    */
   struct hw_amount possible;
   /**
@@ -714,7 +714,7 @@ typedef struct hw_count_site {
 typedef bool (*hw_count_visitor)(const struct hw_count_site *site, void *context);
 
 /**
- * How a heap is to be. Zero is a good choice for everything.
+ * The options of a heap. Zero is a good choice for each.
  */
 typedef struct hw_gc_options {
   /**
@@ -735,7 +735,7 @@ typedef struct hw_gc_options {
    */
   uint32_t verify;
   /**
-   * Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
+   * Bytes that each mutator may allocate between two collections at least. 0: 4 MiB.
    */
   size_t least;
   /**
@@ -748,53 +748,51 @@ typedef struct hw_gc_options {
    */
   uint64_t step_ns;
   /**
-   * Whether all stores of references are reported (hw_gc_write), so that marking goes in
+   * Whether all stores of references are reported (hw_gc_write), so that marking proceeds in
    * steps.
    */
   bool incremental;
   /**
-   * Whether all stores of references are reported (hw_gc_write), so that most collections need
-   * not look at what has survived two others: minor ones.
+   * Whether all stores of references are reported (hw_gc_write), so that most collections are
+   * minor: they skip objects that survived two others.
    */
   bool generations;
   /**
-   * Threads that mark at most, mutators that stand still among them. Where there is much
-   * to mark, threads that only mark are made up to this number, as far as processors are idle;
-   * they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
-   * none is made. Never more than there are processors.
+   * The most threads that mark, stopped mutators included. Much marking starts marker threads up
+   * to this number, as far as processors are idle; they end after a second without marking. 0:
+   * one per processor, up to 4; 1: no marker threads. Never more than there are processors.
    */
   uint32_t markers;
   /**
-   * Whether objects are moved to where they lie close together, when a heap has many more
-   * pages than it may have: those that are led to by handles and by slots alone
-   * (hw_gc_mark_slot). hw_gc_compact does it at once.
+   * Whether a heap with far more pages than its target moves objects close together: those that
+   * only handles and slots (hw_gc_mark_slot) lead to. hw_gc_compact does it at once.
    */
   bool compact;
   /**
-   * Whether objects of a runtime without trace are looked through word for word: each that may
-   * be an address within an object keeps it, and keeps it in place. Without this they hold no
+   * Whether objects of a runtime without trace are scanned word for word: each word that may be
+   * an address within an object keeps that object, in its place. Otherwise they hold no
    * references.
    */
   bool conservative;
   /**
-   * Whether memory for traced objects is handed out with what dead ones have left in it, as that
-   * for HW_GC_LEAF always is: the runtime writes all that its trace function reads before the
-   * next safepoint.
+   * Whether memory for traced objects keeps the bytes of dead ones, as memory for HW_GC_LEAF
+   * always does: the runtime then writes all that its trace function reads before the next
+   * safepoint.
    */
   bool uncleared;
 } hw_gc_options;
 
 /**
- * What references are reported to, in a callback and during its call. What is not declared
- * here is heapwright's own.
+ * Receives references in a callback, and is valid during its call. Undeclared fields are
+ * heapwright's own.
  */
 typedef struct hw_gc_tracer {
   /**
-   * Where the next reference goes.
+   * The place of the next reference.
    */
   void **next;
   /**
-   * Where there is no more room.
+   * The end of the room.
    */
   void **end;
   /**
@@ -804,7 +802,7 @@ typedef struct hw_gc_tracer {
 } hw_gc_tracer;
 
 /**
- * Stretches of free slots: allocating moves next. For heapwright_gc.h.
+ * Stretches of free slots: allocation advances next. For heapwright_gc.h.
  */
 typedef struct hw_gc_region {
   /**
@@ -816,8 +814,7 @@ typedef struct hw_gc_region {
    */
   char *end;
   /**
-   * The next stretch. Its first two words are its end, and the one after it; NULL: there is
-   * none.
+   * The next stretch. Its first two words are its end and its next stretch; NULL: none.
    */
   void **hole;
   /**
@@ -831,12 +828,11 @@ typedef struct hw_gc_region {
 } hw_gc_region;
 
 /**
- * A thread's way into a heap, from hw_gc_attach. What is not declared here is
- * heapwright's own.
+ * A thread's access to a heap, from hw_gc_attach. Undeclared fields are heapwright's own.
  */
 typedef struct hw_gc_mutator {
   /**
-   * Not 0: a call of hw_gc_safepoint is asked for.
+   * Not 0: a collection requests a call of hw_gc_safepoint.
    */
   uint32_t poll;
   /**
@@ -852,12 +848,12 @@ typedef struct hw_gc_mutator {
    */
   struct hw_gc_region regions[HW_GC_REGIONS];
   /**
-   * Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
-   * first. For up to 32 KiB.
+   * The region for a traced object, by (size + 7) / 8, up to 32 KiB: bytes from the first
+   * region.
    */
   uint16_t places[HW_GC_PLACES];
   /**
-   * Where the mark of an object is: a bit for 16 bytes of its address.
+   * An object's mark: a bit for 16 bytes of its address.
    */
   const uint8_t *marks;
   /**
@@ -865,12 +861,12 @@ typedef struct hw_gc_mutator {
    */
   void *data;
   /**
-   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there
-   * is none to look at.
+   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Other addresses have
+   * none.
    */
   const uint32_t *units;
   /**
-   * The entry of a page of the first region; of the next one it is one more, and so on.
+   * The entry of a page of the first region; each later region adds one.
    */
   uint32_t first_list;
 } hw_gc_mutator;
@@ -884,7 +880,7 @@ typedef struct hw_gc_event {
    */
   size_t size;
   /**
-   * What begins or ends: a hw_gc_span.
+   * The span: a hw_gc_span.
    */
   uint32_t span;
   /**
@@ -896,11 +892,11 @@ typedef struct hw_gc_event {
    */
   uint32_t flags;
   /**
-   * The thread that calls, as the system numbers it.
+   * The calling thread's number in the system.
    */
   uint32_t thread;
   /**
-   * When, in nanoseconds of the system's monotonic clock.
+   * The time, in nanoseconds of the system's monotonic clock.
    */
   uint64_t time_ns;
   /**
@@ -908,11 +904,11 @@ typedef struct hw_gc_event {
    */
   uint64_t collection;
   /**
-   * Bytes, of what the span says.
+   * Bytes, as the span defines them.
    */
   uint64_t bytes;
   /**
-   * Nanoseconds, of what the span says.
+   * Nanoseconds, as the span defines them.
    */
   uint64_t ns;
   /**
@@ -920,8 +916,7 @@ typedef struct hw_gc_event {
    */
   struct hw_gc_heap *heap;
   /**
-   * The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large
-   * object's death.
+   * The calling thread's mutator; NULL if unknown: a sweep's end, a large object's death.
    */
   struct hw_gc_mutator *mutator;
   /**
@@ -931,9 +926,9 @@ typedef struct hw_gc_event {
 } hw_gc_event;
 
 /**
- * What the runtime of a language does for its heap. Zero what is not used, trace alone must be
- * there if objects are traced, or trace_kind. data is handed to each callback. No callback may
- * allocate, collect, throw or jump out, but for out_of_memory.
+ * A language runtime's callbacks. Leave unused ones zero; only trace or trace_kind is required, if
+ * objects are traced. Each callback gets data. No callback but out_of_memory may allocate,
+ * collect, throw or jump out.
  */
 typedef struct hw_gc_runtime {
   /**
@@ -962,23 +957,23 @@ typedef struct hw_gc_runtime {
    */
   const char *(*type_name)(const void *object, void *data);
   /**
-   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
-   * that suits. 0: as many as it has.
+   * The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
+   * 0: its present size.
    */
   size_t (*wanted)(const void *object, void *data);
   /**
-   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may
-   * be changed, but no reference is stored into it.
+   * An object has moved to a slot of size bytes; from, its old place, is only an address. The
+   * object may be changed, but no reference may be stored into it.
    */
   void (*moved)(void *object, const void *from, size_t size, void *data);
   /**
-   * Hears of collections. Called by the thread that collects, sweeps or allocates, which holds
-   * no lock of the heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc,
-   * and write files; it allocates nothing in this heap, stores no references, collects nothing,
-   * attaches and detaches nothing, enters and leaves nothing. While the world stands still
-   * (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
-   * the pause. A collection's events come one after the other, but that the end of a pause is
-   * told when the world goes on already.
+   * Called at each event of a collection, by the thread that collects, sweeps or allocates,
+   * which holds no lock of the heap. It may read objects, call hw_gc_stats and hw_gc_attached,
+   * malloc, and write files. It allocates nothing in this heap, stores no references, and starts
+   * no collection; it attaches, detaches, enters and leaves no mutator. While the world is
+   * stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and
+   * its time is part of the pause. The events of a collection come in order, except that the end
+   * of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
   /**
@@ -989,64 +984,62 @@ typedef struct hw_gc_runtime {
                      uint32_t kind,
                      void *data);
   /**
-   * Marking met a reference that leads to no object of the heap: to static data, to memory of
-   * malloc, to another heap. The runtime may mark what is its own there, and report what that
-   * leads to, as trace does. Called as trace is, by any thread, once for each such reference and
-   * not for each target, NULL and what is no multiple of 8 excepted; between the ends of
-   * HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots
-   * lead to.
+   * Marking met a reference outside the heap: to static data, to memory of malloc, to another
+   * heap. The runtime may mark its own data there, and report references from it, as trace does.
+   * Any thread calls it, as it calls trace, once for each such reference and not for each
+   * target, except NULL and values that are no multiple of 8; only between the ends of
+   * HW_GC_SPAN_TRACE. A minor collection reports references from young objects and roots.
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
-   * There is no memory for an object, or none under the limit after collecting. true: try again,
-   * for the runtime has let something go, or raised the limit; false: the allocation gives NULL.
-   * Called where the allocation was, so it may collect, run finalizers, and longjmp out of it;
-   * what it allocates in this heap may bring it here again.
+   * There is no memory for an object, or none under the limit after a collection. true: try
+   * again, because the runtime has freed memory or raised the limit; false: the allocation
+   * returns NULL. Called from the allocation, so it may collect, run finalizers, and longjmp
+   * out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
                         uint32_t kind,
                         void *data);
   /**
-   * Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+   * The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
    */
   size_t large_bytes;
   /**
-   * Objects have moved, and this one changes each reference that it reports by
-   * hw_gc_mark_movable to what hw_gc_moved says, if that is not NULL. Called while the world
-   * stands still, in one pause with the moves, for each object of the heap, where it is now;
-   * also for one that has died and awaits its free, which may lead to what is gone: by such
-   * references it looks at nothing. It allocates nothing in this heap, and looks at other
-   * objects only as far as that bears references that were not changed yet. A heap with this
-   * moves all that it moves in one pause, not in steps.
+   * Objects have moved. This one changes each reference that it reports by hw_gc_mark_movable to
+   * the result of hw_gc_moved, if that is not NULL. Called while the world is stopped, in one
+   * pause with the moves, for each object of the heap at its new address. That includes dead
+   * objects that await their free: their references may lead to freed objects and must not be
+   * followed. It allocates nothing in this heap. It reads other objects only if their references
+   * may still be unchanged. A heap with this callback makes all moves in one pause, not in
+   * steps.
    */
   void (*update)(void *object, void *data);
   /**
-   * The same for the runtime's roots, when all objects have been asked. Both are there, or
-   * neither is of use.
+   * The same for the runtime's roots, after all objects. Set both callbacks or neither.
    */
   void (*update_roots)(void *data);
 } hw_gc_runtime;
 
 /**
- * What hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
+ * The function that hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
  */
 typedef void (*hw_gc_mutator_visitor)(struct hw_gc_mutator *mutator,
                                       uint32_t state,
                                       void *context);
 
 /**
- * What hw_gc_run_finalizers calls.
+ * The function that hw_gc_run_finalizers calls.
  */
 typedef void (*hw_gc_finalizer)(void *object, void *context);
 
 /**
- * What hw_gc_tell_when_due calls.
+ * The function that hw_gc_tell_when_due calls.
  */
 typedef void (*hw_gc_some_are_due)(void *context);
 
 /**
- * What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+ * The function that reads a table of the runtime: see hw_gc_add_weak_pass.
  */
 typedef void (*hw_gc_weak_pass)(struct hw_gc_tracer *tracer, void *context);
 
@@ -1094,8 +1087,8 @@ typedef struct hw_gc_outcome {
 } hw_gc_outcome;
 
 /**
- * What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection
- * ends.
+ * The function of hw_gc_set_policy: returns how many bytes may be live and garbage when the next
+ * collection ends.
  */
 typedef size_t (*hw_gc_policy)(const struct hw_gc_outcome *outcome, void *context);
 
@@ -1301,7 +1294,7 @@ typedef struct hw_gc_statistics {
 } hw_gc_statistics;
 
 /**
- * What hw_gc_walk calls for each object. Return false to stop the walk.
+ * The function that hw_gc_walk calls for each object. Return false to stop the walk.
  */
 typedef bool (*hw_gc_visitor)(void *object, size_t size, uint32_t kind, void *context);
 

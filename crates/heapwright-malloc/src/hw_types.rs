@@ -36,7 +36,7 @@ pub struct LeakCheck {
     pub definite: Amount,
     /// Only definitely lost blocks lead to them.
     pub indirect: Amount,
-    /// Only words that may not be pointers lead to them: possibly lost.
+    /// Only words that are perhaps no pointers lead to them: possibly lost.
     pub possible: Amount,
     /// The program still has a way to them.
     pub reachable: Amount,

@@ -1,6 +1,5 @@
 //! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the
-//! preload: their blocks and their questions come here together with their `malloc`, and not to a
-//! jemalloc that serves nothing.
+//! preload: these calls must reach the heap that serves `malloc`, not an idle jemalloc.
 //!
 //! ```text
 //!   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx      blocks, with flags
@@ -15,9 +14,9 @@
 //! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached`; not with alignments over 16 nor zeros |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
-//! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is
-//! written, as jemalloc does, so that they are of one moment; but where that takes long so seldom
-//! that a hundredth of the time goes into it:
+//! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes the figures, as
+//! in jemalloc, so they are of one moment. A slow survey is taken more seldom, so it costs a
+//! hundredth of the time at most:
 //!
 //! | name | is here |
 //! |---|---|
@@ -28,7 +27,7 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! What is not known is `ENOENT`, as with jemalloc: programs ask so whether it can be had
+//! An unknown name gives `ENOENT`, as in jemalloc: programs probe so for a feature
 //! (`thread.allocatedp`: nothing is counted by thread). A name's numbers (MIB) are its place in
 //! [`CONTROLS`], and the number in it.
 
@@ -130,7 +129,7 @@ unsafe extern "C" fn xallocx(
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// How many bytes of a block may be used.
+/// The usable bytes of a block.
 ///
 /// # Safety
 ///

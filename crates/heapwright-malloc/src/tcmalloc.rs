@@ -6,8 +6,8 @@
 //!   MallocExtension_...        questions and orders in C
 //! ```
 //!
-//! The C++ class `MallocExtension` is the library's own that the program is linked with: what it
-//! answers is of that library's heap, which is empty then.
+//! The C++ class `MallocExtension` stays that of the linked library: it answers for that library's
+//! heap, which is empty then.
 //!
 //! | property | is here |
 //! |---|---|
