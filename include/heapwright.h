@@ -1912,7 +1912,7 @@ bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
                      void *object);
 
 /**
- * Reports a reference: what hw_gc_mark calls when there is no room.
+ * Reports a reference: hw_gc_mark calls it when there is no room.
  *
  * The program's duties:
  *
@@ -1939,8 +1939,8 @@ void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 void hw_gc_mark_movable_moving(struct hw_gc_tracer *tracer, void *object);
 
 /**
- * Reports the references in count words at slots, which lie within the object that is being
- * traced. They are looked at later, some at a time, so an object may have millions.
+ * Reports the references in count words at slots, which lie within the traced object. They are
+ * read later, some at a time, so an object may have millions.
  *
  * The program's duties:
  *
@@ -1963,9 +1963,9 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
                      void **slot);
 
 /**
- * Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for
- * as long as the key's lives. When that has died, both become NULL. A key that is no object of the
- * heap lives for ever, but for NULL.
+ * Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
+ * key's object lives. When the key's object has died, both become NULL. A key that is not NULL and
+ * no object of the heap lives for ever.
  *
  * The program's duties:
  *
@@ -2452,11 +2452,10 @@ void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
                      uint32_t guardian);
 
 /**
- * Has a table of the runtime's own looked through in each collection: pass is called when all is
- * marked, before finalizers are due, and again when objects have moved, while all mutators stand
- * still. For each object in the table it asks hw_gc_where, and drops the entry, or notes the new
- * address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may
- * call this.
+ * Adds a pass over a table of the runtime to each collection. pass is called after marking, before
+ * finalizers are due, and again when objects have moved, while all mutators are stopped. It calls
+ * hw_gc_where for each object in the table, and drops the entry, or notes the new address. The
+ * table does not keep its objects. pass calls nothing else of the heap. Any thread may call this.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
@@ -2481,8 +2480,8 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
                             void *context);
 
 /**
- * In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what
- * it is.
+ * In a weak pass: an object's new address; NULL: it is dead. Returns an address of no object of
+ * the heap unchanged.
  *
  * The program's duties:
  *
@@ -2492,10 +2491,9 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
                   void *object);
 
 /**
- * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is
- * live, least bytes between two collections in any case, most bytes in all; 0 is the default of
- * each. It holds from now on. A heap that is larger than most already gets no page until a
- * collection has made room. Any thread may call it.
+ * Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
+ * least bytes between two collections, at most most bytes in all; 0 is the default of each. A heap
+ * already larger than most gets no page until a collection has made room. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2507,11 +2505,11 @@ void hw_gc_set_target(struct hw_gc_heap *heap,
                       size_t most);
 
 /**
- * From now on the heap may grow by the square root of what lives, of how fast it allocates, and of
- * how slowly it is marked, and not by factor_percent (MemBalancer's rule: Kirisame, Shenoy,
- * Panchekha, OOPSLA 2022): of several heaps with the same bytes, those get more memory that save
- * more time with it. A heap of which bytes live, and which allocates as fast as it is marked, may
- * double. 0: by the factor again. Any thread may call it.
+ * From now on the square root of the heap's live bytes, its allocation rate and its slowness of
+ * marking sets its growth, in place of factor_percent (MemBalancer's rule: Kirisame, Shenoy,
+ * Panchekha, OOPSLA 2022). Of several heaps with the same bytes, those get more memory that save
+ * more time with it. A heap with bytes live bytes that allocates as fast as it is marked may
+ * double. 0: factor_percent again. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2521,10 +2519,10 @@ void hw_gc_balance(struct hw_gc_heap *heap,
                    size_t bytes);
 
 /**
- * Has policy asked after each collection how many bytes may be live and garbage when the next one
- * ends: while all mutators stand still, so it calls nothing of the heap and takes no lock that a
- * mutator may hold. 0: what the heap itself would choose. least and most of hw_gc_options hold in
- * any case. NULL: nobody is asked. Any thread may call it.
+ * Sets policy, which is called after each collection and returns how many bytes may be live and
+ * garbage when the next one ends. All mutators are stopped then, so policy calls nothing of the
+ * heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
+ * hw_gc_options still hold. NULL: no policy. Any thread may call it.
  *
  * The program's duties:
  *

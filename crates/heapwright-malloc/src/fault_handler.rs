@@ -71,7 +71,7 @@ struct Record {
 /// The program's actions of one signal.
 struct Remembered {
     records: [Record; RECORDS],
-    /// How many records were ever written; their places follow each other.
+    /// The number of records ever written; their places follow each other.
     written: AtomicU32,
     /// The record that counts.
     current: AtomicU32,
@@ -99,7 +99,7 @@ impl Remembered {
         &self.records[number as usize % RECORDS]
     }
 
-    /// Writes a record that nobody reads yet.
+    /// Writes a record that is not yet published.
     fn write(&self, action: Action) -> u32 {
         // The first is number 1: number 0 is the default action.
         let number = self.written.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -169,14 +169,14 @@ pub(crate) fn remember(signal: c_int, action: Action) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.set(action))
 }
 
-/// What the kernel shows of our handler.
+/// Whether a handler that the kernel reports is ours.
 pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_fault as *const () as usize
 }
 
-/// Makes ours the handler of both signals, and remembers what the program (or what
-/// started it) had set. Once a process; called by the constructor. `steps`: a program goes
-/// on after an access that was reported, where it can.
+/// Installs our handler for both signals, and remembers the actions of the program (or of its
+/// parent). Once a process; called by the constructor. `steps`: the program continues after a
+/// reported access, if possible.
 #[cold]
 pub(crate) fn install(decide: Decide, steps: bool) {
     if !DECIDE.swap(decide as *mut c_void, Ordering::AcqRel).is_null() {
@@ -258,8 +258,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     );
 }
 
-/// Asks whose fault it is. Gives the handler that is to be called, with the thread's
-/// mask as it must be there; 0: none, all that was to be done is done.
+/// Decides whose fault it is.
 ///
 /// # Safety
 ///
@@ -306,7 +305,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
         let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
         // SAFETY: the context's mask is the kernel's, which wrote one word of it.
         let mask = unsafe { mask.cast::<u64>().read() };
-        // What the kernel itself sends cannot be ignored.
+        // A fault that the kernel itself sends cannot be ignored.
         let verdict = if code > 0 { Verdict::Stop } else { verdict };
         // A trap lies behind its instruction: it does not come again by itself.
         handler = pass_on(signal, mask, code > 0 && signal != libc::SIGTRAP, verdict);
@@ -315,7 +314,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     handler
 }
 
-/// Has the instruction made once, whose guard is lifted. False: that cannot be, and the guard is
+/// Runs the instruction once with its guard lifted. False: that is impossible, and the guard is
 /// back.
 ///
 /// # Safety

@@ -50,12 +50,12 @@ const ZERO: c_int = 0x40;
 const TCACHE: c_int = 0xfff00;
 const TCACHE_NONE: c_int = 0x100;
 
-/// Whether flags ask for a block past the caches.
+/// Whether flags request a block past the caches.
 const fn is_uncached(flags: c_int) -> bool {
     flags & TCACHE == TCACHE_NONE
 }
 
-/// The alignment that flags ask for.
+/// The alignment that flags request.
 const fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
 }
@@ -66,7 +66,7 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
         (false, ..=16) if is_uncached(flags) => heap::malloc_uncached(size).cast(),
         (false, align) => heap::malloc_aligned(size, align).cast(),
-        // All of the block is zeros, for `rallocx` goes by what it has.
+        // The whole block is zeros, because `rallocx` uses its full size.
         (true, align) => match heap::good_size(size, align) {
             Some(whole) => heap::calloc_aligned(whole, align).cast(),
             None => errno::fail(libc::ENOMEM),
@@ -173,7 +173,7 @@ unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
     }
 }
 
-/// How many bytes of a block could be used that was asked for so.
+/// The usable bytes of a block with this request.
 #[unsafe(no_mangle)]
 extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, alignment(flags)).unwrap_or(0)
@@ -259,7 +259,7 @@ impl Value {
     }
 }
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Control {
     /// A figure of that number.

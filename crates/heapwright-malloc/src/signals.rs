@@ -116,7 +116,7 @@ pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
     exchange(signal, &raw const new)
 }
 
-/// What the kernel does at a signal.
+/// The kernel's action at a signal.
 pub(crate) fn of_kernel(signal: c_int) -> Option<Action> {
     exchange(signal, core::ptr::null())
 }
@@ -155,7 +155,7 @@ pub(crate) fn send_to_this_thread(signal: c_int) {
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
 }
 
-/// Whether a signal is ours to remember, in the process that we remember for.
+/// Whether we remember a signal's actions, in the process that we remember for.
 fn is_remembered(signal: c_int) -> bool {
     fault_handler::has(signal) && process::is_original_process()
 }

@@ -31,7 +31,7 @@ extern "C" fn tc_malloc(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
 }
 
-/// `malloc`: in C, no new handler is asked.
+/// `malloc`: in C, no new handler is called.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc_skip_new_handler(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()

@@ -63,12 +63,12 @@ fn is_of_float(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.(_".contains(&byte)
 }
 
-/// What may stand before a number.
+/// The characters that may precede a number.
 fn is_space(byte: u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(&byte)
 }
 
-/// Which characters a set, a string, has.
+/// The characters of a set, a string.
 fn characters(set: *const c_char) -> [bool; 256] {
     let mut has = [false; 256];
     for at in 0..length(set, bounded(set).unwrap_or(usize::MAX)) {
