@@ -1798,8 +1798,8 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
 void hw_gc_destroy(struct hw_gc_heap *heap);
 
 /**
- * The calling thread joins a heap: a thread has one mutator in each heap. Waits while a collection
- * is at work. A thread that ends without leaving the mutator is detached.
+ * Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
+ * collection is at work. A thread that ends attached is detached.
  *
  * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
  * this heap.

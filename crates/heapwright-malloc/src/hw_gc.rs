@@ -182,8 +182,8 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
     }
 }
 
-/// The calling thread joins a heap: a thread has one mutator in each heap. Waits while a collection
-/// is at work. A thread that ends without leaving the mutator is detached.
+/// Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
+/// collection is at work. A thread that ends attached is detached.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
 /// this heap.
