@@ -119,22 +119,22 @@
 #define HW_GC_REGIONS 512
 
 /**
- * Sizes that have a place: multiples of 8 up to 32 KiB.
+ * Sizes in the table: multiples of 8 up to 32 KiB.
  */
 #define HW_GC_PLACES 4097
 
 /**
- * Of a mutator's barrier: objects are being moved.
+ * A mutator's barrier while objects are being moved.
  */
 #define HW_GC_MOVING 4
 
 /**
- * How many buckets the histogram of sizes has.
+ * The number of buckets in the histogram of sizes.
  */
 #define HW_SIZE_BUCKETS 48
 
 /**
- * What lies at an address.
+ * The kind of memory at an address.
  */
 typedef enum hw_kind {
   /**
@@ -195,7 +195,7 @@ typedef enum hw_state {
 } hw_state;
 
 /**
- * Which slot sizes a heap has.
+ * The slot sizes of a heap.
  */
 enum hw_gc_layout
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -342,7 +342,7 @@ typedef struct hw_pool hw_pool;
  */
 typedef struct hw_description {
   /**
-   * What lies there.
+   * The kind of memory.
    */
   enum hw_kind kind;
   /**
@@ -350,16 +350,15 @@ typedef struct hw_description {
    */
   enum hw_state state;
   /**
-   * Where the block starts; NULL if the address is in no block.
+   * The block's address; NULL if the address is in no block.
    */
   const void *block;
   /**
-   * The block's size in bytes: what may be used of it, at least what was
-   * asked for. 0 if the address is in no block.
+   * The block's usable bytes, at least the requested size. 0 if the address is in no block.
    */
   size_t size;
   /**
-   * How far into its block the address is, in bytes.
+   * The address's offset in its block, in bytes.
    */
   size_t offset;
   /**
@@ -411,7 +410,7 @@ typedef struct hw_statistics {
    */
   uint64_t rss_live;
   /**
-   * Part of rss: the difference between sizes asked for and slots given.
+   * Part of rss: slot sizes less requested sizes.
    */
   uint64_t rss_rounding;
   /**
@@ -511,11 +510,11 @@ typedef struct hw_statistics {
    */
   uint64_t page_size;
   /**
-   * Caches that threads share, or that CPUs have; 0: each thread has its own.
+   * Caches shared by threads, or per-CPU caches; 0: each thread has its own.
    */
   uint64_t caches_shared;
   /**
-   * Part of caches_shared: those that were ever used.
+   * Part of caches_shared: those used so far.
    */
   uint64_t caches_touched;
   /**
@@ -523,7 +522,7 @@ typedef struct hw_statistics {
    */
   uint64_t caches_bytes;
   /**
-   * Free bytes in the shared cache that has most.
+   * Free bytes in the largest shared cache.
    */
   uint64_t caches_largest;
   /**
@@ -535,7 +534,7 @@ typedef struct hw_statistics {
    */
   uint64_t cache_waits;
   /**
-   * Restartable sequences that were done, where detailed.
+   * Completed restartable sequences, where detailed.
    */
   uint64_t rseq_commits;
   /**
@@ -559,21 +558,21 @@ typedef struct hw_statistics {
 } hw_statistics;
 
 /**
- * Blocks and their bytes, as they were asked for.
+ * Blocks and their requested bytes.
  */
 typedef struct hw_amount {
   /**
-   * How many blocks.
+   * Blocks.
    */
   uint64_t blocks;
   /**
-   * How many bytes.
+   * Bytes.
    */
   uint64_t bytes;
 } hw_amount;
 
 /**
- * What a leak check found.
+ * The result of a leak check.
  */
 typedef struct hw_leak_check {
   /**
@@ -585,7 +584,7 @@ typedef struct hw_leak_check {
    */
   struct hw_amount indirect;
   /**
-   * Only what may be no pointer to them leads to them: possibly lost.
+   * Only words that are perhaps no pointers lead to them: possibly lost.
    */
   struct hw_amount possible;
   /**
@@ -599,7 +598,7 @@ typedef struct hw_leak_check {
  */
 typedef struct hw_block {
   /**
-   * Where the block starts.
+   * The block's address.
    */
   const void *address;
   /**
@@ -618,12 +617,12 @@ typedef struct hw_block {
 } hw_block;
 
 /**
- * What hw_heap_walk calls for each block. Return false to stop the walk.
+ * The function that hw_heap_walk calls for each block. Return false to stop the walk.
  */
 typedef bool (*hw_visitor)(const struct hw_block *block, void *context);
 
 /**
- * Where an arena stands. Made by hw_arena_mark, used by hw_arena_rewind.
+ * A position in an arena. Made by hw_arena_mark, used by hw_arena_rewind.
  */
 typedef struct hw_arena_mark_t {
   /**
@@ -637,8 +636,8 @@ typedef struct hw_arena_mark_t {
 } hw_arena_mark_t;
 
 /**
- * What there is of an arena, in bytes. Later versions add fields at the end: give
- * hw_arena_stats the size of the struct you were compiled with.
+ * The size of an arena, in bytes. Later versions add fields at the end: pass hw_arena_stats the
+ * size of the struct you were compiled with.
  */
 typedef struct hw_arena_statistics {
   /**
@@ -652,43 +651,42 @@ typedef struct hw_arena_statistics {
 } hw_arena_statistics;
 
 /**
- * What a thread asked of the heap, in blocks and bytes. Bytes are those that were asked
- * for, not those that a block has.
+ * A thread's calls for memory, in blocks and bytes. Bytes are those that the program requested,
+ * not the sizes of the blocks.
  *
- * Later versions add fields at the end: give hw_count_end the size of the struct you
- * were compiled with.
+ * Later versions add fields at the end: pass hw_count_end the size of the struct you were compiled
+ * with.
  */
 typedef struct hw_counts {
   /**
-   * Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc
-   * of NULL too.
+   * Allocated blocks: by malloc, calloc, aligned_alloc, new and their kin, and by realloc of
+   * NULL.
    */
   uint64_t allocations;
   /**
-   * Blocks that were given another size.
+   * Blocks that got another size.
    */
   uint64_t reallocations;
   /**
-   * Blocks that were freed, by realloc to 0 bytes too.
+   * Freed blocks, also by realloc to 0 bytes.
    */
   uint64_t frees;
   /**
-   * Bytes that were asked for: of all allocations, and what reallocations added.
+   * Requested bytes: of all allocations, and the growth of reallocations.
    */
   uint64_t bytes;
   /**
-   * The most bytes that were live at once, of those that were not before.
+   * The most bytes live at once, of blocks allocated since the beginning.
    */
   uint64_t peak_bytes;
   /**
-   * Live bytes at the end less those at the beginning: what is kept. Negative if more was
-   * freed.
+   * Live bytes at the end minus those at the beginning. Negative if the thread freed more.
    */
   int64_t kept_bytes;
 } hw_counts;
 
 /**
- * What one stack asked for, as hw_count_sites shows it.
+ * The allocations of one stack, for hw_count_sites.
  */
 typedef struct hw_count_site {
   /**
@@ -697,27 +695,26 @@ typedef struct hw_count_site {
    */
   void *const *frames;
   /**
-   * How many there are. A static program's stacks are followed as far as it keeps frame
-   * pointers.
+   * The number of frames. A static program's stacks end where it keeps no frame pointers.
    */
   int depth;
   /**
-   * Blocks that were allocated.
+   * Allocated blocks.
    */
   uint64_t allocations;
   /**
-   * Bytes that were asked for.
+   * Requested bytes.
    */
   uint64_t bytes;
 } hw_count_site;
 
 /**
- * What hw_count_sites calls for each stack. Return false to stop.
+ * The function that hw_count_sites calls for each stack. Return false to stop.
  */
 typedef bool (*hw_count_visitor)(const struct hw_count_site *site, void *context);
 
 /**
- * How a heap is to be. Zero is a good choice for everything.
+ * The options of a heap. Zero is a good choice for each.
  */
 typedef struct hw_gc_options {
   /**
@@ -738,7 +735,7 @@ typedef struct hw_gc_options {
    */
   uint32_t verify;
   /**
-   * Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
+   * Bytes that each mutator may allocate between two collections at least. 0: 4 MiB.
    */
   size_t least;
   /**
@@ -751,53 +748,51 @@ typedef struct hw_gc_options {
    */
   uint64_t step_ns;
   /**
-   * Whether all stores of references are reported (hw_gc_write), so that marking goes in
+   * Whether all stores of references are reported (hw_gc_write), so that marking proceeds in
    * steps.
    */
   bool incremental;
   /**
-   * Whether all stores of references are reported (hw_gc_write), so that most collections need
-   * not look at what has survived two others: minor ones.
+   * Whether all stores of references are reported (hw_gc_write), so that most collections are
+   * minor: they skip objects that survived two others.
    */
   bool generations;
   /**
-   * Threads that mark at most, mutators that stand still among them. Where there is much
-   * to mark, threads that only mark are made up to this number, as far as processors are idle;
-   * they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
-   * none is made. Never more than there are processors.
+   * The most threads that mark, stopped mutators included. Much marking starts marker threads up
+   * to this number, as far as processors are idle; they end after a second without marking. 0:
+   * one per processor, up to 4; 1: no marker threads. Never more than there are processors.
    */
   uint32_t markers;
   /**
-   * Whether objects are moved to where they lie close together, when a heap has many more
-   * pages than it may have: those that are led to by handles and by slots alone
-   * (hw_gc_mark_slot). hw_gc_compact does it at once.
+   * Whether a heap with far more pages than its target moves objects close together: those that
+   * only handles and slots (hw_gc_mark_slot) lead to. hw_gc_compact does it at once.
    */
   bool compact;
   /**
-   * Whether objects of a runtime without trace are looked through word for word: each that may
-   * be an address within an object keeps it, and keeps it in place. Without this they hold no
+   * Whether objects of a runtime without trace are scanned word for word: each word that may be
+   * an address within an object keeps that object, in its place. Otherwise they hold no
    * references.
    */
   bool conservative;
   /**
-   * Whether memory for traced objects is handed out with what dead ones have left in it, as that
-   * for HW_GC_LEAF always is: the runtime writes all that its trace function reads before the
-   * next safepoint.
+   * Whether memory for traced objects keeps the bytes of dead ones, as memory for HW_GC_LEAF
+   * always does: the runtime then writes all that its trace function reads before the next
+   * safepoint.
    */
   bool uncleared;
 } hw_gc_options;
 
 /**
- * What references are reported to, in a callback and during its call. What is not declared
- * here is heapwright's own.
+ * Receives references in a callback, and is valid during its call. Undeclared fields are
+ * heapwright's own.
  */
 typedef struct hw_gc_tracer {
   /**
-   * Where the next reference goes.
+   * The place of the next reference.
    */
   void **next;
   /**
-   * Where there is no more room.
+   * The end of the room.
    */
   void **end;
   /**
@@ -807,7 +802,7 @@ typedef struct hw_gc_tracer {
 } hw_gc_tracer;
 
 /**
- * Stretches of free slots: allocating moves next. For heapwright_gc.h.
+ * Stretches of free slots: allocation advances next. For heapwright_gc.h.
  */
 typedef struct hw_gc_region {
   /**
@@ -819,8 +814,7 @@ typedef struct hw_gc_region {
    */
   char *end;
   /**
-   * The next stretch. Its first two words are its end, and the one after it; NULL: there is
-   * none.
+   * The next stretch. Its first two words are its end and its next stretch; NULL: none.
    */
   void **hole;
   /**
@@ -834,12 +828,11 @@ typedef struct hw_gc_region {
 } hw_gc_region;
 
 /**
- * A thread's way into a heap, from hw_gc_attach. What is not declared here is
- * heapwright's own.
+ * A thread's access to a heap, from hw_gc_attach. Undeclared fields are heapwright's own.
  */
 typedef struct hw_gc_mutator {
   /**
-   * Not 0: a call of hw_gc_safepoint is asked for.
+   * Not 0: a collection requests a call of hw_gc_safepoint.
    */
   uint32_t poll;
   /**
@@ -855,12 +848,12 @@ typedef struct hw_gc_mutator {
    */
   struct hw_gc_region regions[HW_GC_REGIONS];
   /**
-   * Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
-   * first. For up to 32 KiB.
+   * The region for a traced object, by (size + 7) / 8, up to 32 KiB: bytes from the first
+   * region.
    */
   uint16_t places[HW_GC_PLACES];
   /**
-   * Where the mark of an object is: a bit for 16 bytes of its address.
+   * An object's mark: a bit for 16 bytes of its address.
    */
   const uint8_t *marks;
   /**
@@ -868,12 +861,12 @@ typedef struct hw_gc_mutator {
    */
   void *data;
   /**
-   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there
-   * is none to look at.
+   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Other addresses have
+   * none.
    */
   const uint32_t *units;
   /**
-   * The entry of a page of the first region; of the next one it is one more, and so on.
+   * The entry of a page of the first region; each later region adds one.
    */
   uint32_t first_list;
 } hw_gc_mutator;
@@ -887,7 +880,7 @@ typedef struct hw_gc_event {
    */
   size_t size;
   /**
-   * What begins or ends: a hw_gc_span.
+   * The span: a hw_gc_span.
    */
   uint32_t span;
   /**
@@ -899,11 +892,11 @@ typedef struct hw_gc_event {
    */
   uint32_t flags;
   /**
-   * The thread that calls, as the system numbers it.
+   * The calling thread's number in the system.
    */
   uint32_t thread;
   /**
-   * When, in nanoseconds of the system's monotonic clock.
+   * The time, in nanoseconds of the system's monotonic clock.
    */
   uint64_t time_ns;
   /**
@@ -911,11 +904,11 @@ typedef struct hw_gc_event {
    */
   uint64_t collection;
   /**
-   * Bytes, of what the span says.
+   * Bytes, as the span defines them.
    */
   uint64_t bytes;
   /**
-   * Nanoseconds, of what the span says.
+   * Nanoseconds, as the span defines them.
    */
   uint64_t ns;
   /**
@@ -923,8 +916,7 @@ typedef struct hw_gc_event {
    */
   struct hw_gc_heap *heap;
   /**
-   * The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large
-   * object's death.
+   * The calling thread's mutator; NULL if unknown: a sweep's end, a large object's death.
    */
   struct hw_gc_mutator *mutator;
   /**
@@ -934,9 +926,9 @@ typedef struct hw_gc_event {
 } hw_gc_event;
 
 /**
- * What the runtime of a language does for its heap. Zero what is not used, trace alone must be
- * there if objects are traced, or trace_kind. data is handed to each callback. No callback may
- * allocate, collect, throw or jump out, but for out_of_memory.
+ * A language runtime's callbacks. Leave unused ones zero; only trace or trace_kind is required, if
+ * objects are traced. Each callback gets data. No callback but out_of_memory may allocate,
+ * collect, throw or jump out.
  */
 typedef struct hw_gc_runtime {
   /**
@@ -965,23 +957,23 @@ typedef struct hw_gc_runtime {
    */
   const char *(*type_name)(const void *object, void *data);
   /**
-   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
-   * that suits. 0: as many as it has.
+   * The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
+   * 0: its present size.
    */
   size_t (*wanted)(const void *object, void *data);
   /**
-   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may
-   * be changed, but no reference is stored into it.
+   * An object has moved to a slot of size bytes; from, its old place, is only an address. The
+   * object may be changed, but no reference may be stored into it.
    */
   void (*moved)(void *object, const void *from, size_t size, void *data);
   /**
-   * Hears of collections. Called by the thread that collects, sweeps or allocates, which holds
-   * no lock of the heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc,
-   * and write files; it allocates nothing in this heap, stores no references, collects nothing,
-   * attaches and detaches nothing, enters and leaves nothing. While the world stands still
-   * (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
-   * the pause. A collection's events come one after the other, but that the end of a pause is
-   * told when the world goes on already.
+   * Called at each event of a collection, by the thread that collects, sweeps or allocates,
+   * which holds no lock of the heap. It may read objects, call hw_gc_stats and hw_gc_attached,
+   * malloc, and write files. It allocates nothing in this heap, stores no references, and starts
+   * no collection; it attaches, detaches, enters and leaves no mutator. While the world is
+   * stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and
+   * its time is part of the pause. The events of a collection come in order, except that the end
+   * of a pause is reported when the world runs again.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
   /**
@@ -992,64 +984,62 @@ typedef struct hw_gc_runtime {
                      uint32_t kind,
                      void *data);
   /**
-   * Marking met a reference that leads to no object of the heap: to static data, to memory of
-   * malloc, to another heap. The runtime may mark what is its own there, and report what that
-   * leads to, as trace does. Called as trace is, by any thread, once for each such reference and
-   * not for each target, NULL and what is no multiple of 8 excepted; between the ends of
-   * HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots
-   * lead to.
+   * Marking met a reference outside the heap: to static data, to memory of malloc, to another
+   * heap. The runtime may mark its own data there, and report references from it, as trace does.
+   * Any thread calls it, as it calls trace, once for each such reference and not for each
+   * target, except NULL and values that are no multiple of 8; only between the ends of
+   * HW_GC_SPAN_TRACE. A minor collection reports references from young objects and roots.
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
-   * There is no memory for an object, or none under the limit after collecting. true: try again,
-   * for the runtime has let something go, or raised the limit; false: the allocation gives NULL.
-   * Called where the allocation was, so it may collect, run finalizers, and longjmp out of it;
-   * what it allocates in this heap may bring it here again.
+   * There is no memory for an object, or none under the limit after a collection. true: try
+   * again, because the runtime has freed memory or raised the limit; false: the allocation
+   * returns NULL. Called from the allocation, so it may collect, run finalizers, and longjmp
+   * out. Its own allocations in this heap may call it again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
                         uint32_t kind,
                         void *data);
   /**
-   * Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+   * The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
    */
   size_t large_bytes;
   /**
-   * Objects have moved, and this one changes each reference that it reports by
-   * hw_gc_mark_movable to what hw_gc_moved says, if that is not NULL. Called while the world
-   * stands still, in one pause with the moves, for each object of the heap, where it is now;
-   * also for one that has died and awaits its free, which may lead to what is gone: by such
-   * references it looks at nothing. It allocates nothing in this heap, and looks at other
-   * objects only as far as that bears references that were not changed yet. A heap with this
-   * moves all that it moves in one pause, not in steps.
+   * Objects have moved. This one changes each reference that it reports by hw_gc_mark_movable to
+   * the result of hw_gc_moved, if that is not NULL. Called while the world is stopped, in one
+   * pause with the moves, for each object of the heap at its new address. That includes dead
+   * objects that await their free: their references may lead to freed objects and must not be
+   * followed. It allocates nothing in this heap. It reads other objects only if their references
+   * may still be unchanged. A heap with this callback makes all moves in one pause, not in
+   * steps.
    */
   void (*update)(void *object, void *data);
   /**
-   * The same for the runtime's roots, when all objects have been asked. Both are there, or
-   * neither is of use.
+   * The same for the runtime's roots, after all objects. Set both callbacks or neither.
    */
   void (*update_roots)(void *data);
 } hw_gc_runtime;
 
 /**
- * What hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
+ * The function that hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
  */
 typedef void (*hw_gc_mutator_visitor)(struct hw_gc_mutator *mutator,
                                       uint32_t state,
                                       void *context);
 
 /**
- * What hw_gc_run_finalizers calls.
+ * The function that hw_gc_run_finalizers calls.
  */
 typedef void (*hw_gc_finalizer)(void *object, void *context);
 
 /**
- * What hw_gc_tell_when_due calls.
+ * The function that hw_gc_tell_when_due calls.
  */
 typedef void (*hw_gc_some_are_due)(void *context);
 
 /**
- * What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+ * The function that reads a table of the runtime: see hw_gc_add_weak_pass.
  */
 typedef void (*hw_gc_weak_pass)(struct hw_gc_tracer *tracer, void *context);
 
@@ -1097,8 +1087,8 @@ typedef struct hw_gc_outcome {
 } hw_gc_outcome;
 
 /**
- * What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection
- * ends.
+ * The function of hw_gc_set_policy: returns how many bytes may be live and garbage when the next
+ * collection ends.
  */
 typedef size_t (*hw_gc_policy)(const struct hw_gc_outcome *outcome, void *context);
 
@@ -1304,18 +1294,18 @@ typedef struct hw_gc_statistics {
 } hw_gc_statistics;
 
 /**
- * What hw_gc_walk calls for each object. Return false to stop the walk.
+ * The function that hw_gc_walk calls for each object. Return false to stop the walk.
  */
 typedef bool (*hw_gc_visitor)(void *object, size_t size, uint32_t kind, void *context);
 
 /**
- * What hw_pool_walk calls for each object. Return false to stop the walk.
+ * The function that hw_pool_walk calls for each object. Return false to stop the walk.
  */
 typedef bool (*hw_object_visitor)(void *object, void *context);
 
 /**
- * What there is of a pool. All sizes are in bytes. Later versions add fields at the
- * end: give hw_pool_stats the size of the struct you were compiled with.
+ * The size of a pool, in bytes and objects. Later versions add fields at the end: pass
+ * hw_pool_stats the size of the struct you were compiled with.
  */
 typedef struct hw_pool_statistics {
   /**
@@ -1323,7 +1313,7 @@ typedef struct hw_pool_statistics {
    */
   uint64_t live;
   /**
-   * Objects there is memory for.
+   * Objects that there is memory for.
    */
   uint64_t capacity;
   /**
@@ -1331,12 +1321,11 @@ typedef struct hw_pool_statistics {
    */
   uint64_t slot_size;
   /**
-   * Runs of memory they lie in.
+   * Runs of memory that hold them.
    */
   uint64_t segments;
   /**
-   * Address space of these runs; what was never used, or was trimmed, is not
-   * resident.
+   * Address space of these runs. Unused and trimmed memory is not resident.
    */
   uint64_t reserved_bytes;
 } hw_pool_statistics;
@@ -1420,30 +1409,27 @@ void hw_heap_destroy(struct hw_heap *heap);
 size_t hw_raise_shared_caches(size_t count);
 
 /**
- * Whether an address lies in a block of heapwright's, in use or waiting to be
- * used again. Any address may be asked about; the memory at it is not touched.
+ * Whether an address lies in a block of heapwright's, in use or free. Any address is allowed; the
+ * memory at it is not touched.
  */
 bool hw_owns(const void *address);
 
 /**
- * Returns how many bytes there are from an address to the end of the block that it lies in: what a
- * program may write there. SIZE_MAX if the address is not in a block of heapwright's (or in an
- * arena, which does not remember its blocks), 0 if the block was freed, or there is none. Any
- * address may be asked about; the memory at it is not touched. Takes constant time: a few
- * nanoseconds.
+ * Returns the number of bytes from an address to the end of its block: the program may write so
+ * many there. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena,
+ * which does not remember its blocks), and 0 if the block was freed or never handed out. Any
+ * address is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
  *
- * In mode=hardened and mode=debug the block ends with the last byte that was asked for. In
- * mode=fast it ends where malloc_usable_size says, and small blocks that were freed count as if
- * they were in use.
+ * In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
+ * mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
  */
 size_t hw_object_size(const void *address);
 
 /**
- * Says what lies at an address. Any address may be asked about; the memory at
- * it is not touched; the time does not depend on the size of the heap.
+ * Describes the memory at an address. Any address is allowed; the memory at it is not touched; the
+ * time does not depend on the size of the heap.
  *
- * The answer is true of the moment it was made: for a block that another
- * thread may free meanwhile, it may be old when it arrives.
+ * Another thread may free the block meanwhile, so the answer may be old when it arrives.
  */
 struct hw_description hw_describe(const void *address);
 
@@ -1465,10 +1451,10 @@ size_t hw_get_stats(struct hw_statistics *out,
                     size_t size);
 
 /**
- * As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is
- * taken for resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is
- * as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of the
- * heap, and no system call.
+ * As hw_get_stats, but without system calls. Memory that was handed out and not given back counts
+ * as resident. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
+ * published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
+ * it often.
  *
  * Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
  * is locked just now.
@@ -1481,54 +1467,52 @@ size_t hw_estimate_stats(struct hw_statistics *out,
                          size_t size);
 
 /**
- * Whether memory would become free sooner if the program moved a block: whether the block lies in
- * one of the slabs, the sparsest of their size class, that could be emptied into free slots of the
- * others. A program that can move its blocks asks this for each of them, one after another, and
- * moves those for which it is so:
+ * Whether the program should move a block to free memory sooner. That is so if the block lies in
+ * one of the sparsest slabs of its size class, and the free slots of the others could take those
+ * slabs' blocks. A program that can move its blocks calls this for each of them in turn, and moves
+ * those for which it returns true:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
  *     hw_free_uncached(block);
  *
- * Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share
- * caches, among the common ones. False for all other blocks: other threads', first-class heaps',
- * other allocators', samples of a heap profile; for sizes of whole pages, whose memory goes back
- * by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
+ * Call it in the thread that allocates: it moves blocks among its own slabs, or, where threads
+ * share caches, among the common ones. Returns false for blocks of other threads, first-class
+ * heaps and other allocators, and for samples of a heap profile; for sizes of whole pages, whose
+ * memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address is
+ * allowed.
  *
- * The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes
- * more than a hundredth of that. A call that makes one takes some 20 ns for each 64 KiB of the
- * heap, the others constant time.
+ * The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
+ * over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
+ * heap; other calls take constant time.
  */
 bool hw_should_move(const void *block);
 
 /**
- * Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is
- * not worth being emptied. Where there is none, where hw_should_move was not asked lately, and for
- * blocks over 32 KiB, it is malloc. Free the block with free or hw_free_uncached. Takes longer
- * than malloc.
+ * Allocates as malloc does, but in a free slot of a slab that need not be emptied: the place for a
+ * moved block. It is malloc if there is no such slot, if hw_should_move was not called lately, and
+ * for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes longer than malloc.
  *
  * Returns null, with errno ENOMEM, if there is no memory.
  */
 void *hw_malloc_uncached(size_t size);
 
 /**
- * Frees a block as free does, but back to its slab at once, and not to a list of the thread's.
+ * Frees a block as free does, but puts it into its slab at once, not into a list of the thread.
  *
  * The program's duties:
  *
- * block is null or of this heap, in use, and used no more.
+ * block is null, or a block of this heap in use that the program no longer needs.
  */
 void hw_free_uncached(void *block);
 
 /**
- * Looks for leaks in the process's blocks, now: in mode=debug, among what malloc
- * and its kin have handed out. What is found is written to *out, which is size
- * bytes (pass sizeof(hw_leak_check)); it is also in the record (option record),
- * with stacks, and on standard error where findings are.
+ * Looks for leaks now, in mode=debug, among the blocks of malloc and its kin. Writes the result to
+ * *out, which is size bytes (pass sizeof(hw_leak_check)). The record (option record) gets the
+ * leaks with their stacks, and standard error gets them if findings go there.
  *
- * The program stands still for a moment, while its threads say what is in their
- * registers and the process is copied; the copy does the rest, and the caller
- * waits for it.
+ * The program stops for a moment, while each thread reports its registers and the process is
+ * copied. The copy does the rest, and the caller waits for it.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
@@ -1542,10 +1526,9 @@ size_t hw_check_leaks(struct hw_leak_check *out,
                       size_t size);
 
 /**
- * Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in
- * the lists of others that live), pages of slabs without a block in use, and all free runs. For
- * the end of a phase that needed much; what is allocated next faults its pages in again. As
- * malloc_trim(0).
+ * Gives free memory back to the kernel now, as malloc_trim(0) does: the free blocks of all threads
+ * (except in the lists of other live threads), empty pages of slabs, and all free runs. Call it at
+ * the end of a phase that needed much memory. Later allocations fault their pages in again.
  *
  * Returns whether any memory went back.
  */
@@ -1573,8 +1556,7 @@ void hw_set_soft_limit(size_t bytes);
 bool hw_profile_begin(size_t bytes);
 
 /**
- * Makes no samples from now on. Those that are live stay in the profile until
- * they are freed.
+ * Ends the sampling. Live samples stay in the profile until they are freed.
  */
 void hw_profile_end(void);
 
@@ -1673,7 +1655,7 @@ void *hw_arena_resize(struct hw_arena *arena,
 void hw_arena_free(struct hw_arena *arena, void *block, size_t size);
 
 /**
- * Says where an arena stands, for hw_arena_rewind.
+ * Returns an arena's position, for hw_arena_rewind.
  *
  * The program's duties:
  *
@@ -1683,7 +1665,7 @@ void hw_arena_free(struct hw_arena *arena, void *block, size_t size);
 struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
 
 /**
- * Takes back what was made since a mark, exactly that.
+ * Frees exactly the blocks made since a mark.
  *
  * The program's duties:
  *
@@ -1694,7 +1676,7 @@ struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
 void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
 
 /**
- * Takes everything back and keeps all memory for what comes next.
+ * Frees all blocks and keeps the memory for the next ones.
  *
  * The program's duties:
  *
@@ -1704,7 +1686,7 @@ void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
 void hw_arena_reset(struct hw_arena *arena);
 
 /**
- * Gives memory behind what is in use to the kernel, now. Returns bytes.
+ * Gives the memory behind the blocks in use to the kernel, now. Returns its bytes.
  *
  * The program's duties:
  *
@@ -1714,9 +1696,8 @@ void hw_arena_reset(struct hw_arena *arena);
 size_t hw_arena_trim(struct hw_arena *arena);
 
 /**
- * Writes what there is of an arena to *out, which is size bytes: pass
- * sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
- * larger one the rest is set to zero.
+ * Writes an arena's size to *out, which is size bytes: pass sizeof(hw_arena_statistics). A smaller
+ * struct gets the fields it knows; of a larger one the rest is set to zero.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.
@@ -1741,32 +1722,31 @@ size_t hw_arena_stats(struct hw_arena *arena,
 void hw_arena_destroy(struct hw_arena *arena);
 
 /**
- * Begins to count what the calling thread asks of malloc and its kin, exactly, until
- * hw_count_end. What other threads do meanwhile is not counted, so tests may run side by side;
- * nor are first-class heaps, pools, arenas and collected heaps, and signal handlers that interrupt
- * the counting. In any mode. flags is 0 or HW_COUNT_STACKS.
+ * Begins an exact count of the calling thread's calls of malloc and its kin, until hw_count_end.
+ * Works in any mode. Other threads are not counted, so tests may run side by side. Nor are
+ * first-class heaps, pools, arenas, collected heaps, and signal handlers that interrupt the
+ * counting. flags is 0 or HW_COUNT_STACKS.
  *
- * Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of
- * a block that was made before the outermost one, or by another thread, the size is what was asked
- * for in mode=debug and mode=hardened, and what malloc_usable_size says in mode=fast.
+ * Counts may be nested, sixteen deep; an outer count includes its inner ones. For a block made
+ * before the outermost count, or by another thread, the size is the requested one in mode=debug
+ * and mode=hardened, and that of malloc_usable_size in mode=fast.
  *
- * A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with
- * stacks.
+ * Counting costs a thread some 100 ns a call, or some microseconds with stacks.
  *
- * Returns false with errno EINVAL for other flags, ENOMEM if there is no memory, EAGAIN if
- * sixteen counts are open, and ENOTSUP where another allocator, or another copy of this library,
- * serves malloc; then nothing was begun.
+ * Returns false, and begins nothing, with errno EINVAL for other flags, ENOMEM if there is no
+ * memory, EAGAIN if sixteen counts are open, and ENOTSUP if another allocator, or another copy of
+ * this library, serves malloc.
  */
 bool hw_count_begin(uint32_t flags);
 
 /**
- * Ends the calling thread's innermost count and writes what it came to to *out, which is size
- * bytes: pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of
- * a larger one the rest is set to zero. out may be NULL.
+ * Ends the calling thread's innermost count and writes the result to *out, which is size bytes:
+ * pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a
+ * larger one the rest is set to zero. out may be NULL.
  *
- * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with
- * errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if there was no
- * memory to remember each block meanwhile: peak_bytes and kept_bytes may be wrong.
+ * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; with errno
+ * EINVAL for a size of 0 or beyond 64 KiB; and with errno ENOMEM if there was no memory to
+ * remember each block. After ENOMEM, peak_bytes and kept_bytes may be wrong.
  *
  * The program's duties:
  *
@@ -1776,10 +1756,10 @@ bool hw_count_end(struct hw_counts *out,
                   size_t size);
 
 /**
- * Shows what each stack has asked for since the calling thread's innermost count began, which was
- * with HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with
- * context, until it returns false. visit may allocate and print; that is not counted. It may
- * neither begin nor end a count.
+ * Shows the allocations of each stack since the calling thread's innermost open count began with
+ * HW_COUNT_STACKS. Calls visit with each stack, most bytes first, and with context, until visit
+ * returns false. visit may allocate and print; that is not counted. It may neither begin nor end a
+ * count.
  *
  * Returns how many stacks there are; 0 if none are kept.
  *
@@ -1794,9 +1774,9 @@ size_t hw_count_sites(hw_count_visitor visit,
  * Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
  * size: sizeof, as the program knows it.
  *
- * Returns NULL with errno EINVAL for options that do not exist, and for a size that no version of
- * the struct has (0, or more than 64 KiB). The same holds for a field that is not zero and that
- * this version does not know. Returns NULL with errno ENOMEM if there is no memory.
+ * Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the
+ * struct has (0, or more than 64 KiB), and for a nonzero field that this version does not know.
+ * Returns NULL with errno ENOMEM if there is no memory.
  *
  * The program's duties:
  *
@@ -1812,14 +1792,14 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
  *
  * The program's duties:
  *
- * heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and
- * nobody uses an object of it any more.
+ * heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and no
+ * thread uses an object of it any more.
  */
 void hw_gc_destroy(struct hw_gc_heap *heap);
 
 /**
- * The calling thread joins a heap: a thread has one mutator in each heap. Waits while a collection
- * is at work. A thread that ends without leaving the mutator is detached.
+ * Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
+ * collection is at work. A thread that ends attached is detached.
  *
  * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
  * this heap.
@@ -1831,9 +1811,9 @@ void hw_gc_destroy(struct hw_gc_heap *heap);
 struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
- * A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls
- * hw_gc_enter. For a runtime whose threads take turns, or that makes what a thread needs before
- * the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
+ * Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
+ * it. For a runtime whose threads take turns, or that prepares a thread before it starts. Does not
+ * wait while a collection is at work: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -1857,9 +1837,9 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
  * HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
  * does the same, faster. May collect.
  *
- * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
- * collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
- * errno EINVAL for a kind that does not exist (a verified heap ends the program then).
+ * Returns NULL with errno ENOMEM if there is no memory, or if a collection leaves none under the
+ * limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with errno
+ * EINVAL for a kind that does not exist (a verified heap ends the program then).
  *
  * The program's duties:
  *
@@ -1870,9 +1850,9 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
                   uint32_t kind);
 
 /**
- * Reports that a reference to child was stored into parent: what hw_gc_write calls while the
- * heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
- * child; old objects are not remembered for it then.
+ * Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
+ * marks, and for old parents. parent may be NULL while the heap marks, which keeps child; the
+ * remembered set does not change then.
  *
  * The program's duties:
  *
@@ -1883,8 +1863,8 @@ void hw_gc_shade(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * As hw_gc_shade, and says to which slot of parent the reference was stored: cheaper while
- * objects are moved. hw_gc_write calls it.
+ * As hw_gc_shade, and names the slot of parent that was stored to: cheaper while objects are
+ * moved. hw_gc_write calls it.
  *
  * The program's duties:
  *
@@ -1896,8 +1876,8 @@ void hw_gc_wrote(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was
- * stored into parent, or will be before the next safepoint.
+ * The slow path of hw_gc_touch in heapwright_gc.h: reports that parent was stored into, or will be
+ * before the next safepoint.
  *
  * The program's duties:
  *
@@ -1907,19 +1887,20 @@ void hw_gc_touched(struct hw_gc_mutator *mutator,
                    void *parent);
 
 /**
- * What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as
- * hw_gc_touched, of one slot of parent.
+ * The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, of one slot of parent.
  *
  * The program's duties:
  *
  * As hw_gc_touched; slot lies in parent.
  */
-void hw_gc_touched_slot(struct hw_gc_mutator *mutator, void *parent, void **slot);
+void hw_gc_touched_slot(struct hw_gc_mutator *mutator,
+                        void *parent,
+                        void **slot);
 
 /**
- * From now on stores into the object need not be reported: it is looked at in every collection, a
- * minor one as well, and what it leads to stays where it is. For objects that foreign code writes
- * into. It lasts as long as the object.
+ * Exempts the object, as long as it lives, from the reports of stores: every collection, also a
+ * minor one, reads it, and objects that it leads to do not move. For objects that foreign code
+ * writes into.
  *
  * Returns false with errno ENOMEM if there is no memory.
  *
@@ -1931,7 +1912,7 @@ bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
                      void *object);
 
 /**
- * Reports a reference: what hw_gc_mark calls when there is no room.
+ * Reports a reference: hw_gc_mark calls it when there is no room.
  *
  * The program's duties:
  *
@@ -1958,8 +1939,8 @@ void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 void hw_gc_mark_movable_moving(struct hw_gc_tracer *tracer, void *object);
 
 /**
- * Reports the references in count words at slots, which lie within the object that is being
- * traced. They are looked at later, some at a time, so an object may have millions.
+ * Reports the references in count words at slots, which lie within the traced object. They are
+ * read later, some at a time, so an object may have millions.
  *
  * The program's duties:
  *
@@ -1982,9 +1963,9 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
                      void **slot);
 
 /**
- * Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for
- * as long as the key's lives. When that has died, both become NULL. A key that is no object of the
- * heap lives for ever, but for NULL.
+ * Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
+ * key's object lives. When the key's object has died, both become NULL. A key that is not NULL and
+ * no object of the heap lives for ever.
  *
  * The program's duties:
  *
@@ -2014,7 +1995,7 @@ void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
 void hw_gc_scan(struct hw_gc_tracer *tracer, const void *from, const void *to);
 
 /**
- * Makes a handle: a cell that keeps what it leads to, and may be read and written freely.
+ * Makes a handle: a cell that keeps its object alive, and may be read and written freely.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2035,8 +2016,8 @@ void **hw_gc_root_new(struct hw_gc_mutator *mutator,
 void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
- * Makes a weak handle: a cell that keeps nothing, may be read and written freely, and becomes NULL
- * when what it leads to has died, before the object's finalizers run.
+ * Makes a weak handle: a cell that may be read and written freely, and does not keep its object
+ * alive. It becomes NULL when the object has died, before the object's finalizers run.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2057,8 +2038,8 @@ void **hw_gc_weak_new(struct hw_gc_mutator *mutator,
 void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
- * From now on the calling thread's stack below base, and its registers, are scanned: every
- * word that is an address within an object keeps it. NULL: no more.
+ * From now on collections scan the calling thread's registers and its stack below base: every word
+ * that is an address within an object keeps it. NULL ends this.
  *
  * The program's duties:
  *
@@ -2069,7 +2050,7 @@ void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
                       const void *base);
 
 /**
- * Stands still if a collection asks for it. hw_gc_poll calls it if so.
+ * Stops if a collection requests it. hw_gc_poll calls it in this case.
  *
  * The program's duties:
  *
@@ -2078,8 +2059,8 @@ void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
 void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
- * object and calls nothing here; the frame that called this does not return before.
+ * Before the thread blocks: collections go on without it. Until hw_gc_enter it touches no object
+ * and calls nothing here; the frame that called this does not return before.
  *
  * The program's duties:
  *
@@ -2088,8 +2069,7 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is back, or another one in its place, which then has the mutator. Waits while a
- * collection is at work.
+ * The thread returns, or another takes over its mutator. Waits while a collection is at work.
  *
  * The program's duties:
  *
@@ -2127,7 +2107,7 @@ size_t hw_gc_attached(struct hw_gc_heap *heap,
 
 /**
  * Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
- * Where stores are not reported, marking is one step, however long.
+ * If stores are not reported, marking is one step, however long.
  *
  * Returns whether nothing is left to do.
  *
@@ -2139,7 +2119,7 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
                 uint64_t budget_ns);
 
 /**
- * Collects from the beginning to the end. What nothing leads to is freed when it returns.
+ * A whole collection. Unreachable objects are freed when it returns.
  *
  * The program's duties:
  *
@@ -2148,9 +2128,8 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
 void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
- * A minor collection from the beginning to the end; or a major one, if that is due, or the heap
- * does not know what is old: it has no generations, or has not collected yet. Returns whether it
- * was a minor one.
+ * A whole minor collection; or a major one, if that is due, or if the heap cannot tell old
+ * objects: it has no generations, or has not collected yet. Returns whether it was a minor one.
  *
  * The program's duties:
  *
@@ -2159,10 +2138,9 @@ void hw_gc_collect(struct hw_gc_mutator *mutator);
 bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 
 /**
- * Collects, moves objects to where they lie close together, and gives pages back that have none
- * any more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
- * stays, with what else lies in its page. While major collections are deferred, nothing moves
- * before the next one.
+ * Collects, moves objects close together, and gives empty pages back. A page stays as it is if an
+ * object in it is pinned, was reported by hw_gc_mark, or may be reached from a scanned stack.
+ * While major collections are deferred, nothing moves before the next one.
  *
  * The program's duties:
  *
@@ -2171,8 +2149,8 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 void hw_gc_compact(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime,
- * whether it keeps an address that it does not report.
+ * As hw_gc_compact, but moves every object that may move, also from full pages: tests of a runtime
+ * find addresses with it that the runtime does not report.
  *
  * The program's duties:
  *
@@ -2181,8 +2159,8 @@ void hw_gc_compact(struct hw_gc_mutator *mutator);
 void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has;
- * then hw_gc_trim gives pages back.
+ * As hw_gc_compact, but in steps of hw_gc_step, which returns true when it is complete; then
+ * hw_gc_trim gives pages back.
  *
  * The program's duties:
  *
@@ -2191,8 +2169,8 @@ void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 void hw_gc_ask_compact(struct hw_gc_mutator *mutator);
 
 /**
- * From now on the object stays where it is, until hw_gc_unpin was called as often. It is not
- * kept. Returns whether it is an object of the heap.
+ * Pins the object at its address, until hw_gc_unpin was called as often. A pin does not keep the
+ * object alive. Returns whether it is an object of the heap.
  *
  * The program's duties:
  *
@@ -2211,9 +2189,9 @@ bool hw_gc_pin(struct hw_gc_mutator *mutator,
 void hw_gc_unpin(struct hw_gc_mutator *mutator, void *object);
 
 /**
- * The object is to have size bytes. Returns whether it has them where it is. If not, or if a
- * smaller slot would do, it goes to a slot that suits when the heap is compacted next, if it may
- * be moved: then the runtime's wanted says the size again.
+ * Gives the object size bytes. Returns whether its slot has them. If not, or if a smaller slot
+ * would do, the next compaction moves it to a fitting slot, if it may be moved: the runtime's
+ * wanted then returns the size again.
  *
  * The program's duties:
  *
@@ -2233,7 +2211,7 @@ bool hw_gc_resize(struct hw_gc_mutator *mutator,
 bool hw_gc_owed(struct hw_gc_mutator *mutator);
 
 /**
- * From now on a collection is due, so that hw_gc_step begins one: for a program that has time.
+ * Makes a collection due, so that hw_gc_step begins one: for a program that has time.
  *
  * The program's duties:
  *
@@ -2242,8 +2220,8 @@ bool hw_gc_owed(struct hw_gc_mutator *mutator);
 void hw_gc_ask(struct hw_gc_mutator *mutator);
 
 /**
- * Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
- * the heap still holds.
+ * Defers collections: until hw_gc_resume, allocation does no collecting of its own. Nests. The
+ * limit of the heap still holds.
  *
  * The program's duties:
  *
@@ -2261,10 +2239,10 @@ void hw_gc_defer(struct hw_gc_mutator *mutator);
 void hw_gc_resume(struct hw_gc_mutator *mutator);
 
 /**
- * No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
- * the heap has generations, and memory for it. For requests, between which there is time for the
- * rest. Nests, also with those of other mutators. Only within the first such scope of a heap there
- * may be a major collection, if it was chosen before.
+ * Defers major collections: until hw_gc_resume_majors, collections are minor, if the heap has
+ * generations and memory for it. For requests, with time for major collections between them.
+ * Nests, also with calls of other mutators. The first such scope of a heap may see one major
+ * collection that was chosen before.
  *
  * The program's duties:
  *
@@ -2282,8 +2260,8 @@ void hw_gc_defer_majors(struct hw_gc_mutator *mutator);
 void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 
 /**
- * Whether the next collection is to be a major one, and would be but for hw_gc_defer_majors.
- * hw_gc_ask and hw_gc_step make it, a little at a time.
+ * Whether hw_gc_defer_majors holds back a major collection that is due. hw_gc_ask and hw_gc_step
+ * make it, a little at a time.
  *
  * The program's duties:
  *
@@ -2292,8 +2270,8 @@ void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
 
 /**
- * The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
- * in its budget.
+ * Reports that objects of the heap keep bytes more, or less, in malloc: they count in the heap's
+ * budget.
  *
  * The program's duties:
  *
@@ -2303,8 +2281,8 @@ void hw_gc_external(struct hw_gc_mutator *mutator,
                     ptrdiff_t bytes);
 
 /**
- * As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread
- * may call this, also from the runtime's free.
+ * As hw_gc_external, for a thread without a mutator: no collection work is done for the bytes now.
+ * Any thread may call this, also from the runtime's free.
  *
  * The program's duties:
  *
@@ -2314,8 +2292,8 @@ void hw_gc_account(struct hw_gc_heap *heap,
                    ptrdiff_t bytes);
 
 /**
- * Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is
- * due, or marks, as much as an allocation of so many bytes in the heap would.
+ * Does the collection work for bytes reported to hw_gc_account: sweeps a little, begins a
+ * collection if one is due, or marks, as an allocation of so many bytes in the heap would.
  *
  * The program's duties:
  *
@@ -2346,8 +2324,8 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
                     size_t size);
 
 /**
- * As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
- * well. mutator may be NULL when the heap is being destroyed: nobody counts any more.
+ * As free, of a block of hw_gc_malloc that has size bytes. Also in the runtime's free callback.
+ * mutator may be NULL while the heap is being destroyed: nothing is counted then.
  *
  * The program's duties:
  *
@@ -2359,8 +2337,8 @@ void hw_gc_free(struct hw_gc_mutator *mutator,
                 size_t size);
 
 /**
- * Asks for run to be called with object and context once nothing leads to the object any more.
- * Then it and all it leads to are kept until run has been called, by hw_gc_run_finalizers.
+ * Registers run, to be called with object and context when the object has become unreachable. The
+ * object and all it leads to are kept until hw_gc_run_finalizers has called run.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
@@ -2393,9 +2371,10 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
                          uint32_t priority);
 
 /**
- * Has tell called, once a collection, when finalizers have become due or guardians have something
- * to retrieve: by the thread that collected, when the others have gone on. It calls nothing of the
- * heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call this.
+ * Sets tell, which is called once a collection when finalizers have become due or guardians have
+ * objects to retrieve. The thread that collected calls it, after the others have resumed. tell
+ * calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may call
+ * this.
  *
  * The program's duties:
  *
@@ -2407,9 +2386,9 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          void *context);
 
 /**
- * Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
+ * Removes all finalizers of object that are not due yet. Takes time for all objects' finalizers.
  *
- * Returns how many there were.
+ * Returns their number.
  *
  * The program's duties:
  *
@@ -2419,8 +2398,8 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
                              void *object);
 
 /**
- * Runs up to most finalizers that are due, by priority, and of one priority in the order in which
- * they were asked for. They may allocate. Returns how many.
+ * Runs up to most due finalizers, by priority, then in the order of registration. They may
+ * allocate. Returns their number.
  *
  * The program's duties:
  *
@@ -2431,9 +2410,9 @@ size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
 
 /**
  * Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage
- * collector", 1993), and returns its number, which the runtime keeps in the object: what is
- * registered with it can be retrieved from it when nothing else leads there any more, for as long
- * as something leads to the guardian. When the object has died the number is worth nothing.
+ * collector", 1993). Returns its number, which the runtime keeps in the object. An object
+ * registered with the guardian can be retrieved from it when nothing else leads to that object, as
+ * long as the guardian lives. The number is invalid after the guardian's death.
  *
  * Returns 0 with errno ENOMEM if there is no memory.
  *
@@ -2447,7 +2426,7 @@ uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
 /**
  * Registers object with a guardian. When nothing leads to it any more, representative can be
  * retrieved: object itself, or another, which is kept until then. An object may be registered
- * several times, and is retrieved as often. Weak references to what is retrieved stay.
+ * several times, and is retrieved as often. Weak references to a retrieved object stay.
  *
  * Returns false with errno ENOMEM if there is no memory, or no such guardian.
  *
@@ -2462,7 +2441,7 @@ bool hw_gc_guard(struct hw_gc_mutator *mutator,
                  void *representative);
 
 /**
- * The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none.
+ * Retrieves a guardian's next object, which the caller must keep alive; NULL: there is none.
  * Constant time.
  *
  * The program's duties:
@@ -2473,11 +2452,10 @@ void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
                      uint32_t guardian);
 
 /**
- * Has a table of the runtime's own looked through in each collection: pass is called when all is
- * marked, before finalizers are due, and again when objects have moved, while all mutators stand
- * still. For each object in the table it asks hw_gc_where, and drops the entry, or notes the new
- * address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may
- * call this.
+ * Adds a pass over a table of the runtime to each collection. pass is called after marking, before
+ * finalizers are due, and again when objects have moved, while all mutators are stopped. It calls
+ * hw_gc_where for each object in the table, and drops the entry, or notes the new address. The
+ * table does not keep its objects. pass calls nothing else of the heap. Any thread may call this.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
@@ -2502,8 +2480,8 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
                             void *context);
 
 /**
- * In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what
- * it is.
+ * In a weak pass: an object's new address; NULL: it is dead. Returns an address of no object of
+ * the heap unchanged.
  *
  * The program's duties:
  *
@@ -2513,10 +2491,9 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
                   void *object);
 
 /**
- * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is
- * live, least bytes between two collections in any case, most bytes in all; 0 is the default of
- * each. It holds from now on. A heap that is larger than most already gets no page until a
- * collection has made room. Any thread may call it.
+ * Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
+ * least bytes between two collections, at most most bytes in all; 0 is the default of each. A heap
+ * already larger than most gets no page until a collection has made room. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2528,11 +2505,11 @@ void hw_gc_set_target(struct hw_gc_heap *heap,
                       size_t most);
 
 /**
- * From now on the heap may grow by the square root of what lives, of how fast it allocates, and of
- * how slowly it is marked, and not by factor_percent (MemBalancer's rule: Kirisame, Shenoy,
- * Panchekha, OOPSLA 2022): of several heaps with the same bytes, those get more memory that save
- * more time with it. A heap of which bytes live, and which allocates as fast as it is marked, may
- * double. 0: by the factor again. Any thread may call it.
+ * From now on the square root of the heap's live bytes, its allocation rate and its slowness of
+ * marking sets its growth, in place of factor_percent (MemBalancer's rule: Kirisame, Shenoy,
+ * Panchekha, OOPSLA 2022). Of several heaps with the same bytes, those get more memory that save
+ * more time with it. A heap with bytes live bytes that allocates as fast as it is marked may
+ * double. 0: factor_percent again. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2542,10 +2519,10 @@ void hw_gc_balance(struct hw_gc_heap *heap,
                    size_t bytes);
 
 /**
- * Has policy asked after each collection how many bytes may be live and garbage when the next one
- * ends: while all mutators stand still, so it calls nothing of the heap and takes no lock that a
- * mutator may hold. 0: what the heap itself would choose. least and most of hw_gc_options hold in
- * any case. NULL: nobody is asked. Any thread may call it.
+ * Sets policy, which is called after each collection and returns how many bytes may be live and
+ * garbage when the next one ends. All mutators are stopped then, so policy calls nothing of the
+ * heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
+ * hw_gc_options still hold. NULL: no policy. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2557,8 +2534,8 @@ void hw_gc_set_policy(struct hw_gc_heap *heap,
                       void *context);
 
 /**
- * The object of a heap that an address lies in, or NULL. Any address may be asked about.
- * Constant time, but for objects that were just allocated.
+ * The object of a heap that an address lies in, or NULL. Any address is allowed. Constant time,
+ * except for objects that were just allocated.
  *
  * The program's duties:
  *
@@ -2568,21 +2545,21 @@ void *hw_gc_find(struct hw_gc_heap *heap,
                  const void *address);
 
 /**
- * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
- * no collected heap.
+ * Bytes of an object's slot, or the requested bytes of a large object. 0 outside all collected
+ * heaps.
  */
 size_t hw_gc_object_size(const void *object);
 
 /**
  * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
- * UINT32_MAX for what is in no collected heap.
+ * UINT32_MAX outside all collected heaps.
  */
 uint32_t hw_gc_object_kind(const void *object);
 
 /**
- * Whether an object is old: a minor collection takes it for live, and does not look at it unless
- * something was stored into it. Constant time for most; all mutators stand still for an object
- * that has survived one collection, or was stored into.
+ * Whether an object is old: a minor collection keeps it, and reads it only if it was stored into.
+ * Constant time for most objects; all mutators stop for an object that has survived one
+ * collection, or was stored into.
  *
  * The program's duties:
  *
@@ -2592,7 +2569,7 @@ bool hw_gc_is_old(struct hw_gc_mutator *mutator,
                   void *object);
 
 /**
- * Whether an object does not move because it, or another in its page, is pinned.
+ * Whether an object stays because it, or another in its page, is pinned.
  *
  * The program's duties:
  *
@@ -2601,8 +2578,8 @@ bool hw_gc_is_old(struct hw_gc_mutator *mutator,
 bool hw_gc_is_pinned(struct hw_gc_mutator *mutator, void *object);
 
 /**
- * Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows
- * any more, because the collection that moved it has been swept.
+ * The new address of the object that was at address. NULL if it has not moved, or if the
+ * collection that moved it has been swept.
  *
  * The program's duties:
  *
@@ -2621,8 +2598,8 @@ void *hw_gc_moved(struct hw_gc_mutator *mutator,
 size_t hw_gc_slot_size(struct hw_gc_heap *heap, size_t size);
 
 /**
- * The largest size that lies in a slot of one of the heap's pools: what is larger is a large
- * object, with pages of its own.
+ * The largest size that has a slot in one of the heap's pools; a larger object has pages of its
+ * own.
  *
  * The program's duties:
  *
@@ -2631,7 +2608,7 @@ size_t hw_gc_slot_size(struct hw_gc_heap *heap, size_t size);
 size_t hw_gc_largest_slot(struct hw_gc_heap *heap);
 
 /**
- * Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
+ * Writes a heap's statistics to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
  * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
@@ -2655,7 +2632,7 @@ size_t hw_gc_stats(struct hw_gc_heap *heap,
 size_t hw_gc_trim(struct hw_gc_heap *heap);
 
 /**
- * Visits every object, while all mutators stand still. visit calls nothing of the heap.
+ * Visits every object, while all mutators are stopped. visit calls nothing of the heap.
  *
  * Returns whether the walk came to the end.
  *
@@ -2666,10 +2643,10 @@ size_t hw_gc_trim(struct hw_gc_heap *heap);
 bool hw_gc_walk(struct hw_gc_mutator *mutator, hw_gc_visitor visit, void *context);
 
 /**
- * Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators stand still
+ * Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators are stopped
  * meanwhile.
  *
- * Returns false where it could not be written whole: with errno of write, or ENOMEM.
+ * Returns false, with errno of write, or ENOMEM, if the dump is incomplete.
  *
  * The program's duties:
  *
@@ -2679,8 +2656,8 @@ bool hw_gc_dump(struct hw_gc_mutator *mutator,
                 int32_t descriptor);
 
 /**
- * Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
- * it. Returns how many things are.
+ * Verifies everything reachable from the roots. Prints each error on stderr, with the path to it.
+ * Returns the number of errors.
  *
  * The program's duties:
  *
@@ -2689,11 +2666,10 @@ bool hw_gc_dump(struct hw_gc_mutator *mutator,
 size_t hw_gc_verify(struct hw_gc_mutator *mutator);
 
 /**
- * Makes a pool of objects of size bytes, at multiples of alignment, which is a
- * power of two. At most limit objects may be in use at a time; 0 is no limit, else
- * address space for all is reserved in one piece if it can be had. name is what
- * messages about the pool's objects call it; NULL is "raw". It is copied, up to 47
- * bytes.
+ * Makes a pool of objects of size bytes, at multiples of alignment, which is a power of two. At
+ * most limit objects may be in use at a time; 0 is no limit. With a limit, address space for all
+ * objects is reserved in one piece if possible. Messages about the objects use name, which is
+ * copied, up to 47 bytes; NULL is "raw".
  *
  * Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
  * that is no power of two, ENOMEM if there is no memory or no such size.
@@ -2708,8 +2684,7 @@ struct hw_pool *hw_pool_create(size_t size,
                                const char *name);
 
 /**
- * Gives an object, uninitialised. Constant time, but for the system calls of
- * growth.
+ * Allocates an uninitialised object. Constant time, except for system calls when the pool grows.
  *
  * Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
  *
@@ -2720,32 +2695,32 @@ struct hw_pool *hw_pool_create(size_t size,
 void *hw_pool_alloc(struct hw_pool *pool);
 
 /**
- * Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
+ * Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
  *
- * Where the pool notices that the object is not its own, or was given back before,
- * the program ends with a line that names its owner.
+ * If the pool finds that the object is not its own, or is already free, the program ends with a
+ * line that names its owner.
  *
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
  * object is NULL or an object of it that was not given back.
  */
-void hw_pool_free(struct hw_pool *pool, void *object);
+void hw_pool_free(struct hw_pool *pool,
+                  void *object);
 
 /**
- * Whether an address lies in the memory of a pool. Any address may be asked about;
- * constant time.
+ * Whether an address lies in the memory of a pool. Any address is allowed; constant time.
  *
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
  */
-bool hw_pool_contains(struct hw_pool *pool, const void *address);
+bool hw_pool_contains(struct hw_pool *pool,
+                      const void *address);
 
 /**
- * Makes sure that count objects more can be had without asking the kernel for
- * memory; puts pages behind them now if touch. Fresh objects come in the order of
- * their addresses.
+ * Makes room for count more objects, which need no more memory from the kernel; if touch, faults
+ * their pages in now. Fresh objects come in address order.
  *
  * Returns false if there is no memory or the limit is reached.
  *
@@ -2753,11 +2728,12 @@ bool hw_pool_contains(struct hw_pool *pool, const void *address);
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
  */
-bool hw_pool_preheat(struct hw_pool *pool, size_t count, bool touch);
+bool hw_pool_preheat(struct hw_pool *pool,
+                     size_t count,
+                     bool touch);
 
 /**
- * Visits every object in use, in the order of addresses. visit may neither use the
- * pool nor throw.
+ * Visits every object in use, in address order. visit may neither use the pool nor throw.
  *
  * Returns whether the walk came to the end.
  *
@@ -2766,21 +2742,24 @@ bool hw_pool_preheat(struct hw_pool *pool, size_t count, bool touch);
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
  * visit is a function that keeps to the above.
  */
-bool hw_pool_walk(struct hw_pool *pool, hw_object_visitor visit, void *context);
+bool hw_pool_walk(struct hw_pool *pool,
+                  hw_object_visitor visit,
+                  void *context);
 
 /**
- * Takes all objects back and keeps memory for keep of them: 0 gives all memory
- * back, SIZE_MAX keeps all.
+ * Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
+ * all.
  *
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
  * Objects of it are not used any more.
  */
-void hw_pool_reset(struct hw_pool *pool, size_t keep);
+void hw_pool_reset(struct hw_pool *pool,
+                   size_t keep);
 
 /**
- * Gives every page that holds no object in use to the kernel, now. Returns bytes.
+ * Gives every page without an object in use to the kernel, now. Returns their bytes.
  *
  * The program's duties:
  *
@@ -2789,9 +2768,8 @@ void hw_pool_reset(struct hw_pool *pool, size_t keep);
 size_t hw_pool_trim(struct hw_pool *pool);
 
 /**
- * Writes what there is of a pool to *out, which is size bytes: pass
- * sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
- * larger one the rest is set to zero.
+ * Writes a pool's size to *out, which is size bytes: pass sizeof(hw_pool_statistics). A smaller
+ * struct gets the fields it knows; of a larger one the rest is set to zero.
  *
  * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
  * of 0 or beyond 64 KiB.

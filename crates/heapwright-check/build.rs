@@ -1,5 +1,5 @@
-//! How `libheapwright-check.so` is linked: as `libheapwright-hardened.so` (see that crate's build
-//! script), and with the functions that read:
+//! Links `libheapwright-check.so`: as `libheapwright-hardened.so` (see that crate's build script),
+//! plus the functions that read:
 //!
 //! - `cfg(heapwright_reads)`, by which the module `bounds` has the second list of functions.
 //! - `--wrap` for those of them that heapwright itself calls.

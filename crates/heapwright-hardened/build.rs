@@ -1,5 +1,5 @@
-//! How `libheapwright-hardened.so` is linked: as `libheapwright.so`, whose sources these are (see
-//! its link.rs), and with what the module `bounds` needs:
+//! Links `libheapwright-hardened.so`: as `libheapwright.so`, from the same sources (see its
+//! link.rs), plus the needs of the module `bounds`:
 //!
 //! - `cfg(heapwright_bounds)`, by which the sources have that module.
 //! - `--wrap`. A function that is missing in this list would be checked within the heap, too: a

@@ -5,7 +5,7 @@
 //! commands/       one module a subcommand: its arguments and its run()
 //!   run           a program on heapwright, and what its memory did
 //!   check         a program in debug mode, and what was found
-//!   valgrind      the same, for whoever calls valgrind
+//!   valgrind      the same, for callers of valgrind
 //!   cargo         cargo's tests, programs and benchmarks, checked
 //!   checked       a program in debug mode, as the last two run it
 //!   doctor        would that take effect, and why not
@@ -39,9 +39,9 @@
 //! environment (`LD_PRELOAD`, `HEAPWRIGHT`) and reads the files the library
 //! writes, whose format is `heapwright-record`.
 //!
-//! Floors: `commands` uses everything; `output` formats what it is given and
-//! asks nobody; `replay` stands on `bench` and `trace`, `bench` on `inspect`,
-//! `preload` and `process`, which know nothing of each other, nor of `report` and `symbols`.
+//! Floors: `commands` uses everything; `output` formats its arguments and calls no other; `replay`
+//! stands on `bench` and `trace`, `bench` on `inspect`, `preload` and `process`, which know nothing
+//! of each other, nor of `report` and `symbols`.
 
 /// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
 /// no exit code depends on text there.

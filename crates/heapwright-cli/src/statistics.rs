@@ -1,5 +1,5 @@
-//! The private folder in which a run's processes leave their statistics, and their
-//! debug records where those were asked for.
+//! The private folder in which a run's processes leave their statistics, and debug records if
+//! requested.
 //!
 //! The library of each process writes `PREFIX.<pid>` when the process ends.
 //! PREFIX lies in a folder made for one run, which only its user may enter and
@@ -7,9 +7,9 @@
 //! run find it gone and are not reported.
 //!
 //! A server that root starts becomes another user before it serves requests. From then on that user
-//! writes its records. The user may pass the folder of records ([`Folder::for_records`]), but
-//! neither list it nor make a file there. Root's process makes a folder in it before it becomes the
-//! user. The user's other processes write their records there.
+//! writes its records. The user may pass through the folder of records ([`Folder::for_records`]),
+//! but neither list it nor make a file in it. So root's process makes a folder in it before it
+//! becomes the user, and the user's other processes write their records there.
 
 use crate::symbols::rights::user;
 use anyhow::Context;

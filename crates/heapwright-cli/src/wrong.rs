@@ -1,6 +1,6 @@
-//! A mistake in what the user asked for, as opposed to a failure of ours.
+//! A mistake in the user's request, as opposed to a failure of ours.
 //!
-//! Every subcommand ends with exit code 2 where its error is one of these.
+//! Every subcommand ends with exit code 2 for such an error.
 
 use std::fmt;
 

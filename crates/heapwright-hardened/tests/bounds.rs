@@ -107,7 +107,7 @@ fn one_character_more_is_refused() {
         for (name, _) in &all {
             let begins = format!("heapwright: {} writes ", plain(name));
             let outcome = hardened_run(&writers, options, &["beyond", name]);
-            // What is appended is counted from where it is written.
+            // Counts of appended bytes start where they are written.
             outcome.was_refused(name, &[&begins, " left (block of 64 bytes at 0x"]);
         }
     }
@@ -201,8 +201,8 @@ fn constructors_of_other_libraries_are_checked() {
     outcome.was_refused("early", &["memset writes 33 bytes", "has 32 left (block of 32 bytes"]);
 }
 
-/// A thread is in the midst of looking for the real functions when the constructor makes the slots
-/// read-only: it does not write there, and what the mode asks for is what stays.
+/// A thread looks up the real functions while the constructor makes the slots read-only: it does
+/// not write there, and the functions for the mode stay.
 #[test]
 fn a_thread_that_began_before_the_library_does_no_harm() {
     let early = compile("early_threads.c", &["-shared", "-fPIC", "-pthread"]);
@@ -226,8 +226,8 @@ fn the_names_are_those_that_are_tested() {
     assert!(!base.contains("memcpy"), "libheapwright.so interposes none of them");
 }
 
-/// What heapwright itself calls leads past the checks: no call, and no word of the offset table,
-/// leads to an entry.
+/// Heapwright's own calls bypass the checks: no call, and no word of the offset table, leads to an
+/// entry.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_of_its_own_is_checked() {
@@ -258,7 +258,7 @@ fn nothing_of_its_own_is_checked() {
     }
 }
 
-/// Where `packaging/install.sh` has installed it.
+/// The place where `packaging/install.sh` has installed it.
 fn installed() -> PathBuf {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     let prefix = PREFIX.get_or_init(|| {
@@ -292,9 +292,8 @@ fn it_is_installed() {
     run(command.arg("exact")).is_fine("installed");
 }
 
-/// A set-uid program is hardened, whatever its caller's environment says. (The dynamic linker
-/// ignores `LD_PRELOAD` there, and a test does not write to /etc/ld.so.preload: the library is
-/// linked in.)
+/// A set-uid program is hardened under every environment of its caller. (The dynamic linker ignores
+/// `LD_PRELOAD` there, and a test does not write to /etc/ld.so.preload: the library is linked in.)
 #[test]
 fn set_uid_programs_stay_hardened() {
     use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,16 +1,15 @@
-//! `setrlimit`, `prlimit` and `mlockall`, when addresses are what is limited.
+//! `setrlimit`, `prlimit` and `mlockall`, under a limit of addresses.
 //!
-//! heapwright reserves far more addresses than it uses, and the kernel counts
-//! them all against `RLIMIT_AS`. At the start the reservation is made to fit.
-//! But a program may lower the limit later (shells do, for `ulimit -v`; so do
-//! programs that guard against their own leaks): it would then be above the
-//! limit at once, and every stack of a thread and every library would be
-//! refused. So the heap gives its reserve up first. `mlockall`, without the
-//! privilege to lock without limit, compares the same count with
-//! `RLIMIT_MEMLOCK`: if it was refused, it is tried again without the reserve.
+//! heapwright reserves far more addresses than it uses, and the kernel counts them all against
+//! `RLIMIT_AS`. The reservation fits the limit at the start. But a program may lower the limit
+//! later (shells do, for `ulimit -v`; so do programs that guard against their own leaks). The
+//! process would then be above the limit at once, and the kernel would refuse every stack and every
+//! library. So the heap gives up its reserve first. `mlockall`, without the privilege to lock
+//! without limit, compares the same count with `RLIMIT_MEMLOCK`: if the kernel refuses it, we try
+//! again without the reserve.
 //!
-//! The functions then do what the C library's do: one system call. glibc's
-//! 32-bit and 64-bit forms are the same on the machines that we run on.
+//! Each function then makes one system call, as the C library's does. glibc's 32-bit and 64-bit
+//! forms are the same on our machines.
 
 use crate::errno;
 use crate::mirror::mirror;
@@ -143,7 +142,7 @@ extern "C" fn mlockall(flags: c_int) -> c_int {
     lock()
 }
 
-/// Whether a number that `prlimit` takes is this process.
+/// Whether a process number of `prlimit` means this process.
 fn is_this(process: pid_t) -> bool {
     // SAFETY: getpid has no preconditions.
     process == 0 || process == unsafe { libc::getpid() }

@@ -1,5 +1,5 @@
-//! Clang's allocation tokens: `-fsanitize=alloc-token` makes of each call that allocates one that
-//! says what it allocates.
+//! Clang's allocation tokens: `-fsanitize=alloc-token` adds to each allocating call a token of the
+//! allocated type.
 //!
 //! ```text
 //!   malloc(n)           ->  __alloc_token_malloc(n, token)         the token of the type is the last argument
@@ -8,13 +8,13 @@
 //!   any other mode      ->  malloc(n)
 //! ```
 //!
-//! There are four groups, so names have the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). How a
-//! token leads to a group is the hardened heap's to say. A block that `realloc` moves stays in its
-//! group, whatever the token is then.
+//! There are four groups, so names have the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). The
+//! hardened heap maps a token to a group. A block that `realloc` moves stays in its group, with any
+//! token.
 //!
-//! **C++.** The operators jump to the plain forms, which throw where there is no memory; so no Rust
-//! frame is on the stack then. Where the program, or a library of its, has operators of its own,
-//! all calls go to them: what they made, they take back.
+//! **C++.** The operators jump to the plain forms, which throw if there is no memory, so no Rust
+//! frame is on the stack then. If the program or a library of it replaces operators, all calls go
+//! to the replacements: they free their own blocks.
 //!
 //! Called by programs alone; [`begin`] by the constructor.
 
@@ -31,14 +31,14 @@ static APART: AtomicBool = AtomicBool::new(false);
 /// The same for those of C++'s operators.
 static OPERATORS_APART: AtomicBool = AtomicBool::new(false);
 
-/// Does what the options say. Called by the constructor in hardened mode.
+/// Applies the options. Called by the constructor in hardened mode.
 pub(crate) fn begin(has_own_operators: bool) {
     let apart = heap::keeps_tokens_apart();
     APART.store(apart, Ordering::Relaxed);
     OPERATORS_APART.store(apart && !has_own_operators, Ordering::Relaxed);
 }
 
-/// A block of a token's group. `None`: the call is to be served as one without a token.
+/// A block of a token's group. `None`: the caller allocates without a token.
 #[inline]
 fn of_token<const FROM: u8>(
     size: usize,

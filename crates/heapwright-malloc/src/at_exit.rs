@@ -1,25 +1,22 @@
 //! The end of a process: statistics, the end of a trace, and the debug heap's last checks.
 //!
-//! A process ends in one of four ways that a library sees: through `exit` (our
-//! destructor runs), through `quick_exit` (our handler runs), through
-//! `_exit` and `_Exit` (interposed here, because forked children of shells and
-//! servers end that way), or by a signal that it has no handler for, while the debug
-//! heap looks (`ending_signals`). Faults, SIGKILL and `execve` leave nothing.
+//! The library sees four ways to end: `exit` runs our destructor; `quick_exit` runs our handler;
+//! `_exit` and `_Exit` are interposed here, because forked children of shells and servers end that
+//! way; and `ending_signals` catches signals without a handler in debug mode. Faults, SIGKILL and
+//! `execve` leave no report.
 //!
-//! Our destructor runs after every handler of `atexit` and every destructor of a
-//! C++ object, in the program and in its libraries, and after the program's own
-//! functions in `.fini_array`; those of libraries that were loaded after us may run
-//! later, and so does the end of the C library's streams. So the debug heap, which
-//! looks here for blocks that were never freed, sees all that a program frees at its
-//! end, but for what such a library does. It looks before the statistics are taken.
+//! Our destructor runs after every handler of `atexit`, every destructor of a C++ object and the
+//! program's functions in `.fini_array`. Destructors of libraries that were loaded after us, and
+//! the end of the C library's streams, may come later. So the debug heap's last leak check sees
+//! every free but theirs. It precedes the statistics.
 //!
 //! **Invariants.** At most one report and one last check a process: the flag holds
 //! the process that reported, so a child that a late fork makes reports for itself.
 //! A child of `vfork` shares our memory, is not yet a process of its own, and
 //! reports nothing: its parent will.
 //!
-//! Nothing here costs a program that did not ask: without the options, exiting
-//! reads five flags; and a destructor gives back what showed the process to `heapwright top`.
+//! Without the options, an exit only reads five flags, and the destructor withdraws the page that
+//! shows the process to `heapwright top`.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -36,14 +33,14 @@ const BY_SIGNAL: u64 = 1 << 32;
 /// The process whose report is complete.
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
 
-/// How far the last look is.
+/// The state of the last look.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Nobody looks yet.
+    /// No thread has begun it.
     Ahead,
-    /// A thread looks just now.
+    /// A thread is in it.
     UnderWay,
-    /// It was.
+    /// It is complete.
     Done,
 }
 
@@ -119,7 +116,7 @@ fn end(status: c_int) -> ! {
     }
 }
 
-/// Whether blocks are looked at for the last time.
+/// Whether a mode checks blocks at exit.
 fn looks() -> bool {
     heap::debugging() || heap::guarding()
 }
@@ -129,13 +126,13 @@ fn wanted() -> bool {
     options::stats_at_exit() || options::stats_file().is_some()
 }
 
-/// Does what the options ask for, once a process.
+/// Writes the reports that the options request, once per process.
 extern "C" fn report() {
     let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
         report_once(0);
-        // A signal ends the process, but for another thread's last look: this thread's status is
-        // not the process's.
+        // A signal ends the process, and another thread is in the last look: the process must not
+        // end with this thread's status.
         while REPORTED.load(Ordering::Acquire) == process_id() | BY_SIGNAL {
             // SAFETY: waits for signals alone; nothing is passed.
             unsafe { libc::syscall(libc::SYS_ppoll, 0usize, 0usize, 0usize, 0usize, 0usize) };
@@ -143,14 +140,14 @@ extern "C" fn report() {
     }
 }
 
-/// The same before a signal ends the process, unless it was done: says whether another thread does
-/// it.
+/// Reports before a signal ends the process, unless a thread has begun to. Returns the state of the
+/// last look.
 pub(crate) fn report_at_signal(signal: c_int) -> Look {
     report_once(signal.unsigned_abs());
     look()
 }
 
-/// How far the last look of this process is.
+/// The state of this process's last look.
 pub(crate) fn look() -> Look {
     let pid = process_id();
     if COMPLETE.load(Ordering::Acquire) == pid {
@@ -215,8 +212,8 @@ fn print(pid: u64, snapshot: &Stats) {
     }
 }
 
-/// Prints statistics that are due at exit now: the program closes standard error, as the core
-/// utilities do at exit.
+/// Prints the statistics of `stats_at_exit` now, because the program closes standard error, as the
+/// core utilities do at exit.
 #[cfg(not(target_env = "musl"))]
 pub(crate) fn stderr_closes() {
     if options::stats_at_exit() && process::is_original_process() {

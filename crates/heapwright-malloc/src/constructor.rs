@@ -1,9 +1,9 @@
-//! What happens when the library is loaded.
+//! The start of the library when it is loaded.
 //!
-//! Little may be assumed here: other libraries' constructors may have run
-//! before, and allocated; the program's own will run after. Debug and hardened mode begin the heap
-//! here. Fast mode asks the kernel here for facts that it needs, before the program can forbid
-//! itself system calls (docs/platforms.md). Its heap begins with the first block.
+//! Other libraries' constructors may have run and allocated before; the program's run later. Debug
+//! and hardened mode begin the heap here. Fast mode reads facts from the kernel here, before the
+//! program can forbid itself system calls (docs/platforms.md). Its heap begins with the first
+//! block.
 
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
@@ -36,16 +36,17 @@ extern "C" fn construct() {
     status::publish();
 }
 
-/// What guarded blocks of fast mode need: to be told of faults.
+/// Installs the fault handler for guarded blocks of fast mode.
 #[cold]
 fn begin_guarding() {
     fault_handler::install(heap::fault, false);
 }
 
-/// What only the debug heap needs: to know which call it was, and of faults.
+/// Prepares the debug heap: operators report their form, and faults and ending signals are caught.
 #[cold]
 pub(crate) fn begin_debugging() {
-    // The heap asks the kernel now for all that the first block of a thread needs.
+    // A first block makes the heap obtain from the kernel now all that a thread's first block
+    // needs.
     let block = heap::malloc(1);
     // SAFETY: null, or a block of ours, freed once.
     unsafe { heap::free(block) };

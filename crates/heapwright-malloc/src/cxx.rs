@@ -11,12 +11,12 @@
 //!   new(n, nothrow)     try { new(n) } catch (...) { return nullptr; }, and its kin
 //! ```
 //!
-//! Those that do the work are here. What forwards, and how the forms are told apart where a debug
-//! heap must know, is in [`forward`]; what happens where there is no memory in [`failure`]; the
-//! forms that give null instead of an exception in [`nothrow`].
+//! This file holds the forms that do the work. [`forward`] holds the others, and tells the forms
+//! apart where a debug heap must know; [`failure`] handles a lack of memory; [`nothrow`] has the
+//! forms that give null instead of an exception.
 //!
-//! **Invariant.** The library is not linked with a C++ runtime. What is needed
-//! of one is looked up by `cxx_runtime` when it is needed.
+//! **Invariant.** The library is not linked with a C++ runtime. `cxx_runtime` looks up the parts of
+//! one when they are needed.
 
 mod failure;
 mod forward;

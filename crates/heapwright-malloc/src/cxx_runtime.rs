@@ -1,17 +1,15 @@
-//! What the operators need of the process's C++ runtime, if it has one.
+//! The functions of the process's C++ runtime, if it has one, that the operators need.
 //!
-//! heapwright is not linked with a C++ runtime: a C program must not get one by
-//! preloading. So each function is looked up when it is needed, which is when
-//! memory has run out, in two places:
+//! heapwright is not linked with a C++ runtime: preloading must not give one to a C program. So
+//! each function is looked up when memory has run out, in two places:
 //!
 //! 1. as a weak symbol, which the dynamic linker bound when it loaded us: set in
 //!    every program that is linked with a C++ runtime, statically or not;
 //! 2. in a runtime that came later and privately, with a plug-in (an extension
-//!    of Python, say): asked by its file's name, without loading anything. The
-//!    handle is kept, so that what was found cannot be unloaded.
+//!    of Python, say): found by its file's name, without loading anything. The
+//!    handle is kept, so that the functions cannot be unloaded.
 //!
-//! `dlsym` is weak too: a static program has no use for it, and its linker would
-//! complain.
+//! `dlsym` is weak too, for the linkers of static programs.
 //!
 //! **Invariant.** Functions that may throw are never called from here; their
 //! addresses are given to the assembly of `cxx`, which calls them.

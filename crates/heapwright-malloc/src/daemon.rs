@@ -1,9 +1,9 @@
-//! `daemon`, when the debug heap looks at a process that ends.
+//! `daemon`, with the debug heap's last look at the process that ends.
 //!
-//! The C library's `daemon` ends the calling process by an `_exit` of its own, past ours: what that
-//! process lost was never looked for. So in debug mode this one does what that does (BSD's function
-//! of 1993, which never changed), and the last look of the first process is made. In other modes it
-//! is a jump to the C library's.
+//! The C library's `daemon` ends the calling process by an `_exit` of its own, not by ours, so that
+//! process would get no leak check. In debug mode this function therefore does the same work (BSD's
+//! of 1993, which never changed) and takes the last look. In other modes it jumps to the C
+//! library's.
 
 use crate::weak::next;
 use crate::{at_exit, errno};
@@ -11,7 +11,7 @@ use core::sync::atomic::AtomicPtr;
 use heapwright::heap;
 use libc::{c_int, c_void};
 
-/// Goes on in a child without a terminal, in the root folder unless `no_chdir`, with the null
+/// Continues in a child without a terminal, in the root folder unless `no_chdir`, with the null
 /// device for its standard streams unless `no_close`. Returns in the child alone, or -1.
 #[unsafe(no_mangle)]
 extern "C" fn daemon(no_chdir: c_int, no_close: c_int) -> c_int {

@@ -1,24 +1,20 @@
-//! `dlopen` without `RTLD_DEEPBIND`; and `dlclose`, which the debug heap hears of.
+//! `dlopen` without `RTLD_DEEPBIND`, and `dlclose`, which tells the debug heap.
 //!
-//! A library opened with that flag finds the C library before it finds us: its
-//! `free` is glibc's. But what it got from `strdup`, or from its host, came from
-//! our `malloc`, because those do find us; glibc ends the program at the first
-//! such block ("free(): invalid pointer"). A preloaded allocator cannot repair
-//! that from inside its own `free`, which is never called. So the flag is taken
-//! out, and the library finds what every other library finds.
+//! A library opened with that flag finds the C library before it finds us: its `free` is glibc's.
+//! But `strdup` and the host find our `malloc`, so their blocks are ours. glibc ends the program at
+//! the first such block ("free(): invalid pointer"), without a call of our `free`. So we remove the
+//! flag, and the library finds what every other library finds.
 //!
-//! The price: a library that was opened so in order to prefer its *own* copy of
-//! a symbol that the program has too, now shares the program's.
+//! The price: a library opened so to prefer its *own* copy of a symbol now shares the program's
+//! copy.
 //!
-//! `dlopen` asks what called it, by its return address: for `$ORIGIN`, for the
-//! run path, for the namespace. So this is not a function that calls the real
-//! one, but a few instructions that end in a jump to it: the caller stays the
-//! caller. `dlclose` does not ask.
+//! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
+//! namespace. So this function is a few instructions that end in a jump to the real one. `dlclose`
+//! needs no caller.
 //!
-//! After a `dlclose` other code may be where the library's was, and the traces that
-//! the debug heap keeps would name the wrong functions: so it is informed. It is informed
-//! afterwards, when the code is gone, if it is (a library may have been opened
-//! twice); destructors that ran meanwhile could still be named.
+//! After a `dlclose` other code may take the library's place, and kept traces would name the wrong
+//! functions. So the debug heap is told afterwards, when the code is gone, if it is (a library may
+//! be open twice). Destructors that ran meanwhile could still be named.
 
 use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;

@@ -1,9 +1,8 @@
 //! Signals that end a process: the debug heap's last look before they do.
 //!
-//! A server is stopped by SIGTERM or Ctrl-C, and most have no handler for them. The kernel then
-//! ends the process, and nobody looks for leaks or at the bytes around blocks: it would seem clean.
-//! So, while somebody waits for what a last look finds (options `leaks` and `record` of
-//! mode=debug), a handler of ours stands wherever the program has the default action:
+//! SIGTERM or Ctrl-C stops most servers, and most have no handler for them. The kernel then ends
+//! the process before the leak check and the check of the bytes around blocks. So with the options
+//! `leaks` or `record` of mode=debug, our handler replaces each default action:
 //!
 //! ```text
 //!   TERM --> on_signal --> the heap interrupted? -- yes --> again in a millisecond
@@ -12,32 +11,31 @@
 //!                          the last look (`at_exit`) --> default action, the same signal --> the end it would have had
 //! ```
 //!
-//! **It steps aside.** A handler that the program sets is the kernel's, in place of ours, and
-//! `SIG_IGN` stays; what asks for the action is told `SIG_DFL` where ours stands, and what sets
-//! `SIG_DFL` gets ours back (`signals` sees to these). So a program that cleans up in its handler,
-//! restores the default and raises the signal again is looked at, too. Nothing is remembered:
-//! whether ours stands is the kernel's to say. After an exec the kernel has put the default back.
+//! **It steps aside.** A handler that the program sets replaces ours, and `SIG_IGN` stays. A call
+//! that reads the action gets `SIG_DFL` in place of ours, and a call that sets `SIG_DFL` installs
+//! ours again (`signals`). So a program that cleans up in its handler, restores the default and
+//! raises the signal again gets its last look, too. The kernel alone knows whether our handler is
+//! installed. An exec restores the default.
 //!
-//! **But a handler for one time** (`SA_RESETHAND`): there the kernel itself restores the default,
-//! before the handler raises the signal again. So it is remembered, and the kernel is given
-//! [`on_signal_once`], which stays: it puts ours in its place, and calls the program's. Of two
-//! signals at once one finds it taken, and is the default's.
+//! **One-shot handlers** (`SA_RESETHAND`): the kernel would restore the default before the handler
+//! raises the signal again. So we remember the program's handler and install [`on_signal_once`]
+//! instead. That function installs our handler and calls the program's. Of two signals at once, the
+//! second finds none and gets the default action.
 //!
-//! **Not taken**: SIGQUIT and other signals that leave a core file, which is to show the program as
-//! it was (and SIGQUIT ends at once what looks for too long); signals of the real-time kind; and
-//! any signal of process 1 of a container, which the kernel does not deliver where there is no
-//! handler.
+//! **Not caught**: SIGQUIT and other signals that dump core, so that the core file shows the
+//! program as it was (SIGQUIT also ends a look that takes too long); real-time signals; and all
+//! signals of process 1 of a container, which the kernel does not deliver without a handler.
 //!
-//! **A second signal** while the look is under way is dropped, whichever thread it comes to:
-//! `kill -TERM -GROUP` and a command that passes signals on send two. SIGKILL is left.
+//! **A second signal** during the look is dropped in every thread: `kill -TERM -GROUP`, and a
+//! command that passes signals on, send two. SIGKILL still works.
 //!
-//! **Other threads** go on while one looks; one that ends the process meanwhile waits, for the
-//! signal is what ends it.
+//! **Other threads** run on during the look. A thread that calls `exit` meanwhile waits, because
+//! the signal ends the process.
 //!
-//! **Interrupted.** The thread may be in the midst of `malloc`. It goes on, and a timer sends the
-//! signal again; after [`TRIES`] the process ends without a look, which its record shows: it has no
-//! end. The kernel deletes timers at an exec, so the library of `heapwright check` waits for the
-//! signal before it (`before_exec`).
+//! **Interrupted.** The thread may be inside `malloc`. Then it continues, and a timer sends the
+//! signal again. After [`TRIES`] attempts the process ends without a look, and its record has no
+//! end. An exec deletes the timers, so the library of `heapwright check` waits for the signal
+//! before it (`before_exec`).
 
 use crate::at_exit::{self, Look};
 use crate::signals::{self, Action};
@@ -60,8 +58,7 @@ const ENDING: [c_int; 11] = [
     libc::SIGPWR,
 ];
 
-/// How often the heap is found interrupted before the process ends all the same, a millisecond
-/// each.
+/// Attempts, one a millisecond, before the process ends although the heap is interrupted.
 const TRIES: u32 = 2000;
 
 static WATCHES: AtomicBool = AtomicBool::new(false);
@@ -69,37 +66,36 @@ static TRIED: AtomicU32 = AtomicU32::new(0);
 /// A signal is to come again.
 static COMES: AtomicBool = AtomicBool::new(false);
 
-/// Whether ours stands for the default action of a signal.
+/// Whether our handler replaces the default action of a signal.
 pub(crate) fn has(signal: c_int) -> bool {
     WATCHES.load(Ordering::Relaxed) && ENDING.contains(&signal)
 }
 
-/// What the kernel is given where the program sets the default action.
+/// Our handler, as the kernel gets it in place of the default action.
 pub(crate) fn ours() -> Action {
     Action { handler: on_signal as *const () as usize, flags: 0, mask: !0 }
 }
 
-/// What the kernel shows of our handler.
+/// Whether a handler that the kernel reports is ours.
 pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_signal as *const () as usize
 }
 
-/// The program's handlers for one time, a signal each; 0: none, or it was called.
+/// The program's one-shot handlers, one per signal; 0: not set, or already called.
 static ONCE: [AtomicUsize; ENDING.len()] = [const { AtomicUsize::new(0) }; ENDING.len()];
 
 fn once(signal: c_int) -> Option<&'static AtomicUsize> {
     ENDING.iter().position(|&ending| ending == signal).map(|index| &ONCE[index])
 }
 
-/// Whether the program's action for a signal is a handler for one time, behind which ours is to
-/// stand.
+/// Whether the program sets a one-shot handler for a signal that we catch.
 pub(crate) fn is_for_once(signal: c_int, action: Action) -> bool {
     action.flags & libc::SA_RESETHAND != 0
         && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.handler)
         && has(signal)
 }
 
-/// Remembers the program's handler for one time: says what the kernel is given.
+/// Remembers the program's one-shot handler. Returns the action for the kernel.
 pub(crate) fn remember_once(signal: c_int, action: Action) -> Action {
     if let Some(once) = once(signal) {
         once.store(action.handler, Ordering::Relaxed);
@@ -111,19 +107,18 @@ pub(crate) fn remember_once(signal: c_int, action: Action) -> Action {
     }
 }
 
-/// The program's handler for one time of a signal, if it is set: it was set, and not called since.
+/// The program's one-shot handler of a signal, until it is called; otherwise `SIG_DFL`.
 pub(crate) fn handler_for_once(signal: c_int) -> usize {
     once(signal).map_or(libc::SIG_DFL, |once| once.load(Ordering::Relaxed))
 }
 
-/// Whether the kernel has what stands for a handler for one time.
+/// Whether a handler that the kernel reports is [`on_signal_once`].
 pub(crate) fn stands_for_once(handler: usize) -> bool {
     handler == on_signal_once as *const () as usize
 }
 
-/// The kernel's handler where the program has set one for one time. Signals are blocked as the
-/// program wants it. (Without `SA_SIGINFO` a handler looks at its first argument alone; the others
-/// are passed on as they are.)
+/// The kernel's handler in place of a one-shot handler, with the program's signal mask. (A handler
+/// without `SA_SIGINFO` reads its first argument alone, so all three are passed on.)
 extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     let errno = crate::errno::get();
     let Some(once) = once(signal) else { return };
@@ -136,8 +131,8 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     if handler == 0 {
         return signals::send_to_this_thread(signal);
     }
-    // SAFETY: what the program gave as its handler for this signal, which takes these arguments or
-    // fewer.
+    // SAFETY: `handler` is not 0, and the program set it for this signal. It takes these arguments
+    // or fewer.
     let handler =
         unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, usize, usize)>(handler) };
     handler(signal, info, context);

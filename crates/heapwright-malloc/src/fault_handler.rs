@@ -1,9 +1,9 @@
 //! Faults in memory, when the debug heap protects some: SIGSEGV and SIGBUS.
 //!
-//! In debug mode a read of freed memory may fault, and the debug heap knows which block it was. So
-//! our handler is the kernel's, for these two signals (and for SIGTRAP where `stepping` needs it),
-//! from the constructor on; the program's own is only remembered (`signals` interposes the
-//! functions that set one), and called where the fault is not ours.
+//! In debug mode a read of freed memory may fault, and the debug heap knows the block. So the
+//! constructor installs our handler for these two signals (and for SIGTRAP where `stepping` needs
+//! it). `signals` interposes the functions that set handlers. We remember the program's handler,
+//! and call it for faults that are not ours.
 //!
 //! ```text
 //!   fault -> on_fault -> the debug heap's verdict
@@ -13,45 +13,36 @@
 //!                          Stop     the same, and ignoring does not help
 //! ```
 //!
-//! **As the kernel would.** The program's handler gets the kernel's own `siginfo`
-//! and context, and may change the context. Before it is called the thread's mask
-//! becomes what the kernel would have made it: what was blocked, the handler's
-//! `sa_mask`, and the signal itself unless `SA_NODEFER`. `SA_RESETHAND` makes it the
-//! last time. It is not called but jumped to, so the kernel's frame is its caller:
-//! it may `siglongjmp` away, and where a language's runtime throws an exception from
-//! it, no frame of ours is in the way. The default action is the kernel's: it is restored, and the
-//! instruction tried again (a signal that was *sent* is sent again), so that a
-//! core dump shows the program as it was. Ignoring a fault is no way out for a
-//! thread, so there the default is taken, too; a signal that was sent is ignored.
+//! **As the kernel would.** The program's handler gets the kernel's own `siginfo` and context, and
+//! may change the context. Before the call the thread's mask becomes what the kernel would have
+//! set: the blocked signals, the handler's `sa_mask`, and the signal itself unless `SA_NODEFER`.
+//! `SA_RESETHAND` removes the handler first. We jump to it, so the kernel's frame is its caller: it
+//! may `siglongjmp` away, and an exception thrown from it meets no frame of ours. For the default
+//! action we restore the kernel's and run the instruction again (or send a *sent* signal again), so
+//! a core dump shows the program as it was. A thread cannot ignore a fault, so `SIG_IGN` then means
+//! the default action; a *sent* signal is ignored.
 //!
-//! **What differs.** Our handler asks for the alternative stack, if the thread has
-//! one, and so the program's runs on it, too, even if it did not ask. System calls
-//! that a *sent* SIGSEGV interrupts are restarted, whatever `SA_RESTART` says.
+//! **Differences.** Our handler runs on the alternative stack, if the thread has one, and so does
+//! the program's, even without `SA_ONSTACK`. System calls that a *sent* SIGSEGV interrupts are
+//! restarted, with or without `SA_RESTART`.
 //!
-//! **While we decide** all signals are blocked: a handler of the program's that
-//! jumps away could otherwise leave the debug heap in the middle of something. The
-//! two signals themselves are blocked, too (no `SA_NODEFER`): a fault in the debug
-//! heap's own decision is a bug of ours, and ends the process where it happens
-//! instead of deciding about itself for ever.
+//! **While we decide** all signals are blocked, because a handler of the program that jumps away
+//! could leave the debug heap half changed. The two signals are blocked as well (no `SA_NODEFER`).
+//! A fault in the debug heap's own decision is a bug of ours: it ends the process where it happens.
 //!
-//! **Programs that go past us** with a raw system call, as Go does, replace our
-//! handler. Their faults are then theirs; a read of freed memory ends them as any
-//! fault does, without a report. Go's runtime keeps the handler it found and calls
-//! it for faults in C code: that is ours, and all is well. `sigaltstack` is not
-//! touched.
+//! **Raw system calls**, as Go makes them, replace our handler. Faults then belong to the program:
+//! a read of freed memory ends it without a report. Go's runtime keeps the handler that it found,
+//! ours, and calls it for faults in C code, so those are reported. `sigaltstack` is not touched.
 //!
-//! **What is remembered** is in a ring of records, each written once and then
-//! published by its number. A change is one atomic exchange: no lock, so it may be
-//! interrupted by a fault, and a forked child never finds it half done. A record
-//! is written again only after 60 further changes.
+//! **Remembered actions** lie in a ring of records, each written once and then published by its
+//! number. A change is one atomic exchange without a lock, so a fault may interrupt it, and a
+//! forked child never finds it half done. A record is reused only after 60 further changes.
 //!
-//! **fork, vfork, exec.** A forked child has our handler and what was remembered. A
-//! child of vfork shares the memory of its parent but not its handlers: what it
-//! sets is the kernel's business alone (`signals`), so its parent remembers what it
-//! did. After an exec handlers are gone. But a program that ignores SIGSEGV is, for
-//! the kernel, one with a handler: what it executes does not find the signal
-//! ignored, where it would without us. (It matters only for SIGSEGV that a process
-//! sends.)
+//! **fork, vfork, exec.** A forked child has our handler and the remembered actions. A child of
+//! vfork shares its parent's memory but not its handlers, so `signals` passes its actions to the
+//! kernel alone, and the parent's remembered actions stay. An exec resets handlers. A program that
+//! ignores SIGSEGV has a handler, ours, in the kernel's view, so a program that it executes does
+//! not inherit the ignored signal. (It matters only for a SIGSEGV that a process sends.)
 
 use crate::own_stack;
 use crate::signals::{self, Action};
@@ -64,13 +55,13 @@ use core::sync::atomic::{
 use heapwright::heap::Verdict;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 
-/// What decides about a fault.
+/// The function that decides about a fault.
 pub(crate) type Decide = own_stack::Decide;
 
 /// The function that decides; null while our handler is not installed.
 static DECIDE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What the program has set, as far as the kernel looks at it.
+/// An action of the program: the fields that the kernel reads.
 struct Record {
     handler: AtomicUsize,
     flags: AtomicI32,
@@ -80,7 +71,7 @@ struct Record {
 /// The program's actions of one signal.
 struct Remembered {
     records: [Record; RECORDS],
-    /// How many records were ever written; their places follow each other.
+    /// The number of records ever written; their places follow each other.
     written: AtomicU32,
     /// The record that counts.
     current: AtomicU32,
@@ -108,7 +99,7 @@ impl Remembered {
         &self.records[number as usize % RECORDS]
     }
 
-    /// Writes a record that nobody reads yet.
+    /// Writes a record that is not yet published.
     fn write(&self, action: Action) -> u32 {
         // The first is number 1: number 0 is the default action.
         let number = self.written.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -178,14 +169,14 @@ pub(crate) fn remember(signal: c_int, action: Action) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.set(action))
 }
 
-/// What the kernel shows of our handler.
+/// Whether a handler that the kernel reports is ours.
 pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_fault as *const () as usize
 }
 
-/// Makes ours the handler of both signals, and remembers what the program (or what
-/// started it) had set. Once a process; called by the constructor. `steps`: a program goes
-/// on after an access that was reported, where it can.
+/// Installs our handler for both signals, and remembers the actions of the program (or of its
+/// parent). Once a process; called by the constructor. `steps`: the program continues after a
+/// reported access, if possible.
 #[cold]
 pub(crate) fn install(decide: Decide, steps: bool) {
     if !DECIDE.swap(decide as *mut c_void, Ordering::AcqRel).is_null() {
@@ -267,8 +258,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     );
 }
 
-/// Asks whose fault it is. Gives the handler that is to be called, with the thread's
-/// mask as it must be there; 0: none, all that was to be done is done.
+/// Decides whose fault it is.
 ///
 /// # Safety
 ///
@@ -315,7 +305,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
         let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
         // SAFETY: the context's mask is the kernel's, which wrote one word of it.
         let mask = unsafe { mask.cast::<u64>().read() };
-        // What the kernel itself sends cannot be ignored.
+        // A fault that the kernel itself sends cannot be ignored.
         let verdict = if code > 0 { Verdict::Stop } else { verdict };
         // A trap lies behind its instruction: it does not come again by itself.
         handler = pass_on(signal, mask, code > 0 && signal != libc::SIGTRAP, verdict);
@@ -324,7 +314,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     handler
 }
 
-/// Has the instruction made once, whose guard is lifted. False: that cannot be, and the guard is
+/// Runs the instruction once with its guard lifted. False: that is impossible, and the guard is
 /// back.
 ///
 /// # Safety

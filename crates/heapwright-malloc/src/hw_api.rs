@@ -1,13 +1,10 @@
-//! The functions of `include/heapwright.h`: what heapwright can do that
-//! malloc's interface has no name for.
+//! The functions of `include/heapwright.h` that have no counterpart in malloc's interface.
 //!
-//! The comments on the public items are the header's documentation: cbindgen
-//! copies them. So they speak of C, name no Rust, and say for each function
-//! what it costs, what it gives on failure, and what the caller owes.
+//! cbindgen copies the comments on the public items into the header. So they speak of C, name no
+//! Rust, and give each function's cost, its result on failure and the caller's duties.
 //!
-//! **Invariants.** A null heap or null block is answered as `free(NULL)` is:
-//! with nothing. A visitor is called while the library walks its tables: it may
-//! look and count, and may neither allocate nor throw.
+//! **Invariants.** A null heap or null block is ignored, as `free(NULL)` is. A visitor runs while
+//! the library walks its tables: it may read and count, and may neither allocate nor throw.
 
 use crate::errno;
 use crate::hw_pool::write_known;
@@ -87,7 +84,7 @@ pub unsafe extern "C" fn hw_heap_alloc_aligned(
     unsafe { allocate(heap, size, alignment, false) }
 }
 
-/// What the allocating functions share.
+/// The common part of the allocating functions.
 ///
 /// # Safety
 ///
@@ -141,32 +138,29 @@ pub extern "C" fn hw_raise_shared_caches(count: usize) -> usize {
     heap::raise_shared_caches(count)
 }
 
-/// Whether an address lies in a block of heapwright's, in use or waiting to be
-/// used again. Any address may be asked about; the memory at it is not touched.
+/// Whether an address lies in a block of heapwright's, in use or free. Any address is allowed; the
+/// memory at it is not touched.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_owns(address: *const c_void) -> bool {
     heap::owns(address.cast())
 }
 
-/// Returns how many bytes there are from an address to the end of the block that it lies in: what a
-/// program may write there. SIZE_MAX if the address is not in a block of heapwright's (or in an
-/// arena, which does not remember its blocks), 0 if the block was freed, or there is none. Any
-/// address may be asked about; the memory at it is not touched. Takes constant time: a few
-/// nanoseconds.
+/// Returns the number of bytes from an address to the end of its block: the program may write so
+/// many there. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena,
+/// which does not remember its blocks), and 0 if the block was freed or never handed out. Any
+/// address is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
 ///
-/// In mode=hardened and mode=debug the block ends with the last byte that was asked for. In
-/// mode=fast it ends where malloc_usable_size says, and small blocks that were freed count as if
-/// they were in use.
+/// In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
+/// mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_object_size(address: *const c_void) -> usize {
     heap::room(address.addr())
 }
 
-/// Says what lies at an address. Any address may be asked about; the memory at
-/// it is not touched; the time does not depend on the size of the heap.
+/// Describes the memory at an address. Any address is allowed; the memory at it is not touched; the
+/// time does not depend on the size of the heap.
 ///
-/// The answer is true of the moment it was made: for a block that another
-/// thread may free meanwhile, it may be old when it arrives.
+/// Another thread may free the block meanwhile, so the answer may be old when it arrives.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_describe(address: *const c_void) -> Description {
     heapwright::describe(address.cast()).into()
@@ -212,10 +206,10 @@ unsafe fn write_stats(
     if taken { known } else { 0 }
 }
 
-/// As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is
-/// taken for resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is
-/// as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of the
-/// heap, and no system call.
+/// As hw_get_stats, but without system calls. Memory that was handed out and not given back counts
+/// as resident. rss, peak_rss and rss_not_ours are 0. Other threads' caches count as they last
+/// published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
+/// it often.
 ///
 /// Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
 /// is locked just now.
@@ -229,32 +223,32 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
     unsafe { write_stats(stats::estimate, out, size) }
 }
 
-/// Whether memory would become free sooner if the program moved a block: whether the block lies in
-/// one of the slabs, the sparsest of their size class, that could be emptied into free slots of the
-/// others. A program that can move its blocks asks this for each of them, one after another, and
-/// moves those for which it is so:
+/// Whether the program should move a block to free memory sooner. That is so if the block lies in
+/// one of the sparsest slabs of its size class, and the free slots of the others could take those
+/// slabs' blocks. A program that can move its blocks calls this for each of them in turn, and moves
+/// those for which it returns true:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
 ///     hw_free_uncached(block);
 ///
-/// Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share
-/// caches, among the common ones. False for all other blocks: other threads', first-class heaps',
-/// other allocators', samples of a heap profile; for sizes of whole pages, whose memory goes back
-/// by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
+/// Call it in the thread that allocates: it moves blocks among its own slabs, or, where threads
+/// share caches, among the common ones. Returns false for blocks of other threads, first-class
+/// heaps and other allocators, and for samples of a heap profile; for sizes of whole pages, whose
+/// memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address is
+/// allowed.
 ///
-/// The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes
-/// more than a hundredth of that. A call that makes one takes some 20 ns for each 64 KiB of the
-/// heap, the others constant time.
+/// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
+/// over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
+/// heap; other calls take constant time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
     heap::should_move(block.cast())
 }
 
-/// Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is
-/// not worth being emptied. Where there is none, where hw_should_move was not asked lately, and for
-/// blocks over 32 KiB, it is malloc. Free the block with free or hw_free_uncached. Takes longer
-/// than malloc.
+/// Allocates as malloc does, but in a free slot of a slab that need not be emptied: the place for a
+/// moved block. It is malloc if there is no such slot, if hw_should_move was not called lately, and
+/// for blocks over 32 KiB. Free the block with free or hw_free_uncached. Takes longer than malloc.
 ///
 /// Returns null, with errno ENOMEM, if there is no memory.
 #[unsafe(no_mangle)]
@@ -262,25 +256,23 @@ pub extern "C" fn hw_malloc_uncached(size: usize) -> *mut c_void {
     heap::malloc_uncached(size).cast()
 }
 
-/// Frees a block as free does, but back to its slab at once, and not to a list of the thread's.
+/// Frees a block as free does, but puts it into its slab at once, not into a list of the thread.
 ///
 /// # Safety
 ///
-/// block is null or of this heap, in use, and used no more.
+/// block is null, or a block of this heap in use that the program no longer needs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_free_uncached(block: *mut c_void) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_uncached(block.cast()) };
 }
 
-/// Looks for leaks in the process's blocks, now: in mode=debug, among what malloc
-/// and its kin have handed out. What is found is written to *out, which is size
-/// bytes (pass sizeof(hw_leak_check)); it is also in the record (option record),
-/// with stacks, and on standard error where findings are.
+/// Looks for leaks now, in mode=debug, among the blocks of malloc and its kin. Writes the result to
+/// *out, which is size bytes (pass sizeof(hw_leak_check)). The record (option record) gets the
+/// leaks with their stacks, and standard error gets them if findings go there.
 ///
-/// The program stands still for a moment, while its threads say what is in their
-/// registers and the process is copied; the copy does the rest, and the caller
-/// waits for it.
+/// The program stops for a moment, while each thread reports its registers and the process is
+/// copied. The copy does the rest, and the caller waits for it.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
@@ -304,10 +296,9 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     if found.is_some() { known } else { 0 }
 }
 
-/// Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in
-/// the lists of others that live), pages of slabs without a block in use, and all free runs. For
-/// the end of a phase that needed much; what is allocated next faults its pages in again. As
-/// malloc_trim(0).
+/// Gives free memory back to the kernel now, as malloc_trim(0) does: the free blocks of all threads
+/// (except in the lists of other live threads), empty pages of slabs, and all free runs. Call it at
+/// the end of a phase that needed much memory. Later allocations fault their pages in again.
 ///
 /// Returns whether any memory went back.
 #[unsafe(no_mangle)]
@@ -338,8 +329,7 @@ pub extern "C" fn hw_profile_begin(bytes: usize) -> bool {
     profile::begin(bytes)
 }
 
-/// Makes no samples from now on. Those that are live stay in the profile until
-/// they are freed.
+/// Ends the sampling. Live samples stay in the profile until they are freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_profile_end() {
     profile::end();

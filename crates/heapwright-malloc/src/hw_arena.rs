@@ -1,7 +1,7 @@
-//! The arenas of `include/heapwright.h`: memory in a row, given back at once.
+//! The arenas of `include/heapwright.h`: blocks one after another, freed all at once.
 //!
-//! A thin coat over the library's arena, whose record lies in a block of the
-//! process's heap. The comments on the public items are the header's documentation.
+//! A thin layer over the library's arena, whose record lies in a block of the process's heap.
+//! cbindgen copies the comments on the public items into the header.
 
 use core::alloc::Layout;
 use core::ffi::c_void;
@@ -17,7 +17,7 @@ pub struct Arena {
     _opaque: [u8; 0],
 }
 
-/// Where an arena stands. Made by hw_arena_mark, used by hw_arena_rewind.
+/// A position in an arena. Made by hw_arena_mark, used by hw_arena_rewind.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ArenaMark {
@@ -27,8 +27,8 @@ pub struct ArenaMark {
     pub chunk: usize,
 }
 
-/// What there is of an arena, in bytes. Later versions add fields at the end: give
-/// hw_arena_stats the size of the struct you were compiled with.
+/// The size of an arena, in bytes. Later versions add fields at the end: pass hw_arena_stats the
+/// size of the struct you were compiled with.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ArenaStatistics {
@@ -38,7 +38,7 @@ pub struct ArenaStatistics {
     pub reserved_bytes: u64,
 }
 
-/// What every block is aligned to.
+/// The alignment of every block.
 const NATURAL: usize = 16;
 
 /// The arena of a handle.
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, si
     }
 }
 
-/// Says where an arena stands, for hw_arena_rewind.
+/// Returns an arena's position, for hw_arena_rewind.
 ///
 /// # Safety
 ///
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
     ArenaMark { position: position.cast(), chunk }
 }
 
-/// Takes back what was made since a mark, exactly that.
+/// Frees exactly the blocks made since a mark.
 ///
 /// # Safety
 ///
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
     unsafe { arena.rewind(mark) };
 }
 
-/// Takes everything back and keeps all memory for what comes next.
+/// Frees all blocks and keeps the memory for the next ones.
 ///
 /// # Safety
 ///
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
     unsafe { of(arena) }.reset();
 }
 
-/// Gives memory behind what is in use to the kernel, now. Returns bytes.
+/// Gives the memory behind the blocks in use to the kernel, now. Returns its bytes.
 ///
 /// # Safety
 ///
@@ -215,9 +215,8 @@ pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
     unsafe { of(arena) }.trim()
 }
 
-/// Writes what there is of an arena to *out, which is size bytes: pass
-/// sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
-/// larger one the rest is set to zero.
+/// Writes an arena's size to *out, which is size bytes: pass sizeof(hw_arena_statistics). A smaller
+/// struct gets the fields it knows; of a larger one the rest is set to zero.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB.

@@ -1,9 +1,9 @@
-//! The collected heaps of `include/heapwright.h`: memory that is found to be free.
+//! The collected heaps of `include/heapwright.h`.
 //!
-//! A thin layer over the library's `gc::raw`. The fast paths (allocating, storing a reference,
-//! reporting one, polling) are inline functions of `heapwright_gc.h`, written by hand,
-//! over the heads of the structs that are declared here. The comments on the public items
-//! are the header's documentation; the duties of a caller are listed in `heapwright_gc.h`.
+//! A thin layer over the library's `gc::raw`. `heapwright_gc.h` has the fast paths, written by hand
+//! as inline functions: they allocate, store a reference, report one and poll. They use the heads
+//! of the structs declared here. cbindgen copies the comments on the public items into the header;
+//! `heapwright_gc.h` lists a caller's duties.
 //!
 //! ```text
 //!   here         heaps, mutators, allocation, write barriers
@@ -75,9 +75,9 @@ unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
 /// Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
 /// size: sizeof, as the program knows it.
 ///
-/// Returns NULL with errno EINVAL for options that do not exist, and for a size that no version of
-/// the struct has (0, or more than 64 KiB). The same holds for a field that is not zero and that
-/// this version does not know. Returns NULL with errno ENOMEM if there is no memory.
+/// Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the
+/// struct has (0, or more than 64 KiB), and for a nonzero field that this version does not know.
+/// Returns NULL with errno ENOMEM if there is no memory.
 ///
 /// # Safety
 ///
@@ -172,8 +172,8 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
 ///
 /// # Safety
 ///
-/// heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and
-/// nobody uses an object of it any more.
+/// heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and no
+/// thread uses an object of it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
     if !heap.is_null() {
@@ -182,8 +182,8 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
     }
 }
 
-/// The calling thread joins a heap: a thread has one mutator in each heap. Waits while a collection
-/// is at work. A thread that ends without leaving the mutator is detached.
+/// Attaches the calling thread to a heap: a thread has one mutator in each heap. Waits while a
+/// collection is at work. A thread that ends attached is detached.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
 /// this heap.
@@ -204,9 +204,9 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
     }
 }
 
-/// A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls
-/// hw_gc_enter. For a runtime whose threads take turns, or that makes what a thread needs before
-/// the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
+/// Makes a mutator without a thread, as after hw_gc_leave. The thread that calls hw_gc_enter gets
+/// it. For a runtime whose threads take turns, or that prepares a thread before it starts. Does not
+/// wait while a collection is at work: the calling thread may have a mutator.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -239,9 +239,9 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 /// HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
 /// does the same, faster. May collect.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
-/// collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
-/// errno EINVAL for a kind that does not exist (a verified heap ends the program then).
+/// Returns NULL with errno ENOMEM if there is no memory, or if a collection leaves none under the
+/// limit and the runtime's out_of_memory, if it has one, has given up. Returns NULL with errno
+/// EINVAL for a kind that does not exist (a verified heap ends the program then).
 ///
 /// # Safety
 ///
@@ -263,9 +263,9 @@ pub unsafe extern "C" fn hw_gc_alloc(
     object.cast()
 }
 
-/// Reports that a reference to child was stored into parent: what hw_gc_write calls while the
-/// heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
-/// child; old objects are not remembered for it then.
+/// Reports that a reference to child was stored into parent. hw_gc_write calls it while the heap
+/// marks, and for old parents. parent may be NULL while the heap marks, which keeps child; the
+/// remembered set does not change then.
 ///
 /// # Safety
 ///
@@ -282,8 +282,8 @@ pub unsafe extern "C" fn hw_gc_shade(
     unsafe { mutator.shade(parent.cast(), child.cast()) };
 }
 
-/// As hw_gc_shade, and says to which slot of parent the reference was stored: cheaper while
-/// objects are moved. hw_gc_write calls it.
+/// As hw_gc_shade, and names the slot of parent that was stored to: cheaper while objects are
+/// moved. hw_gc_write calls it.
 ///
 /// # Safety
 ///
@@ -302,8 +302,8 @@ pub unsafe extern "C" fn hw_gc_wrote(
     unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 
-/// What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was
-/// stored into parent, or will be before the next safepoint.
+/// The slow path of hw_gc_touch in heapwright_gc.h: reports that parent was stored into, or will be
+/// before the next safepoint.
 ///
 /// # Safety
 ///
@@ -314,8 +314,7 @@ pub unsafe extern "C" fn hw_gc_touched(mutator: *mut GcMutator, parent: *mut c_v
     unsafe { of(mutator) }.touch(parent.cast());
 }
 
-/// What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as
-/// hw_gc_touched, of one slot of parent.
+/// The slow path of hw_gc_touch_slot in heapwright_gc.h: as hw_gc_touched, of one slot of parent.
 ///
 /// # Safety
 ///
@@ -332,9 +331,9 @@ pub unsafe extern "C" fn hw_gc_touched_slot(
     unsafe { mutator.touch_slot(parent.cast(), slot.cast()) };
 }
 
-/// From now on stores into the object need not be reported: it is looked at in every collection, a
-/// minor one as well, and what it leads to stays where it is. For objects that foreign code writes
-/// into. It lasts as long as the object.
+/// Exempts the object, as long as it lives, from the reports of stores: every collection, also a
+/// minor one, reads it, and objects that it leads to do not move. For objects that foreign code
+/// writes into.
 ///
 /// Returns false with errno ENOMEM if there is no memory.
 ///

@@ -1,10 +1,10 @@
-//! The structs of the collected heaps' part of `include/heapwright.h` that C has otherwise than
-//! Rust: callbacks that take pointers, a layout that may be any number, and heads of what is
-//! larger.
+//! The structs of the collected heaps' part of `include/heapwright.h` that differ between C and
+//! Rust: callbacks that take pointers, a layout that may be any number, and heads of larger
+//! structs.
 //!
-//! `const` assertions tie each to the library's own. What both have alike is `gc_abi`. Of
-//! [`GcMutator`] and [`GcTracer`] only the heads are shown, which the inline functions of
-//! `heapwright_gc.h` use.
+//! `const` assertions tie each to the library's own. `gc_abi` holds the structs that both share.
+//! [`GcMutator`] and [`GcTracer`] declare only the heads, for the inline functions of
+//! `heapwright_gc.h`.
 
 use core::ffi::{c_char, c_void};
 
@@ -20,21 +20,20 @@ pub struct GcHeap {
 
 /// Regions of a mutator: pools times kinds.
 pub const GC_REGIONS: usize = 512;
-/// Sizes that have a place: multiples of 8 up to 32 KiB.
+/// Sizes in the table: multiples of 8 up to 32 KiB.
 pub const GC_PLACES: usize = 4097;
-/// Of a mutator's barrier: objects are being moved.
+/// A mutator's barrier while objects are being moved.
 pub const GC_MOVING: u32 = 4;
 
 const _: () = assert!(shown::MOVING == GC_MOVING);
-/// Stretches of free slots: allocating moves next. For heapwright_gc.h.
+/// Stretches of free slots: allocation advances next. For heapwright_gc.h.
 #[repr(C)]
 pub struct GcRegion {
     /// The next slot.
     pub next: *mut c_char,
     /// The end of the last one of this stretch.
     pub end: *mut c_char,
-    /// The next stretch. Its first two words are its end, and the one after it; NULL: there is
-    /// none.
+    /// The next stretch. Its first two words are its end and its next stretch; NULL: none.
     pub hole: *mut *mut c_void,
     /// Bytes of a slot.
     pub slot: u32,
@@ -42,11 +41,10 @@ pub struct GcRegion {
     pub page: u32,
 }
 
-/// A thread's way into a heap, from hw_gc_attach. What is not declared here is
-/// heapwright's own.
+/// A thread's access to a heap, from hw_gc_attach. Undeclared fields are heapwright's own.
 #[repr(C)]
 pub struct GcMutator {
-    /// Not 0: a call of hw_gc_safepoint is asked for.
+    /// Not 0: a collection requests a call of hw_gc_safepoint.
     pub poll: u32,
     /// Not 0: stores of references must be reported; HW_GC_MOVING: all of them.
     pub barrier: u32,
@@ -54,17 +52,17 @@ pub struct GcMutator {
     pub heap: *mut GcHeap,
     /// A region for each pool and kind: pool * 8 + kind.
     pub regions: [GcRegion; GC_REGIONS],
-    /// Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
-    /// first. For up to 32 KiB.
+    /// The region for a traced object, by (size + 7) / 8, up to 32 KiB: bytes from the first
+    /// region.
     pub places: [u16; GC_PLACES],
-    /// Where the mark of an object is: a bit for 16 bytes of its address.
+    /// An object's mark: a bit for 16 bytes of its address.
     pub marks: *const u8,
     /// The runtime's word: see hw_gc_data.
     pub data: *mut c_void,
-    /// The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there
-    /// is none to look at.
+    /// The entry of each 64 KiB of the heaps' addresses, by address >> 16. Other addresses have
+    /// none.
     pub units: *const u32,
-    /// The entry of a page of the first region; of the next one it is one more, and so on.
+    /// The entry of a page of the first region; each later region adds one.
     pub first_list: u32,
 }
 
@@ -87,13 +85,13 @@ const _: () = {
     assert!(shown::REGION_SIZE == size_of::<GcRegion>());
 };
 
-/// What references are reported to, in a callback and during its call. What is not declared
-/// here is heapwright's own.
+/// Receives references in a callback, and is valid during its call. Undeclared fields are
+/// heapwright's own.
 #[repr(C)]
 pub struct GcTracer {
-    /// Where the next reference goes.
+    /// The place of the next reference.
     pub next: *mut *mut c_void,
-    /// Where there is no more room.
+    /// The end of the room.
     pub end: *mut *mut c_void,
     /// Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
     pub by_slot: usize,
@@ -105,9 +103,9 @@ const _: () = {
     assert!(same(shown::TRACER[2], field!(GcTracer, by_slot)));
 };
 
-/// What the runtime of a language does for its heap. Zero what is not used, trace alone must be
-/// there if objects are traced, or trace_kind. data is handed to each callback. No callback may
-/// allocate, collect, throw or jump out, but for out_of_memory.
+/// A language runtime's callbacks. Leave unused ones zero; only trace or trace_kind is required, if
+/// objects are traced. Each callback gets data. No callback but out_of_memory may allocate,
+/// collect, throw or jump out.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GcRuntime {
@@ -126,11 +124,11 @@ pub struct GcRuntime {
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// How many bytes an object that is to be moved is to have where it goes: it goes to the pool
-    /// that suits. 0: as many as it has.
+    /// The size, in bytes, that an object is to have after a move: it goes to the pool that fits.
+    /// 0: its present size.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved to a slot of size bytes; where it was, from, is only an address. It may
-    /// be changed, but no reference is stored into it.
+    /// An object has moved to a slot of size bytes; from, its old place, is only an address. The
+    /// object may be changed, but no reference may be stored into it.
     pub moved: Option<
         unsafe extern "C" fn(
             object: *mut c_void,
@@ -139,13 +137,13 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
-    /// Hears of collections. Called by the thread that collects, sweeps or allocates, which holds
-    /// no lock of the heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc,
-    /// and write files; it allocates nothing in this heap, stores no references, collects nothing,
-    /// attaches and detaches nothing, enters and leaves nothing. While the world stands still
-    /// (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
-    /// the pause. A collection's events come one after the other, but that the end of a pause is
-    /// told when the world goes on already.
+    /// Called at each event of a collection, by the thread that collects, sweeps or allocates,
+    /// which holds no lock of the heap. It may read objects, call hw_gc_stats and hw_gc_attached,
+    /// malloc, and write files. It allocates nothing in this heap, stores no references, and starts
+    /// no collection; it attaches, detaches, enters and leaves no mutator. While the world is
+    /// stopped (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and
+    /// its time is part of the pause. The events of a collection come in order, except that the end
+    /// of a pause is reported when the world runs again.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
     /// As trace, which is used where there is one, and is handed the object's kind, too.
     pub trace_kind: Option<
@@ -156,19 +154,18 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
-    /// Marking met a reference that leads to no object of the heap: to static data, to memory of
-    /// malloc, to another heap. The runtime may mark what is its own there, and report what that
-    /// leads to, as trace does. Called as trace is, by any thread, once for each such reference and
-    /// not for each target, NULL and what is no multiple of 8 excepted; between the ends of
-    /// HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots
-    /// lead to.
+    /// Marking met a reference outside the heap: to static data, to memory of malloc, to another
+    /// heap. The runtime may mark its own data there, and report references from it, as trace does.
+    /// Any thread calls it, as it calls trace, once for each such reference and not for each
+    /// target, except NULL and values that are no multiple of 8; only between the ends of
+    /// HW_GC_SPAN_TRACE. A minor collection reports references from young objects and roots.
     pub outside: Option<
         unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
     >,
-    /// There is no memory for an object, or none under the limit after collecting. true: try again,
-    /// for the runtime has let something go, or raised the limit; false: the allocation gives NULL.
-    /// Called where the allocation was, so it may collect, run finalizers, and longjmp out of it;
-    /// what it allocates in this heap may bring it here again.
+    /// There is no memory for an object, or none under the limit after a collection. true: try
+    /// again, because the runtime has freed memory or raised the limit; false: the allocation
+    /// returns NULL. Called from the allocation, so it may collect, run finalizers, and longjmp
+    /// out. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,
@@ -177,18 +174,17 @@ pub struct GcRuntime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+    /// The size from which a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
     pub large_bytes: usize,
-    /// Objects have moved, and this one changes each reference that it reports by
-    /// hw_gc_mark_movable to what hw_gc_moved says, if that is not NULL. Called while the world
-    /// stands still, in one pause with the moves, for each object of the heap, where it is now;
-    /// also for one that has died and awaits its free, which may lead to what is gone: by such
-    /// references it looks at nothing. It allocates nothing in this heap, and looks at other
-    /// objects only as far as that bears references that were not changed yet. A heap with this
-    /// moves all that it moves in one pause, not in steps.
+    /// Objects have moved. This one changes each reference that it reports by hw_gc_mark_movable to
+    /// the result of hw_gc_moved, if that is not NULL. Called while the world is stopped, in one
+    /// pause with the moves, for each object of the heap at its new address. That includes dead
+    /// objects that await their free: their references may lead to freed objects and must not be
+    /// followed. It allocates nothing in this heap. It reads other objects only if their references
+    /// may still be unchanged. A heap with this callback makes all moves in one pause, not in
+    /// steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, when all objects have been asked. Both are there, or
-    /// neither is of use.
+    /// The same for the runtime's roots, after all objects. Set both callbacks or neither.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
@@ -198,7 +194,7 @@ mirror! {
     update update_roots
 }
 
-/// Which slot sizes a heap has.
+/// The slot sizes of a heap.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum GcLayout {
@@ -212,7 +208,7 @@ pub enum GcLayout {
     Single = 3,
 }
 
-/// How a heap is to be. Zero is a good choice for everything.
+/// The options of a heap. Zero is a good choice for each.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GcOptions {
@@ -225,35 +221,33 @@ pub struct GcOptions {
     pub factor_percent: u32,
     /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
     pub verify: u32,
-    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
+    /// Bytes that each mutator may allocate between two collections at least. 0: 4 MiB.
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
     /// The longest step on the allocation path of an incremental heap, in nanoseconds.
     /// 0: 500000.
     pub step_ns: u64,
-    /// Whether all stores of references are reported (hw_gc_write), so that marking goes in
+    /// Whether all stores of references are reported (hw_gc_write), so that marking proceeds in
     /// steps.
     pub incremental: bool,
-    /// Whether all stores of references are reported (hw_gc_write), so that most collections need
-    /// not look at what has survived two others: minor ones.
+    /// Whether all stores of references are reported (hw_gc_write), so that most collections are
+    /// minor: they skip objects that survived two others.
     pub generations: bool,
-    /// Threads that mark at most, mutators that stand still among them. Where there is much
-    /// to mark, threads that only mark are made up to this number, as far as processors are idle;
-    /// they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
-    /// none is made. Never more than there are processors.
+    /// The most threads that mark, stopped mutators included. Much marking starts marker threads up
+    /// to this number, as far as processors are idle; they end after a second without marking. 0:
+    /// one per processor, up to 4; 1: no marker threads. Never more than there are processors.
     pub markers: u32,
-    /// Whether objects are moved to where they lie close together, when a heap has many more
-    /// pages than it may have: those that are led to by handles and by slots alone
-    /// (hw_gc_mark_slot). hw_gc_compact does it at once.
+    /// Whether a heap with far more pages than its target moves objects close together: those that
+    /// only handles and slots (hw_gc_mark_slot) lead to. hw_gc_compact does it at once.
     pub compact: bool,
-    /// Whether objects of a runtime without trace are looked through word for word: each that may
-    /// be an address within an object keeps it, and keeps it in place. Without this they hold no
+    /// Whether objects of a runtime without trace are scanned word for word: each word that may be
+    /// an address within an object keeps that object, in its place. Otherwise they hold no
     /// references.
     pub conservative: bool,
-    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that
-    /// for HW_GC_LEAF always is: the runtime writes all that its trace function reads before the
-    /// next safepoint.
+    /// Whether memory for traced objects keeps the bytes of dead ones, as memory for HW_GC_LEAF
+    /// always does: the runtime then writes all that its trace function reads before the next
+    /// safepoint.
     pub uncleared: bool,
 }
 
@@ -263,22 +257,22 @@ mirror! {
     compact conservative uncleared
 }
 
-/// What hw_gc_walk calls for each object. Return false to stop the walk.
+/// The function that hw_gc_walk calls for each object. Return false to stop the walk.
 pub type GcVisitor = Option<
     unsafe extern "C" fn(object: *mut c_void, size: usize, kind: u32, context: *mut c_void) -> bool,
 >;
 
-/// What hw_gc_run_finalizers calls.
+/// The function that hw_gc_run_finalizers calls.
 pub type GcFinalizer = Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void)>;
 
-/// What hw_gc_tell_when_due calls.
+/// The function that hw_gc_tell_when_due calls.
 pub type GcSomeAreDue = Option<unsafe extern "C" fn(context: *mut c_void)>;
 
-/// What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+/// The function that reads a table of the runtime: see hw_gc_add_weak_pass.
 pub type GcWeakPass = Option<unsafe extern "C" fn(tracer: *mut GcTracer, context: *mut c_void)>;
 
-/// What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection
-/// ends.
+/// The function of hw_gc_set_policy: returns how many bytes may be live and garbage when the next
+/// collection ends.
 pub type GcPolicy =
     Option<unsafe extern "C" fn(outcome: *const GcOutcome, context: *mut c_void) -> usize>;
 
@@ -288,26 +282,25 @@ pub type GcPolicy =
 pub struct GcEvent {
     /// Bytes of this struct.
     pub size: usize,
-    /// What begins or ends: a hw_gc_span.
+    /// The span: a hw_gc_span.
     pub span: u32,
     /// HW_GC_EVENT_BEGINS or HW_GC_EVENT_ENDS.
     pub edge: u32,
     /// HW_GC_EVENT_MINOR, HW_GC_EVENT_STOPPED, HW_GC_EVENT_COMPACTS.
     pub flags: u32,
-    /// The thread that calls, as the system numbers it.
+    /// The calling thread's number in the system.
     pub thread: u32,
-    /// When, in nanoseconds of the system's monotonic clock.
+    /// The time, in nanoseconds of the system's monotonic clock.
     pub time_ns: u64,
     /// The number of the collection that began last, from 1.
     pub collection: u64,
-    /// Bytes, of what the span says.
+    /// Bytes, as the span defines them.
     pub bytes: u64,
-    /// Nanoseconds, of what the span says.
+    /// Nanoseconds, as the span defines them.
     pub ns: u64,
     /// The heap.
     pub heap: *mut GcHeap,
-    /// The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large
-    /// object's death.
+    /// The calling thread's mutator; NULL if unknown: a sweep's end, a large object's death.
     pub mutator: *mut GcMutator,
     /// The large object. When it has died this is only an address.
     pub object: *mut c_void,
@@ -318,6 +311,6 @@ mirror! {
     size span edge flags thread time_ns collection bytes ns heap mutator object
 }
 
-/// What hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
+/// The function that hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
 pub type GcMutatorVisitor =
     Option<unsafe extern "C" fn(mutator: *mut GcMutator, state: u32, context: *mut c_void)>;

@@ -1,8 +1,8 @@
 //! The pools of `include/heapwright.h`: many objects of one size.
 //!
-//! A thin coat over the library's raw pool. The pool's own record lies in a block of
-//! the process's heap, with its name behind it, so that the caller need not keep the
-//! name. The comments on the public items are the header's documentation.
+//! A thin layer over the library's raw pool. The pool's record lies in a block of the process's
+//! heap, with a copy of its name behind it. cbindgen copies the comments on the public items into
+//! the header.
 
 use core::alloc::Layout;
 use core::ffi::{c_char, c_void};
@@ -17,32 +17,31 @@ pub struct Pool {
     _opaque: [u8; 0],
 }
 
-/// What there is of a pool. All sizes are in bytes. Later versions add fields at the
-/// end: give hw_pool_stats the size of the struct you were compiled with.
+/// The size of a pool, in bytes and objects. Later versions add fields at the end: pass
+/// hw_pool_stats the size of the struct you were compiled with.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PoolStatistics {
     /// Objects in use.
     pub live: u64,
-    /// Objects there is memory for.
+    /// Objects that there is memory for.
     pub capacity: u64,
     /// Bytes from one object to the next.
     pub slot_size: u64,
-    /// Runs of memory they lie in.
+    /// Runs of memory that hold them.
     pub segments: u64,
-    /// Address space of these runs; what was never used, or was trimmed, is not
-    /// resident.
+    /// Address space of these runs. Unused and trimmed memory is not resident.
     pub reserved_bytes: u64,
 }
 
-/// What hw_pool_walk calls for each object. Return false to stop the walk.
+/// The function that hw_pool_walk calls for each object. Return false to stop the walk.
 pub type ObjectVisitor =
     Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void) -> bool>;
 
 /// Bytes of a name that are kept.
 const NAME: usize = 47;
 
-/// What a handle leads to.
+/// The record behind a handle.
 struct Whole {
     pool: RawPool,
     name: [u8; NAME],
@@ -59,11 +58,10 @@ unsafe fn of<'a>(pool: *mut Pool) -> &'a mut RawPool {
     unsafe { &mut (*pool.cast::<Whole>()).pool }
 }
 
-/// Makes a pool of objects of size bytes, at multiples of alignment, which is a
-/// power of two. At most limit objects may be in use at a time; 0 is no limit, else
-/// address space for all is reserved in one piece if it can be had. name is what
-/// messages about the pool's objects call it; NULL is "raw". It is copied, up to 47
-/// bytes.
+/// Makes a pool of objects of size bytes, at multiples of alignment, which is a power of two. At
+/// most limit objects may be in use at a time; 0 is no limit. With a limit, address space for all
+/// objects is reserved in one piece if possible. Messages about the objects use name, which is
+/// copied, up to 47 bytes; NULL is "raw".
 ///
 /// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
 /// that is no power of two, ENOMEM if there is no memory or no such size.
@@ -97,7 +95,7 @@ pub unsafe extern "C" fn hw_pool_create(
         if byte == 0 {
             break;
         }
-        // What is no ASCII is shown as a question mark, as everywhere in messages.
+        // A byte that is not ASCII becomes a question mark, as everywhere in messages.
         kept[length] = if byte.is_ascii() { byte } else { b'?' };
         length += 1;
     }
@@ -121,8 +119,7 @@ pub unsafe extern "C" fn hw_pool_create(
     at.cast()
 }
 
-/// Gives an object, uninitialised. Constant time, but for the system calls of
-/// growth.
+/// Allocates an uninitialised object. Constant time, except for system calls when the pool grows.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
 ///
@@ -139,10 +136,10 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
     object.cast()
 }
 
-/// Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
+/// Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
 ///
-/// Where the pool notices that the object is not its own, or was given back before,
-/// the program ends with a line that names its owner.
+/// If the pool finds that the object is not its own, or is already free, the program ends with a
+/// line that names its owner.
 ///
 /// # Safety
 ///
@@ -158,8 +155,7 @@ pub unsafe extern "C" fn hw_pool_free(pool: *mut Pool, object: *mut c_void) {
     }
 }
 
-/// Whether an address lies in the memory of a pool. Any address may be asked about;
-/// constant time.
+/// Whether an address lies in the memory of a pool. Any address is allowed; constant time.
 ///
 /// # Safety
 ///
@@ -170,9 +166,8 @@ pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_voi
     unsafe { of(pool) }.contains(address.cast())
 }
 
-/// Makes sure that count objects more can be had without asking the kernel for
-/// memory; puts pages behind them now if touch. Fresh objects come in the order of
-/// their addresses.
+/// Makes room for count more objects, which need no more memory from the kernel; if touch, faults
+/// their pages in now. Fresh objects come in address order.
 ///
 /// Returns false if there is no memory or the limit is reached.
 ///
@@ -185,8 +180,7 @@ pub unsafe extern "C" fn hw_pool_preheat(pool: *mut Pool, count: usize, touch: b
     unsafe { of(pool) }.preheat(count, touch)
 }
 
-/// Visits every object in use, in the order of addresses. visit may neither use the
-/// pool nor throw.
+/// Visits every object in use, in address order. visit may neither use the pool nor throw.
 ///
 /// Returns whether the walk came to the end.
 ///
@@ -208,8 +202,8 @@ pub unsafe extern "C" fn hw_pool_walk(
     })
 }
 
-/// Takes all objects back and keeps memory for keep of them: 0 gives all memory
-/// back, SIZE_MAX keeps all.
+/// Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
+/// all.
 ///
 /// # Safety
 ///
@@ -226,7 +220,7 @@ pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
     unsafe { of(pool) }.reset(how);
 }
 
-/// Gives every page that holds no object in use to the kernel, now. Returns bytes.
+/// Gives every page without an object in use to the kernel, now. Returns their bytes.
 ///
 /// # Safety
 ///
@@ -237,9 +231,8 @@ pub unsafe extern "C" fn hw_pool_trim(pool: *mut Pool) -> usize {
     unsafe { of(pool) }.trim()
 }
 
-/// Writes what there is of a pool to *out, which is size bytes: pass
-/// sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
-/// larger one the rest is set to zero.
+/// Writes a pool's size to *out, which is size bytes: pass sizeof(hw_pool_statistics). A smaller
+/// struct gets the fields it knows; of a larger one the rest is set to zero.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
 /// of 0 or beyond 64 KiB.

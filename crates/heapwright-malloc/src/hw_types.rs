@@ -1,9 +1,8 @@
 //! The structs of `include/heapwright.h`.
 //!
-//! They are written out here, and not taken from the library, because they are
-//! a promise to programs compiled long ago: a struct of the library may change
-//! its order, one of the header may only grow at its end. `const` assertions
-//! tie [`Statistics`] to the library's own struct; a conversion ties
+//! They are written out here, and not taken from the library, because programs compiled long ago
+//! rely on them: the library may reorder its structs; a struct of the header may only grow at its
+//! end. `const` assertions tie [`Statistics`] to the library's own struct; a conversion ties
 //! [`Description`].
 
 use core::ffi::{c_char, c_void};
@@ -19,17 +18,17 @@ pub struct Heap {
     _opaque: [u8; 0],
 }
 
-/// Blocks and their bytes, as they were asked for.
+/// Blocks and their requested bytes.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct Amount {
-    /// How many blocks.
+    /// Blocks.
     pub blocks: u64,
-    /// How many bytes.
+    /// Bytes.
     pub bytes: u64,
 }
 
-/// What a leak check found.
+/// The result of a leak check.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct LeakCheck {
@@ -37,13 +36,13 @@ pub struct LeakCheck {
     pub definite: Amount,
     /// Only definitely lost blocks lead to them.
     pub indirect: Amount,
-    /// Only what may be no pointer to them leads to them: possibly lost.
+    /// Only words that are perhaps no pointers lead to them: possibly lost.
     pub possible: Amount,
     /// The program still has a way to them.
     pub reachable: Amount,
 }
 
-/// What lies at an address.
+/// The kind of memory at an address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub enum Kind {
@@ -84,16 +83,15 @@ pub enum State {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Description {
-    /// What lies there.
+    /// The kind of memory.
     pub kind: Kind,
     /// Whether it is in use.
     pub state: State,
-    /// Where the block starts; NULL if the address is in no block.
+    /// The block's address; NULL if the address is in no block.
     pub block: *const c_void,
-    /// The block's size in bytes: what may be used of it, at least what was
-    /// asked for. 0 if the address is in no block.
+    /// The block's usable bytes, at least the requested size. 0 if the address is in no block.
     pub size: usize,
-    /// How far into its block the address is, in bytes.
+    /// The address's offset in its block, in bytes.
     pub offset: usize,
     /// The number of the cache, heap or pool that owns the block; 0 if none does.
     pub owner: u32,
@@ -107,7 +105,7 @@ pub struct Description {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Block {
-    /// Where the block starts.
+    /// The block's address.
     pub address: *const c_void,
     /// The block's size in bytes.
     pub size: usize,
@@ -118,7 +116,7 @@ pub struct Block {
     pub in_use: bool,
 }
 
-/// What hw_heap_walk calls for each block. Return false to stop the walk.
+/// The function that hw_heap_walk calls for each block. Return false to stop the walk.
 pub type Visitor = Option<unsafe extern "C" fn(block: *const Block, context: *mut c_void) -> bool>;
 
 /// The kinds in words, in the order of their numbers.
@@ -168,7 +166,7 @@ impl From<heapwright::Description> for Description {
     }
 }
 
-/// How many buckets the histogram of sizes has.
+/// The number of buckets in the histogram of sizes.
 pub const SIZE_BUCKETS: usize = 48;
 
 /// A process's memory at one moment. All sizes are in bytes. The nine parts
@@ -193,7 +191,7 @@ pub struct Statistics {
     pub peak_rss: u64,
     /// Part of rss: bytes the program asked for and holds.
     pub rss_live: u64,
-    /// Part of rss: the difference between sizes asked for and slots given.
+    /// Part of rss: slot sizes less requested sizes.
     pub rss_rounding: u64,
     /// Part of rss: free or never used slots in slabs that hold live blocks.
     pub rss_partial: u64,
@@ -243,19 +241,19 @@ pub struct Statistics {
     pub heaps_live: u64,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     pub page_size: u64,
-    /// Caches that threads share, or that CPUs have; 0: each thread has its own.
+    /// Caches shared by threads, or per-CPU caches; 0: each thread has its own.
     pub caches_shared: u64,
-    /// Part of caches_shared: those that were ever used.
+    /// Part of caches_shared: those used so far.
     pub caches_touched: u64,
     /// Free bytes in shared caches, in CPUs' arrays and in central lists.
     pub caches_bytes: u64,
-    /// Free bytes in the shared cache that has most.
+    /// Free bytes in the largest shared cache.
     pub caches_largest: u64,
     /// Tries of a shared cache that failed, because another thread held it.
     pub cache_failed_tries: u64,
     /// Times a thread had to wait for a shared cache.
     pub cache_waits: u64,
-    /// Restartable sequences that were done, where detailed.
+    /// Completed restartable sequences, where detailed.
     pub rseq_commits: u64,
     /// Restartable sequences that were interrupted, and had no effect.
     pub rseq_aborts: u64,

@@ -1,10 +1,8 @@
-//! glibc's questions and settings: `malloc_trim`, `mallinfo`, `mallinfo2`,
-//! `mallopt`, `malloc_info`, `malloc_stats`.
+//! glibc's queries and settings: `malloc_trim`, `mallinfo`, `mallinfo2`, `mallopt`, `malloc_info`,
+//! `malloc_stats`.
 //!
-//! They were made for glibc's heap of one growing region and arenas. Where a
-//! field or a setting has a meaning here, it is given; where it has none, the
-//! field is zero and the setting is accepted without effect, as glibc accepts
-//! what it does not know.
+//! They describe glibc's heap of one growing region and arenas. A field without a meaning here is
+//! zero. A setting without a meaning is accepted without effect, as glibc accepts unknown ones.
 //!
 //! | `mallinfo2` field | is here |
 //! |---|---|
@@ -155,7 +153,7 @@ extern "C" fn malloc_stats() {
     print();
 }
 
-/// What `malloc_stats` does, by any name.
+/// `malloc_stats`, for all its names.
 #[inline(never)]
 pub(crate) fn print() {
     _ = process::write_all(libc::STDERR_FILENO, text().bytes());

@@ -1,6 +1,5 @@
 //! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the
-//! preload: their blocks and their questions come here together with their `malloc`, and not to a
-//! jemalloc that serves nothing.
+//! preload: these calls must reach the heap that serves `malloc`, not an idle jemalloc.
 //!
 //! ```text
 //!   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx      blocks, with flags
@@ -15,9 +14,9 @@
 //! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached`; not with alignments over 16 nor zeros |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
-//! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is
-//! written, as jemalloc does, so that they are of one moment; but where that takes long so seldom
-//! that a hundredth of the time goes into it:
+//! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes the figures, as
+//! in jemalloc, so they are of one moment. A slow survey is taken more seldom, so it costs a
+//! hundredth of the time at most:
 //!
 //! | name | is here |
 //! |---|---|
@@ -28,7 +27,7 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! What is not known is `ENOENT`, as with jemalloc: programs ask so whether it can be had
+//! An unknown name gives `ENOENT`, as in jemalloc: programs probe so for a feature
 //! (`thread.allocatedp`: nothing is counted by thread). A name's numbers (MIB) are its place in
 //! [`CONTROLS`], and the number in it.
 
@@ -51,12 +50,12 @@ const ZERO: c_int = 0x40;
 const TCACHE: c_int = 0xfff00;
 const TCACHE_NONE: c_int = 0x100;
 
-/// Whether flags ask for a block past the caches.
+/// Whether flags request a block past the caches.
 const fn is_uncached(flags: c_int) -> bool {
     flags & TCACHE == TCACHE_NONE
 }
 
-/// The alignment that flags ask for.
+/// The alignment that flags request.
 const fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
 }
@@ -67,7 +66,7 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
         (false, ..=16) if is_uncached(flags) => heap::malloc_uncached(size).cast(),
         (false, align) => heap::malloc_aligned(size, align).cast(),
-        // All of the block is zeros, for `rallocx` goes by what it has.
+        // The whole block is zeros, because `rallocx` uses its full size.
         (true, align) => match heap::good_size(size, align) {
             Some(whole) => heap::calloc_aligned(whole, align).cast(),
             None => errno::fail(libc::ENOMEM),
@@ -130,7 +129,7 @@ unsafe extern "C" fn xallocx(
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// How many bytes of a block may be used.
+/// The usable bytes of a block.
 ///
 /// # Safety
 ///
@@ -174,7 +173,7 @@ unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
     }
 }
 
-/// How many bytes of a block could be used that was asked for so.
+/// The usable bytes of a block with this request.
 #[unsafe(no_mangle)]
 extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, alignment(flags)).unwrap_or(0)
@@ -260,7 +259,7 @@ impl Value {
     }
 }
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Control {
     /// A figure of that number.

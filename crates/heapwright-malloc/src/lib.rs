@@ -1,10 +1,8 @@
 //! The C face of heapwright: `libheapwright.so` and `libheapwright.a`.
 //!
-//! This crate gives C and C++ names to what the `heapwright` library does, and
-//! nothing more: no policy, no state but a flag. What each function does with
-//! memory is decided one floor down; what it says about errors (errno, zero
-//! sizes, overflow, alignment) is decided here, and is what POSIX and glibc
-//! document.
+//! This crate gives C and C++ names to the functions of the `heapwright` library: no policy, no
+//! state but a flag. The floor below decides what happens to memory. This floor decides the errors
+//! (errno, zero sizes, overflow, alignment) as POSIX and glibc document them.
 //!
 //! ```text
 //!   malloc_family    malloc, calloc, realloc, free, ... , free_sized

@@ -1,6 +1,6 @@
 //! The malloc family of C, POSIX and glibc.
 //!
-//! What the manuals leave open, and what glibc does where they differ:
+//! Answers that the manuals leave open, or in which glibc differs from them:
 //!
 //! | call | answer |
 //! |---|---|
@@ -20,9 +20,8 @@
 //!
 //! On x86-64 `malloc` and `free` are in `malloc_x86_64`.
 //!
-//! **Invariant.** No function here calls another through its C name: the
-//! program, or a library before this one, may have a `malloc` of its own, and a
-//! block must come from and return to one heap.
+//! **Invariant.** No function here calls another through its C name. The program, or a library
+//! before this one, may have its own `malloc`, and a block must come from and return to one heap.
 
 use crate::errno;
 use heapwright::heap::{self, ALIGNED, MALLOC};
@@ -41,7 +40,7 @@ extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     zeroed(count, size)
 }
 
-/// What `calloc` does, by any name.
+/// `calloc`, for all its names.
 #[inline(always)]
 pub(crate) fn zeroed(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
@@ -76,7 +75,7 @@ unsafe extern "C" fn reallocarray(block: *mut c_void, count: size_t, size: size_
     }
 }
 
-/// What `realloc` and `reallocarray` do, by any name.
+/// `realloc` and `reallocarray`, for all their names.
 ///
 /// # Safety
 ///
@@ -154,7 +153,7 @@ unsafe extern "C" fn posix_memalign(
     unsafe { align_into(result, alignment, size) }
 }
 
-/// What `posix_memalign` does, by any name.
+/// `posix_memalign`, for all its names.
 ///
 /// # Safety
 ///
@@ -190,7 +189,7 @@ extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
     align_to_next(alignment, size)
 }
 
-/// What `memalign` does, by any name.
+/// `memalign`, for all its names.
 #[inline(always)]
 pub(crate) fn align_to_next(alignment: usize, size: usize) -> *mut c_void {
     match alignment.checked_next_power_of_two() {
@@ -211,7 +210,7 @@ extern "C" fn pvalloc(size: size_t) -> *mut c_void {
     whole_pages(size)
 }
 
-/// What `pvalloc` does, by any name.
+/// `pvalloc`, for all its names.
 #[inline(always)]
 pub(crate) fn whole_pages(size: usize) -> *mut c_void {
     let page = page_size();

@@ -7,10 +7,10 @@
 //!            not mine, but the common owner's: arm, ... commit       28
 //! ```
 //!
-//! For exclusive caches this is what the compiler makes of `heap::malloc` and `heap::free`,
-//! instruction for instruction. What it cannot make are the restartable sequences of
-//! per-CPU caches (`cache::arrays`) in the same function: a jump to them, and what is in
-//! registers here already, are five instructions of a pair.
+//! For exclusive caches this is the compiler's code of `heap::malloc` and `heap::free`, instruction
+//! for instruction. The compiler cannot put the restartable sequences of per-CPU caches
+//! (`cache::arrays`) into the same function. That saves a jump and reloads of registers: five
+//! instructions of a pair.
 //!
 //! - The heads of a closed per-CPU entry are negative, and hold the place of the thread's area: the
 //!   test of the head is the test for the per-CPU entry, and the load of the head finds the area.

@@ -1,21 +1,20 @@
 //! Mirrors: structs that are written out twice, for two readers of the same bytes.
 //!
-//! What `include/heapwright.h` shows is written out in this crate, because it is a promise
-//! to programs compiled long ago; the library has a struct of its own, and one is read as
-//! the other. Nothing but [`mirror`] sees to it that they agree: that the sums of the sizes
-//! do says nothing of two fields that have changed places.
+//! This crate writes out the structs of `include/heapwright.h`, because programs compiled long ago
+//! rely on them. The library has structs of its own, and one is read as the other. Only [`mirror`]
+//! ensures that they agree: equal total sizes do not show that two fields have changed places.
 //!
 //! ```text
 //!   mirror!(Ours, Theirs; a b c)              each field, and that there is no other in either
 //!   mirror!(Ours, Theirs; a b; c; d e)        the same, but c here is called d and e there
 //! ```
 
-/// The size of what a struct has in a field.
+/// The size of a struct's field.
 pub(crate) const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// Where a field is, and its size.
+/// A field's offset and size.
 macro_rules! field {
     ($of:ty, $field:ident) => {
         (core::mem::offset_of!($of, $field), $crate::mirror::size_of_field(|of: &$of| &of.$field))
@@ -42,7 +41,7 @@ macro_rules! mirror {
     };
 }
 
-/// Whether two fields are in the same place.
+/// Whether two fields have the same place.
 pub(crate) const fn same(one: (usize, usize), other: (usize, usize)) -> bool {
     one.0 == other.0 && one.1 == other.1
 }

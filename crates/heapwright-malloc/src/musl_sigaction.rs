@@ -1,17 +1,16 @@
 //! `sigaction` by the system call, for programs that musl is linked into.
 //!
-//! There `sigaction` is ours and no other is behind it: glibc exports its own under a second name
-//! as well, musl hides its own. In a program that loads musl this is not called, for `dlsym` finds
+//! There `sigaction` is ours, with no other behind it: glibc also exports its own under a second
+//! name, musl hides its own. A program that loads musl does not call this, because `dlsym` finds
 //! the next.
 //!
 //! ```text
 //!   the kernel's struct   | handler | flags | restorer | mask |
 //! ```
 //!
-//! Left out is musl's note of which signals ever had a handler, which `posix_spawn` sets to the
-//! default in the child before it becomes another program: there a signal that comes in between
-//! reaches the program's handler. (Handlers that the program itself has by then called exec for are
-//! the kernel's to reset.)
+//! musl also notes which signals ever had a handler, and `posix_spawn` resets these in the child
+//! before the exec. We keep no such note: a signal that comes in between reaches the program's
+//! handler. (The kernel resets the program's present handlers at exec.)
 
 use crate::errno;
 use core::mem::MaybeUninit;
@@ -26,8 +25,8 @@ struct KernelAction {
     mask: u64,
 }
 
-/// Says that the handler returns to `restorer`. musl does so on all machines; where the kernel has
-/// a place of its own for that (aarch64) nobody reads it.
+/// Sets the handler's return to `restorer`. musl does so on all machines; on aarch64 the kernel has
+/// its own place for that and ignores this one.
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
 /// Ends a handler: the bytes by which unwinders and debuggers know the frame of a signal.

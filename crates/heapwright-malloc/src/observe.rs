@@ -1,17 +1,15 @@
-//! For tests alone (feature `observe`): what arrives at the debug heap's hooks.
+//! For tests alone (feature `observe`): the events that arrive at the debug heap's hooks.
 //!
-//! A test program calls `hw_observe` with a function, as if the process had been
-//! started in debug mode: the C++ forms are distinguished, our fault handler is
-//! installed, and the function is called for every call that reaches the cold door in threads
-//! that *begin* to allocate afterwards. To allocate in it is the program's own
-//! mistake.
+//! A test program calls `hw_observe` with a function, as if the process had started in debug mode:
+//! the C++ forms are told apart, and our fault handler is installed. Every slow call of threads
+//! that *begin* to allocate afterwards calls the function, which must not allocate.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright::heap::Verdict;
 use heapwright::heap::observe::{self, Event, Watcher};
 use libc::{c_int, c_void};
 
-/// What a test program sees: an [`Event`] in plain words. What is not known is -1.
+/// An [`Event`] in plain words, for a test program. Unknown values are -1.
 #[repr(C)]
 struct Seen {
     /// r)equest, f)ree, a)nother size, s)ignal, d)lclose, e)xit.
@@ -20,9 +18,9 @@ struct Seen {
     zero: bool,
     size: usize,
     align: usize,
-    /// Of a resize, the new size; of a fault, the address.
+    /// The new size of a resize; the address of a fault.
     other: usize,
-    /// Of a fault.
+    /// For a fault.
     is_write: c_int,
     context: *mut c_void,
 }

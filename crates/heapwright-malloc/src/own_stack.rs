@@ -1,24 +1,24 @@
 //! A stack of our own to judge faults on.
 //!
-//! A program's alternative stack may be as small as the kernel allows: Rust's is
-//! 8 KiB, of which the signal's frame takes three. A report needs more than what is
-//! left. So the decision runs on a stack of ours, one thread's at a time.
+//! A program's alternative stack may be as small as the kernel allows: Rust's is 8 KiB, and the
+//! signal's frame takes three. A report needs more than the rest. So the decision runs on a stack
+//! of ours, for one thread at a time.
 //!
 //! ```text
 //!   STACK   | guard page | 124 KiB, grows down <--- |
 //!   TURN    0, or the process and thread whose decision runs
 //! ```
 //!
-//! **Invariants.** The stack is used by the thread that took the turn. A thread that finds that
-//! it has the turn itself (a fault in the decision) does not decide again.
+//! **Invariants.** Only the thread that took the turn uses the stack. A thread that already has the
+//! turn (a fault in the decision) does not decide again.
 
 use core::arch::naked_asm;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use heapwright::heap::Verdict;
 use libc::c_void;
 
-/// What decides about a fault: at an address, by a write (`None`: the machine does
-/// not say), in a context (a `ucontext_t`).
+/// The function that decides about a fault: at an address, by a write (`None`: the machine does not
+/// say), in a context (a `ucontext_t`).
 pub(crate) type Decide = fn(address: usize, is_write: Option<bool>, *mut c_void) -> Verdict;
 
 const SIZE: usize = 128 << 10;

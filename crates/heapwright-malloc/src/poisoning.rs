@@ -11,9 +11,9 @@
 //! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | what is known of a block |
 //! | `__asan_describe_address` | a line of that |
 //!
-//! Poison is exact to the byte, where AddressSanitizer rounds to eight. It is of live blocks alone:
-//! nothing is kept of stacks, static memory and mappings. In other modes nothing is poisoned, and
-//! the questions are answered as well as the mode knows.
+//! Poison is exact to the byte, where AddressSanitizer rounds to eight. Only live blocks have
+//! poison, not stacks, static memory and mappings. In other modes nothing is poisoned, and the
+//! queries answer with what the mode knows.
 
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_int, c_void};

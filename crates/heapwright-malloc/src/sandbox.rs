@@ -1,11 +1,11 @@
-//! `prctl` and `syscall`, by which a program forbids system calls to itself.
+//! `prctl` and `syscall`, with which a program forbids itself system calls.
 //!
 //! A program with a filter of its own (`seccomp`) may be killed for a call that its author did not
 //! foresee. From then on the heap makes only the calls that docs/platforms.md names
 //! (`heapwright::limit::enter_sandbox`). The first sign is `PR_SET_NO_NEW_PRIVS`, which programs
 //! without privileges need for a filter: the heap stops reading the kernel's files then.
 //!
-//! The functions do what the C library's do: one system call. `syscall` has no frame, because
+//! Each function makes one system call, as the C library's does. `syscall` has no frame, because
 //! programs fork by it.
 
 use core::arch::asm;

@@ -1,5 +1,5 @@
-//! LeakSanitizer's interface, and what of AddressSanitizer's asks about blocks: in
-//! `libheapwright-check.so`, so that a program's annotations (`sanitizer/lsan_interface.h`,
+//! LeakSanitizer's interface, and AddressSanitizer's queries about blocks, in
+//! `libheapwright-check.so`. A program's annotations (`sanitizer/lsan_interface.h`,
 //! `sanitizer/allocator_interface.h`) mean under `heapwright check` what they mean there.
 //!
 //! | function | under `mode=debug` |

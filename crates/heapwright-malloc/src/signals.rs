@@ -1,12 +1,12 @@
 //! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
-//! While `fault_handler` is installed, which is in debug mode alone, what the program sets for
-//! SIGSEGV and SIGBUS is remembered there, and our handler stays the kernel's. A query returns what
-//! it set before. Where `ending_signals` watches, its handler takes the place of the default action
-//! of SIGTERM and its kin, and a query returns the default; a handler for one time, behind which
-//! the kernel would put the default, is called by one of ours; what else the program sets is the
-//! kernel's. For every other signal, and for all of them in other modes, each function here is a
-//! jump to the C library's own (or to a library that stands between: it is the next of that name).
+//! In debug mode `fault_handler` is installed: it remembers the program's actions for SIGSEGV and
+//! SIGBUS, and its own handler stays the kernel's. A query returns the remembered action. Where
+//! `ending_signals` watches, its handler replaces the default action of SIGTERM and its kin, and a
+//! query returns the default. It also calls the program's one-shot handlers of these signals,
+//! because the kernel would restore the default. Other actions go to the kernel. For every other
+//! signal, and in other modes, each function here jumps to the next one of its name, usually the C
+//! library's.
 //!
 //! | function | the action it sets |
 //! |---|---|
@@ -16,15 +16,14 @@
 //! | `sigset` | stays; blocks itself; `SIG_HOLD` blocks the signal instead |
 //! | `sigignore` | ignores |
 //!
-//! A static program has no next `signal`: there each is made of `sigaction`, as the
-//! table says, but without what `siginterrupt` may have changed.
+//! A static program has no next `signal`: each function then calls `sigaction` as in the table, and
+//! ignores changes by `siginterrupt`.
 //!
-//! All of them may be called in signal handlers, and between fork and exec. The
-//! first call of each asks the dynamic linker, which takes its lock; it is one that
-//! a thread may take twice, and that a forked child finds free.
+//! All of them may be called in signal handlers, and between fork and exec. The first call of each
+//! takes the dynamic linker's lock, which is recursive and free in a forked child.
 //!
-//! A child of vfork works on its parent's memory, but on handlers of its own: what
-//! it sets goes to the kernel alone, and is not remembered.
+//! A child of vfork shares its parent's memory, but has its own handlers. Its actions go to the
+//! kernel alone and are not remembered.
 
 use crate::weak::next;
 use crate::{ending_signals, errno, fault_handler};
@@ -34,7 +33,7 @@ use core::sync::atomic::AtomicPtr;
 use heapwright::process;
 use libc::{c_int, c_void, sighandler_t, sigset_t};
 
-/// What is done at a signal, as far as the kernel looks at it.
+/// The action for a signal: the fields that the kernel reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Action {
     /// A function, or `SIG_DFL` or `SIG_IGN`.
@@ -117,7 +116,7 @@ pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
     exchange(signal, &raw const new)
 }
 
-/// What the kernel does at a signal.
+/// The kernel's action at a signal.
 pub(crate) fn of_kernel(signal: c_int) -> Option<Action> {
     exchange(signal, core::ptr::null())
 }
@@ -156,7 +155,7 @@ pub(crate) fn send_to_this_thread(signal: c_int) {
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
 }
 
-/// Whether a signal is ours to remember, in the process that we remember for.
+/// Whether we remember a signal's actions, in the process that we remember for.
 fn is_remembered(signal: c_int) -> bool {
     fault_handler::has(signal) && process::is_original_process()
 }

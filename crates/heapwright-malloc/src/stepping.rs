@@ -1,4 +1,4 @@
-//! One access with a guard lifted: how a program goes on after the debug heap reported it.
+//! One access with a guard lifted: the program's next step after a report of the debug heap.
 //!
 //! ```text
 //!   fault -> report -> the guard's page lifted -> TF set, all other signals blocked -> return
@@ -11,12 +11,12 @@
 //! its own and faults again. While a page is lifted other threads may access it unseen; two threads
 //! that step over the same page do no more than fault again.
 //!
-//! **Signals.** Only those of faults are let through meanwhile: a handler that jumps away would
-//! leave the guard lifted. A fault of the same instruction that is not the debug heap's ends the
-//! step first, so the program's handler finds what it would have found.
+//! **Signals.** Only signals of faults are delivered during the step: a handler that jumps away
+//! would leave the guard lifted. A fault of the same instruction at other memory ends the step
+//! first, so the program's handler finds the usual state.
 //!
-//! Here for x86-64, which can trap after one instruction by itself. Elsewhere the access ends the
-//! program, as everywhere where no step can be had.
+//! For x86-64 alone, which can trap after one instruction. Elsewhere, and when no step is possible,
+//! the access ends the program.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use heapwright::heap;

@@ -6,8 +6,8 @@
 //!   MallocExtension_...        questions and orders in C
 //! ```
 //!
-//! The C++ class `MallocExtension` is the library's own that the program is linked with: what it
-//! answers is of that library's heap, which is empty then.
+//! The C++ class `MallocExtension` stays that of the linked library: it answers for that library's
+//! heap, which is empty then.
 //!
 //! | property | is here |
 //! |---|---|
@@ -31,7 +31,7 @@ extern "C" fn tc_malloc(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
 }
 
-/// `malloc`: in C, no new handler is asked.
+/// `malloc`: in C, no new handler is called.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc_skip_new_handler(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()

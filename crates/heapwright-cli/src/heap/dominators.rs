@@ -2,9 +2,9 @@
 //! through it. Were it gone, all that it dominates would be, too: these are the bytes it
 //! *retains*.
 //!
-//! Lengauer and Tarjan's algorithm in its simple form, O(m log n) whatever the graph, with
-//! loops where the paper recurses. Nodes are numbered in the order of a depth-first walk
-//! from the root of roots, which is number 0.
+//! Lengauer and Tarjan's algorithm in its simple form, O(m log n) for every graph, with loops where
+//! the paper recurses. Nodes are numbered in the order of a depth-first walk from the root of
+//! roots, number 0.
 //!
 //! ```text
 //! number   0: the root of roots | 1, 2, 3 ...: objects that roots lead to

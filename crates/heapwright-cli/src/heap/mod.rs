@@ -1,4 +1,5 @@
-//! From a heap dump to a summary of it: what a collected heap holds, and what holds that.
+//! From a heap dump to its summary: the objects of a collected heap, and the references that hold
+//! them.
 //!
 //! ```text
 //! file --input--> entries --gather--> Graph, pages, types
@@ -7,12 +8,11 @@
 //!                          all of it --summary--> Summary --> output (text, JSON, HTML)
 //! ```
 //!
-//! The file is read twice: once for the objects, once for what they refer to, so that a
-//! reference is a number of 32 bits as soon as it is met. Objects stay in the order of the
-//! file, which is that of their addresses in dumps of the collector's; everything that is
-//! kept of one is in arrays, 12 bytes and 4 a reference. Working out the dominators takes
-//! some 40 more an object and 4 a reference, which are given back. Nothing recurses: a
-//! list of ten million objects is one path.
+//! The file is read twice, first for the objects, then for their references, so that a reference is
+//! a 32-bit number at once. Objects stay in the order of the file, which in our dumps is address
+//! order. Arrays hold 12 bytes for each object and 4 for each reference. The dominators temporarily
+//! take some 40 bytes more for an object and 4 for a reference. Nothing recurses: a list of ten
+//! million objects is one path.
 //!
 //! `timeline` reads the other file of a collected heap: its collections, one after the other.
 //!

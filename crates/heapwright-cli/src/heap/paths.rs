@@ -1,5 +1,5 @@
-//! The shortest way from a root to each object: breadth first, so that no other has fewer
-//! steps. Of roots that are equally near, the first in the dump.
+//! The shortest path from a root to each object, by a breadth-first walk. Of equally near roots,
+//! the first in the dump.
 
 use super::graph::{Graph, NONE};
 

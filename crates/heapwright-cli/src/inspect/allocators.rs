@@ -1,9 +1,9 @@
 //! Allocators, by the names only they use.
 //!
-//! Names, not prefixes: `je_` begins too many other words. A program that
-//! *defines* one of the symbols carries the allocator; one that *asks* for it
-//! uses a shared copy by its own names, past malloc. A library's file name is
-//! the sign of a copy that replaces malloc at start, which a preload precedes.
+//! Names, not prefixes: `je_` begins too many other words. A program that *defines* one of the
+//! symbols carries the allocator; one that *imports* it calls a shared copy by its own names, past
+//! malloc. A library's file name shows a copy that replaces malloc at start, which a preload
+//! precedes.
 
 /// An allocator that a program may bring along.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! The facts in an ELF file that decide whether a preload takes effect.
 //!
-//! No judgement here: see [`super::judge`]. Files may be large and may be
-//! damaged, so only the tables that are needed are read, and whatever does not
-//! parse is an error, never a panic.
+//! [`super::judge`] judges them. Files may be large and may be damaged, so only the necessary
+//! tables are read, and a parse failure is an error, never a panic.
 //!
 //! A file for another kind of machine is read no further than its header: the
 //! answer is clear, and its tables would need another reader.

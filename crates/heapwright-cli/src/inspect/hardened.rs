@@ -1,4 +1,4 @@
-//! What `mode=hardened` would have on this machine.
+//! The facilities of this machine for `mode=hardened`.
 //!
 //! ```text
 //! kernel     guards that split no mapping (Linux 6.13)   else 12,000 at most, by mprotect
@@ -8,9 +8,9 @@
 //!            vm.max_map_count                            guards by mprotect take up to two mappings each
 //! ```
 //!
-//! The kernel is asked for each by the call that the library makes, on a page of this process's
-//! own: a version says little where a sandbox filters calls. Words are made from facts alone, so
-//! that each can be tested on any machine.
+//! A version says little where a sandbox filters calls. So each facility is tried by the library's
+//! own system call, on a page of this process. Words are made from facts alone, so that each can be
+//! tested on any machine.
 
 use super::Finding;
 use std::fs;

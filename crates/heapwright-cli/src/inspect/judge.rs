@@ -1,7 +1,7 @@
 //! Facts about a program -> findings, in words.
 //!
-//! Every sentence a user reads from `heapwright doctor` about a binary is made
-//! here, from facts alone, so that each can be tested without the program.
+//! This file makes every sentence of `heapwright doctor` about a binary from facts alone, so a test
+//! of a sentence needs no program.
 
 use super::elf::{Facts, Inside, Kind, RustAllocator, machine_name};
 use super::privilege::{Caller, Gain, Place};

@@ -1,4 +1,4 @@
-//! What the kernel of this machine could do for a program's memory, and does not.
+//! A facility of this machine's kernel for a program's memory that is switched off.
 //!
 //! Since Linux 6.8 anonymous memory may lie in pages of 64 KiB, set by one file for the whole
 //! machine. A unit is 64 KiB too: a page of that size is filled and given back whole. Only `always`

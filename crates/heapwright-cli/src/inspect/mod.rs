@@ -1,4 +1,4 @@
-//! What a program file is, and whether a preload library takes effect on it.
+//! The nature of a program file, and whether a preload library takes effect on it.
 //!
 //! ```text
 //! path       a name on PATH, as exec looks it up

@@ -1,8 +1,8 @@
 //! A command's name -> a file, as exec finds it.
 //!
-//! A name with a slash is a path. Another is looked for in the folders of PATH,
-//! where an empty one means the current folder; a file that may not be executed
-//! is passed over, but remembered for the message.
+//! A name with a slash is a path. Any other name is looked up in the folders of PATH; an empty
+//! entry is the current folder. A file that may not be executed is skipped, but remembered for the
+//! message.
 
 use super::{Finding, is_file};
 use std::ffi::{CString, OsStr, OsString};

@@ -1,8 +1,8 @@
 //! Would exec be "secure": with more rights than the caller has?
 //!
-//! For such a program the loader drops LD_PRELOAD, or every caller could run
-//! code with those rights. The kernel decides from the file's set-id bits and
-//! capabilities, from the user that asks, and from switches that turn the bits off.
+//! For such a program the loader drops LD_PRELOAD; otherwise every caller could run code with those
+//! rights. The kernel decides by the file's set-id bits and capabilities, the calling user, and the
+//! switches that turn the bits off.
 
 use std::ffi::CString;
 use std::fs;

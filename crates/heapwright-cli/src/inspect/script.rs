@@ -1,9 +1,8 @@
 //! `#!` lines, read as the kernel reads them, and what `env` makes of them.
 //!
-//! The kernel takes the interpreter up to the first blank and hands all the
-//! rest over as one argument. `#!/usr/bin/env NAME` is so common that the name
-//! behind it is what people mean by "the interpreter", so `env`'s own options
-//! are understood here too; one of them empties the environment.
+//! The kernel takes the interpreter up to the first blank and passes the rest as one argument.
+//! `#!/usr/bin/env NAME` is so common that people call NAME the interpreter. So this file also
+//! reads `env`'s own options; one of them empties the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

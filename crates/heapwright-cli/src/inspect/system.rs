@@ -1,10 +1,10 @@
-//! What would happen if every program of this machine were preloaded: by `LD_PRELOAD` in a
-//! session's environment or in a systemd unit, or by `/etc/ld.so.preload`.
+//! The effect of preloading every program of this machine: by `LD_PRELOAD` in a session's
+//! environment or in a systemd unit, or by `/etc/ld.so.preload`.
 //!
-//! Each program file in the folders of `PATH` is judged as one alone is, and those that the library
-//! does not reach, or that it must not disturb, are counted by their kind. Scripts are left out:
-//! their interpreters are counted. What `/etc/ld.so.preload` names is code of every process, root's
-//! too, so it is looked at with root's eyes.
+//! Each program file in the folders of `PATH` is judged as a single one is. Programs that the
+//! library does not reach, or must not disturb, are counted by kind. Of scripts only the
+//! interpreters count. Every process, also root's, runs the files named in `/etc/ld.so.preload`, so
+//! they are judged by root's rules.
 
 use super::{Finding, Target, Verdict, inspect};
 use std::collections::{BTreeMap, HashSet};

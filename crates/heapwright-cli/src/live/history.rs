@@ -1,4 +1,4 @@
-//! Looks at processes one after another: what has changed from one to the next, and how it went.
+//! A series of looks at processes: the changes from one to the next, and the course.
 
 use super::Seen;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,5 +1,4 @@
-//! The memory limit that a process lives under: the least of its control groups', which the library
-//! finds as well.
+//! The memory limit of a process: the least of its control groups', as the library finds it.
 
 use heapwright_record::control_group;
 use std::ffi::OsStr;

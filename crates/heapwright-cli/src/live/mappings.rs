@@ -1,4 +1,4 @@
-//! What is mapped into a process beside the heap, by what it is, as /proc/PID/smaps says.
+//! A process's mappings beside the heap, by kind, from /proc/PID/smaps.
 
 use super::Reported;
 use std::collections::BTreeMap;

@@ -14,12 +14,11 @@
 //! mappings    what else is mapped into a process
 //! ```
 //!
-//! Nothing is attached to and no signal is sent: see `heapwright_record::status`. A process answers
-//! at a tick of one of its slow paths, so one that allocates nothing does not answer, and its
-//! figures stay as they were; `pagemap` still knows what is in memory.
+//! The command attaches to no process and sends no signal: see `heapwright_record::status`. A
+//! process answers at a tick of one of its slow paths. A process that allocates nothing does not
+//! answer, and its figures stay; `pagemap` still shows its resident memory.
 //!
-//! Processes in another namespace of process numbers (a container's) are seen there, not from
-//! outside.
+//! Processes in another pid namespace (a container's) are visible inside it only.
 
 mod history;
 mod limit;

@@ -1,9 +1,8 @@
 //! Orders to a process: sample, stop, write a profile.
 //!
-//! One command at a time gives orders to a process: the command locks /proc/PID/environ. An order
-//! counts for a time. Sampling that was ordered ends by itself some seconds after the command has
-//! last renewed it, so a command that is killed leaves nothing running. A process does not follow
-//! an order that it reads too late.
+//! One command at a time gives orders to a process: it locks /proc/PID/environ. An order expires.
+//! Ordered sampling ends some seconds after the command last renewed it, so a killed command leaves
+//! nothing running. A process ignores an order that it reads too late.
 
 use super::process::{self, filters};
 use super::slots::{Claim, Slot, now_ns};

@@ -1,5 +1,4 @@
-//! Which of a heap's pages are in memory, as the kernel says in /proc/PID/pagemap: eight bytes a
-//! page.
+//! The resident pages of a heap, from /proc/PID/pagemap: eight bytes a page.
 
 use super::maps::Maps;
 use super::process::page_size;

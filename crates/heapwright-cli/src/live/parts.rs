@@ -1,18 +1,18 @@
-//! Where a process's memory is: parts that add up to its resident size.
+//! The parts of a process's memory, which add up to its resident size.
 //!
 //! ```text
 //!   what it reckons       live, rounding, partial slabs, caches, remote, free, pools, metadata     (without asking the kernel)
 //!   what the kernel says  resident in the window, in the tables, in all
 //! ```
 //!
-//! The process reckons with what it has handed out: of that a program may not have touched all,
-//! above all of large blocks, and where there are huge pages more may be in memory than was ever
-//! handed out. The kernel knows how much is in the window in all. What is too much is taken from
-//! large blocks first; what is missing is in partial slabs.
+//! The process counts the memory that it handed out. A program may not have touched all of that,
+//! above all of large blocks, and with huge pages more may be resident than was ever handed out.
+//! The kernel knows the resident size of the window. An excess is taken from large blocks first; a
+//! shortfall goes to partial slabs.
 //!
-//! This holds for a report of this moment. Since an older report the process may have changed in
-//! unknown ways. Then only untouched large blocks are left out, and the rest of the difference
-//! belongs to no part: it is `unattributed`, or `gone`.
+//! This holds for a current report. After an older one the process may have changed. Then only
+//! untouched large blocks are left out, and the rest of the difference belongs to no part: it is
+//! `unattributed`, or `gone`.
 
 use super::pagemap::Resident;
 use heapwright_record::Stats;

@@ -1,4 +1,4 @@
-//! What the kernel says of a process, in /proc.
+//! The kernel's facts about a process, from /proc.
 
 use super::limit;
 use std::ffi::OsString;

@@ -5,9 +5,9 @@
 //! /proc/PID         --(has it mapped? whose?)--> the claim is right, past, or forged
 //! ```
 //!
-//! Any process that has a segment can write to it, also one that gave up its rights. A claim
-//! therefore counts only if the kernel says that the process has the segment mapped. Where the
-//! kernel does not tell us, the process's user must have made the segment.
+//! Any process that has a segment can write to it, also one that gave up its rights. So a claim
+//! counts only if the kernel says that the process has the segment mapped. If the kernel does not
+//! say, the process's user must have made the segment.
 
 use super::maps::Maps;
 use super::process::{self, Process};

@@ -1,10 +1,9 @@
-//! What the library says of options that were given on the command line.
+//! The library's complaints about options of the command line.
 //!
-//! The library takes a bad option for a line on stderr, and goes on without it: it must
-//! not stop a program for a word in an environment. On the command line the same is a
-//! mistake, and reported before the program runs. The options are the library's, so it is
-//! asked: this command is started again with the library and the options, does nothing
-//! but be loaded, and what it complains of is read.
+//! The library answers a bad option with a line on stderr and goes on without it, because a word in
+//! an environment must not stop a program. On the command line a bad option is a mistake, reported
+//! before the program runs. Only the library knows its options. So the command starts itself again
+//! with the library and the options, lets it do nothing but load, and reads the complaints.
 //!
 //! ```text
 //! heapwright: option "purge=soon": the value needs milliseconds, such as 250 or 250..5500, or never (ignored)

@@ -1,4 +1,4 @@
-//! What is carried inside this command (see build.rs).
+//! The files inside this command (see build.rs).
 
 /// A file that travels inside the command.
 pub(super) struct Embedded {

@@ -10,25 +10,23 @@
 //!
 //! The library of `check` and the launcher lie beside it.
 //!
-//! The first suitable place is used. A program that loads the library runs its code: a place is
-//! suitable only if no other user can change files in it. Each use verifies every folder from the
-//! root on, in this order. The folder must be root's or ours, and neither its group nor other users
-//! may write to it, unless it is sticky. Thus nobody can rename a verified folder, and paths stay
-//! true. Our own folders belong to us. A place must also allow mapping code (no `noexec` mount),
-//! and have a path that LD_PRELOAD can carry.
+//! The first suitable place is used. A program that loads the library runs its code, so no other
+//! user may be able to change files in the place. Each use verifies every folder from the root
+//! down, in this order. The folder must be root's or ours, and neither its group nor other users
+//! may write to it, unless it is sticky. So no other user can rename a verified folder, and paths
+//! stay true. Our own folders belong to us. A place must also allow mapping code (no `noexec`
+//! mount), and have a path that LD_PRELOAD can carry.
 //!
-//! Everybody may read our folders and files, whatever the umask says: a program
-//! may become another user before it starts the next one, and there is nothing
-//! secret in them. Only root can become anybody, and root's home is closed, so
-//! root's place is /var/cache, which all users can reach.
+//! All users may read our folders and files, under any umask: a program may become another user
+//! before it starts the next one, and the files hold no secret. Only root can become any user, and
+//! root's home is closed, so root's place is /var/cache, which all users can reach.
 //!
-//! A file that is there already is used if its bytes are the right ones and replaced if not. To
-//! compare two megabytes is a good part of what a check of a small program costs, so it is done
-//! once: a file beside it (`.seen`) says which inode was right, and since when it is as it is
-//! (ctime, which nobody can set). The file is written beside its name and then renamed, so that no
-//! program ever maps half a library, and one that has mapped the old file keeps it. Threads and
-//! processes, in other pid namespaces too, may do so at once: each writes to a file that was not
-//! there before.
+//! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes
+//! is a good part of the cost of checking a small program, so it is done once: a file beside it
+//! (`.seen`) records the inode that was right and its ctime, which no user can set. A new file is
+//! written beside its name and then renamed, so no program maps half a library, and programs keep
+//! the old file that they mapped. Threads and processes, also in other pid namespaces, may do so at
+//! once: each writes to a new file of its own.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;

@@ -1,8 +1,7 @@
 //! A preload library that the user named.
 //!
-//! The loader ignores a library it cannot use, with a message in its own
-//! words, and the program then runs without heapwright. Better to say it here,
-//! in ours, before the program starts.
+//! The loader ignores a library that it cannot use, with a message of its own, and the program then
+//! runs without heapwright. This file reports that before the program starts.
 
 use super::{machine, machine_of, unfit_for_ld_preload};
 use anyhow::{Context, bail};

@@ -1,9 +1,9 @@
-//! The file in which the processes of one check leave each other what they have read from unwind
+//! The file in which the processes of one check share the rules that they have read from unwind
 //! tables (option `rules`).
 //!
-//! It has no name: processes find it under /proc while the command lives, and where they may not,
-//! they read their tables themselves. It is sealed, because a file that is cut off is a fault in
-//! whoever has mapped it.
+//! The file has no name: processes find it under /proc while the command lives, or else read their
+//! tables themselves. It is sealed, because a truncated file would fault in each process that has
+//! mapped it.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};

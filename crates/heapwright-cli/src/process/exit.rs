@@ -1,10 +1,9 @@
 //! Ending this process: with a code, or by a signal as the program did.
 //!
-//! A shell distinguishes `exit 137` from "killed by signal 9", prints "Terminated" or
-//! "Segmentation fault" only for the second, and stops a script's loop on an
-//! interrupt only if the command *died* of it. So where the program died of a
-//! signal, we die of the same one, after making sure that it is not our memory
-//! that lands in a core file.
+//! A shell distinguishes `exit 137` from "killed by signal 9": only for the second it prints
+//! "Terminated" or "Segmentation fault", and an interrupt stops a script's loop only if the command
+//! *died* of it. So if the program died of a signal, we die of the same one, without a core file of
+//! our own memory.
 
 use super::{End, signals};
 

@@ -1,10 +1,10 @@
 //! Signals that were ignored when this command was started.
 //!
-//! An ignored signal stays ignored across `exec`; `nohup` lives from that. Three of them would not
+//! An ignored signal stays ignored across `exec`; `nohup` depends on that. Three signals would not
 //! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
-//! and its `Command` sets it back to the default. [`super::watch`] needs SIGCHLD at its default.
-//! This command ignores SIGXFSZ: a file that may grow no further is an error and not the end. So
-//! the dispositions from before `main` are remembered, and set again in the child.
+//! and its `Command` restores the default. [`super::watch`] needs SIGCHLD at its default. This
+//! command ignores SIGXFSZ, so that a file at its size limit is an error and not the end. So the
+//! dispositions from before `main` are remembered, and set again in the child.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,8 +1,7 @@
 //! Interrupts: a signal to stop is noticed and does not end the command at once.
 //!
-//! A race of an hour that is interrupted has measured something, and that is
-//! worth printing. So the first SIGINT, SIGTERM or SIGHUP is only written down;
-//! the second of a kind ends us as always.
+//! An interrupted race of an hour has measured something worth printing. So the first SIGINT,
+//! SIGTERM or SIGHUP is only noted; the second of a kind ends the command as usual.
 
 use std::mem::MaybeUninit;
 use std::ptr;

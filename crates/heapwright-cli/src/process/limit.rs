@@ -6,8 +6,7 @@
 //!   thread  sleep ............| kill it and all that it started
 //! ```
 //!
-//! The child is not reaped before the thread has ended, so no signal of it goes to somebody else's
-//! process.
+//! The child is reaped after the thread has ended, so its signal cannot reach another process.
 
 use super::orphans;
 use std::io;

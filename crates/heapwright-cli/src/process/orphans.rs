@@ -1,13 +1,13 @@
-//! Processes that outlive the program: daemons, and what else it leaves running.
+//! Processes that outlive the program: daemons, and others that it leaves running.
 //!
 //! ```text
 //! this process, a "subreaper" -- program --- daemon --- ...       the program ends:
 //!      \______________________________________/                   its children are ours
 //! ```
 //!
-//! The kernel gives a process whose parent ended to the nearest ancestor that asked for it, so all
-//! that the program leaves behind are descendants of this process, and each that ends can be asked
-//! how. They are found in `/proc`: a process has no list of its grandchildren.
+//! The kernel gives an orphan to its nearest ancestor that requested this. So all processes that
+//! the program leaves behind are descendants of this process, which can read the exit status of
+//! each. `/proc` lists them: a process has no list of its grandchildren.
 
 use super::{End, signals};
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! Passing signals on to the program we stand in for.
 //!
-//! The sender of a signal decides what to do with it:
+//! The sender of a signal decides our reaction:
 //!
 //! | from | reached | what we do |
 //! |---|---|---|
@@ -14,17 +14,17 @@
 //! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
 //! that cannot be distinguished from a signal to us alone, and losing one is worse.
 //!
-//! When the program has ended and others that it left behind are waited for ([`follow`]), all of
-//! that goes to these. They are daemons that a terminal's signals do not reach, and that may ignore
-//! SIGINT and SIGHUP: what asks us to end comes to them as SIGTERM, whoever sent it.
+//! After the program's end, while its leftover processes are waited for ([`follow`]), they get
+//! these signals. They are daemons that a terminal's signals do not reach, and that may ignore
+//! SIGINT and SIGHUP: every signal that is to end us reaches them as SIGTERM.
 //!
 //! SIGTSTP has no handler: on Ctrl-Z we stop with the program, by the kernel's
 //! own rules (which refuse it where no shell could continue us), and `fg`
 //! continues both.
 //!
-//! A signal that was ignored when we were started (`nohup`) is ignored in the program too, unless
-//! that decides otherwise; so it is passed on like others. A signal with no handler here (SIGSEGV,
-//! SIGXCPU, ...) is about ourselves alone.
+//! A signal that was ignored at our start (`nohup`) is ignored in the program too, unless the
+//! program changes that; so it is passed on like others. A signal without a handler here (SIGSEGV,
+//! SIGXCPU, ...) concerns this process alone.
 
 use std::mem::MaybeUninit;
 use std::ptr;

@@ -1,4 +1,4 @@
-//! The replay: a story done again, under any allocator.
+//! The replay: repeats a story under any allocator.
 //!
 //! ```text
 //! plan      a story -> what each thread does, in 16 bytes an operation

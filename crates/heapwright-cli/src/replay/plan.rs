@@ -1,4 +1,4 @@
-//! From a story to what each thread does.
+//! From a story to the operations of each thread.
 //!
 //! ```text
 //! plan (words of 64 bits, of this machine's order)
@@ -8,19 +8,19 @@
 //!             | from 32                  | to 32                    |
 //! ```
 //!
-//! **Places.** Where a block is between two operations:
+//! **Places.** A block lies between two operations in
 //!
 //! - a *slot*, if the same thread does both: one thread's own memory, used again;
 //! - a *mail*, if another thread does the second: written once, by the first, and waited
 //!   for by the second. A block that goes to and fro has a mail for each time.
 //!
-//! **Order.** A thread's own operations are in order; a mail orders two threads. Beyond
-//! that there are *windows* of so many operations of the whole story: no thread begins a
-//! window before all have ended the one before the last. A thread that waits, waits for what
-//! comes earlier in the story; so nobody waits for ever.
+//! **Order.** A thread's own operations are in order; a mail orders two threads. *Windows* of so
+//! many operations of the whole story order the rest: no thread begins a window before all have
+//! ended the one before the last. A waiting thread waits for earlier operations of the story, so no
+//! thread waits for ever.
 //!
-//! **Threads** begin when a running one has done what in the story came before their
-//! first operation.
+//! **Threads** begin when a running thread has done the operations that precede their first one in
+//! the story.
 
 use crate::trace::{Event, Story, What};
 

@@ -1,4 +1,4 @@
-//! The player: does what a plan says, as fast as the allocator lets it.
+//! The player: executes a plan as fast as the allocator allows.
 //!
 //! ```text
 //! heapwright play PLAN        under LD_PRELOAD, started by `rounds`
@@ -7,22 +7,20 @@
 //! | slots: pointer, size | mails: pointer, size | windows: threads left | counters |
 //! ```
 //!
-//! It must not ask the allocator that is measured for anything of its own. So it is
-//! called before the command line is parsed, prints with `write`, starts threads with
-//! `pthread_create`, and maps what it needs. (The C library allocates for a thread what
-//! it allocates for any.)
+//! The player must not call the measured allocator for itself. So it runs before the command line
+//! is parsed, prints with `write`, starts threads with `pthread_create`, and maps its memory. (The
+//! C library allocates for its threads as for any.)
 //!
-//! **What is written.** Into each block: a stamp of its place at its first eight bytes,
-//! a byte of it at the end, and one in each page. Before it is freed or resized, stamp
-//! and last byte must be as they were; after a resize the stamp must have come along;
-//! what was asked to be zero must be. An allocator that gives one block to two threads
-//! is noticed here, and not believed to be fast.
+//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes, a byte of the
+//! stamp at the end, and one in each page. Before a free or a resize, stamp and last byte must be
+//! unchanged; after a resize the stamp must have moved along; requested zeros must be zero. So an
+//! allocator that gives one block to two threads fails here.
 //!
-//! **What is measured.** Time from the first operation to the last thread's end; the
-//! processor's time; and memory: the most that was resident meanwhile, less what was
-//! resident when all of the player's own was touched, and no operation done.
+//! **Measurements.** Time from the first operation to the last thread's end; CPU time; and memory:
+//! the highest resident size meanwhile, less the resident size after the player touched its own
+//! memory and before the first operation.
 //!
-//! Its answer is one line of numbers (see [`Answer`]).
+//! The player's answer is one line of numbers (see [`Answer`]).
 
 use super::plan::{HEAD, Kind, MAGIC, Op, Place, Touch};
 use super::results::Answer;

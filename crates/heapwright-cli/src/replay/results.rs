@@ -1,7 +1,6 @@
-//! What a replay measured: the structures of `--format json`, from which the table is made too.
+//! The results of a replay: the structures of `--format json`, from which the table is made too.
 //!
-//! The format is named in `schema`. A field may be added under the same name; one that
-//! changes its meaning changes the name.
+//! `schema` names the format. A new field keeps the name; a field with a new meaning changes it.
 
 use super::plan::Touch;
 use crate::bench::results::{Allocator, Head, Outcome};

@@ -1,7 +1,7 @@
 //! The rounds: each allocator in turn, the order turning by one from round to round.
 //!
-//! A first run of each is not counted, and shows whether it works. What goes wrong under
-//! an allocator ends its part, and becomes a row that says so.
+//! A first run of each is not counted, and shows whether the allocator works. A failure under an
+//! allocator ends its part, and becomes a row that says so.
 
 use super::player::SUBCOMMAND;
 use super::results::{Answer, Row};

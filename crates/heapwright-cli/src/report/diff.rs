@@ -1,9 +1,9 @@
 //! Two points in time, or two runs, compared.
 //!
-//! Both are whole reports. What is live in each is what its processes' last checks
-//! counted, by stack; where none counted, the groups of its leak checks, which are of
-//! all fates. Stacks meet by where their frames are in files that both runs have, and
-//! by their functions and lines in files that were built anew.
+//! Both are whole reports. The live blocks of each are those that its processes' last checks
+//! counted, by stack; without a count, the groups of its leak checks, of all fates. Stacks match by
+//! the places of their frames in files that both runs have, and by functions and lines in rebuilt
+//! files.
 
 use super::model::{Amount, Error, Leak, Report, StackId};
 use crate::symbols::{Frame, Place};

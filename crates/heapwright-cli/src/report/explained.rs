@@ -1,5 +1,5 @@
-//! Why a process's memory is what it is, as far as a heap profile says: which stacks' blocks stay,
-//! what is temporary, what has grown.
+//! The reasons for a process's memory, from a heap profile: stacks whose blocks stay, are
+//! temporary, or have grown.
 //!
 //! ```text
 //! a profile -> live blocks         all stacks that have some
@@ -9,8 +9,8 @@
 //!              temporary           what is freed within a millisecond
 //! ```
 //!
-//! A profile has no addresses: which slabs hold survivors and little else is not in it, and nothing
-//! here says so. Resident memory is known of the whole process only.
+//! A profile has no addresses, so nothing here names slabs with few survivors. Resident memory is
+//! known of the whole process only.
 
 use super::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::cmp::Reverse;

@@ -1,5 +1,5 @@
-//! Entries become what is known: in one pass, and in memory that depends on how many
-//! different things there are, not on how often a record says them.
+//! Gathers entries in one pass. The memory for this depends on the number of different things, not
+//! on how often a record repeats them.
 //!
 //! ```text
 //! record --> image --> image ...      an image: one program in one process, from a

@@ -1,7 +1,7 @@
 //! Does a stack's memory grow and grow? Arithmetic on its live bytes over time.
 //!
-//! A program that fills a cache, reads its input or starts its threads grows, too, and
-//! is right to. What makes it a leak is that it does not end. So a verdict needs all of:
+//! A program that fills a cache, reads its input or starts its threads grows, too, rightly. A leak
+//! does not end. So a verdict needs all of:
 //!
 //! ```text
 //! the last three quarters of the run     what a program does first is its start
@@ -14,8 +14,8 @@
 //! the last third goes up, too            what has stopped growing is no leak
 //! ```
 //!
-//! The slope is Theil's and Sen's: the median of the slopes of all pairs, which one
-//! odd point in four does not move.
+//! The slope is Theil's and Sen's: the median of the slopes of all pairs. One odd point in four
+//! does not move it.
 
 use super::model::Sample;
 

@@ -1,11 +1,10 @@
 //! A record's file, read from its beginning to its end, in pieces.
 //!
-//! A record may be as large as the disk, and what is to be kept of it is small. So it
-//! goes through a buffer of a megabyte, entry by entry; a stack that is to be reported
-//! later is read again from where it is ([`Fetch`]).
+//! A record may be as large as the disk, but little of it is kept. So a buffer of a megabyte reads
+//! it entry by entry; a stack for the report is read again later from its place ([`Fetch`]).
 //!
-//! The owner of the opened file is the writer of a record. If a process of root's became another
-//! user, that user's records lie in `STEM.users/UID/`, a folder of that user's. Only files that the
+//! The owner of the opened file is the writer of a record. If a process of root became another
+//! user, that user's records lie in `STEM.users/UID/`, a folder of that user. Only files that the
 //! user owns count there.
 
 use crate::symbols::rights::user;

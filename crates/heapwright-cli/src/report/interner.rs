@@ -1,9 +1,8 @@
-//! Every distinct stack once, by where in which files its frames are.
+//! Every distinct stack once, by the places of its frames in files.
 //!
-//! Of a stack are kept a hash of its places, and where in which record it can be read
-//! again: 24 bytes, however long it is. The hash has 128 bits, so that stacks which
-//! are not equal do not meet in it. The frames of the few that are reported are read when
-//! they are (see `naming`).
+//! A stack costs 24 bytes, however long it is: a hash of its places, and its place in a record, to
+//! read it again. The hash has 128 bits, so unequal stacks do not collide. `naming` reads the
+//! frames of the few reported stacks.
 
 use super::modules::Modules;
 use heapwright_record::debug::Frames;

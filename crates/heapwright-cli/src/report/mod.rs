@@ -23,11 +23,10 @@
 //! progress      how far it is
 //! ```
 //!
-//! A record may be as large as the disk. Read once, entry by entry, it leaves behind 24
-//! bytes for each distinct stack and one small struct for each distinct finding; only
-//! what is reported gets frames and names. What is reported is bounded, too: at most
-//! [`Options::limit`] different errors, and a hundred thousand groups of blocks, the
-//! largest first. The others are counted, and the report says how many they are.
+//! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack and one
+//! small struct for each distinct finding; only reported stacks get frames and names. The report is
+//! bounded, too: at most [`Options::limit`] different errors, and a hundred thousand groups of
+//! blocks, the largest first. The report gives the number of the others.
 
 pub(crate) mod diff;
 pub(crate) mod explained;

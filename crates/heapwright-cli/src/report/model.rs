@@ -1,4 +1,4 @@
-//! What a report is made from: one picture of everything some records say.
+//! The model of a report: the contents of some records in one picture.
 //!
 //! ```text
 //! Report

@@ -1,11 +1,11 @@
-//! Which file of code an address lies in, at a moment of a process.
+//! The file of code that an address lies in, at a moment of a process.
 //!
-//! A record says which files were loaded, and says it again when that changes: a new
-//! module takes the place of one with its number, and of those it overlaps, which are
-//! gone. Stacks keep the modules that held when they were written (an *epoch*).
+//! A record lists the loaded files, and lists them again after a change: a new module replaces the
+//! one with its number, and those that it overlaps, which are gone. Stacks keep the modules that
+//! were valid when they were written (an *epoch*).
 //!
-//! Files are numbered over all processes, by path and build-id, so that a place in
-//! code, a file and an offset, is the same place in whatever process it was.
+//! Files are numbered over all processes, by path and build-id. So a place in code, a file and an
+//! offset, is the same place in every process.
 
 use crate::symbols::{ModuleFile, Rights};
 use heapwright_record::debug::Module;

@@ -1,12 +1,12 @@
-//! Stacks that are reported: their frames are read again, and get their names.
+//! The frames of reported stacks: they are read again, and get their names.
 //!
 //! ```text
 //! number of the interner --(its record)--> addresses --(modules then)--> places
 //! place, once --(the file of code, opened once)--> functions and lines
 //! ```
 //!
-//! A program has a few thousand places that allocate, however many stacks there are:
-//! looking each up once is what makes a report of a large program fast.
+//! A program has a few thousand places that allocate, with any number of stacks. A lookup of each
+//! place once makes the report of a large program fast.
 
 use super::gather::Gathered;
 use super::input::Fetch;

@@ -1,7 +1,7 @@
 //! A point in the life of a process: a leak check, a time since its beginning, its end.
 //!
-//! A check has a number, and a time. What was live at a point is what the last check up
-//! to it counted, so a report at a point is one that has read no check behind it.
+//! A check has a number, and a time. The live blocks at a point are those that the last check up to
+//! it counted. So a report at a point reads no later check.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How far reading and naming are: a bar on stderr, where that is a terminal.
+//! The progress of reading and naming: a bar on stderr, if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;

@@ -1,5 +1,5 @@
-//! What earlier runs taught: the places whose blocks a run is to guard from the start
-//! (`check --sites FILE`).
+//! The sites of findings in earlier runs: a run guards their blocks from the start (`check --sites
+//! FILE`).
 //!
 //! ```text
 //! FILE -- sites=FILE --> the library guards all blocks of these places
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The file is a record with nothing else in it, so the library reads it as it reads a run's own. A
-//! run in which nothing is found forgets nothing: the mistake may have been one of many runs'. The
-//! library looks at [`MOST`] of them.
+//! run without findings removes no site: a mistake may show in one run of many. The library reads
+//! [`MOST`] of them.
 
 use super::input;
 use anyhow::Context;

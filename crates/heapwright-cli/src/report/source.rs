@@ -1,7 +1,7 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
-//! Only where the file is readable and not younger than the program: lines that were
-//! edited since would be misleading. A file is read once, and large ones not at all.
+//! Only if the file is readable and not younger than the program: lines edited since would mislead.
+//! A file is read once, and large ones not at all.
 
 use crate::output::printable;
 use crate::symbols::Rights;

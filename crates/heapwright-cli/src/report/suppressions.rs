@@ -1,6 +1,6 @@
 //! Suppressions: findings that the user decided to hide.
 //!
-//! Two languages, which people have files of already; a file may mix them.
+//! Two languages, for which people have files already; a file may mix them.
 //!
 //! ```text
 //! # LeakSanitizer's                      { valgrind's
@@ -18,20 +18,19 @@
 //! source files and modules of all the finding's stacks; `*` stands for anything, `^`
 //! and `$` hold it to the beginning and the end.
 //!
-//! A pattern with ` <- ` in it is a chain of calls from the innermost on:
-//! `FUNCTION@MODULE <- FUNCTION@MODULE`, where the module is the last part of its file's name and
-//! may be left out, and `*` and `?` are wildcards; functions that get memory for others
-//! (`symbols::plumbing`) are not counted at its start, and what called the last one is not looked
-//! at. It is what reports suggest: a bare `^main$` hides all that is called from there.
+//! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <-
+//! FUNCTION@MODULE`. The module is the last part of its file's name and may be left out; `*` and
+//! `?` are wildcards. The chain skips functions that get memory for others (`symbols::plumbing`) at
+//! its start, and ignores the callers of its last function. Reports suggest such chains: a bare
+//! `^main$` hides everything that main calls.
 //!
-//! **A block** has a name, a type, and the frames of a stack from the innermost on: `*` and `?` are
-//! wildcards, `...` stands for any number of frames, and what comes after the last line is not
-//! looked at. Functions are compared as the linker knows them and as people read them. Valgrind's
-//! stacks begin in its own `malloc`, ours in its caller: a first line that is the function which
-//! allocated or freed is taken as matched. So are the first lines up to the function of the C
-//! library that an access was asked of, by its name or one of those that valgrind has for it:
-//! `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`. The stack is any of the
-//! finding's.
+//! **A block** has a name, a type, and the frames of a stack from the innermost on. `*` and `?` are
+//! wildcards, `...` stands for any number of frames, and frames after the last line are ignored.
+//! Functions are compared by their linker names and their readable names. Valgrind's stacks begin
+//! in its own `malloc`, ours in its caller: a first line that names the allocating or freeing
+//! function counts as matched. So do the first lines up to the C library's function that made an
+//! access, by its name or by valgrind's names for it: `memcpy@@GLIBC_2.14`,
+//! `__memcpy_avx_unaligned_erms`, `memmove`. Any stack of the finding may match.
 //!
 //! ```text
 //! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
@@ -42,8 +41,8 @@
 //! others                     of other tools (not read), or of what heapwright does not look for: never used
 //! ```
 //!
-//! `Memcheck:Param` is followed by the parameter (`write(buf)`), as valgrind has it. A stack that
-//! was cut, for no more calls are kept, is compared with as many lines of a block as it has calls.
+//! The parameter (`write(buf)`) follows `Memcheck:Param`, as in valgrind. A block matches a stack
+//! that was cut at the most calls with as many lines as the stack has calls.
 
 use super::model::{LEAKS, Used, leak_kinds};
 use crate::bounds;

@@ -1,4 +1,4 @@
-//! Reports of records that no program would write: they are made, and reported, all the same.
+//! Reports of records that no program would write.
 
 use super::*;
 use crate::output::{Format, Look, render};

@@ -1,9 +1,9 @@
-//! Processes that nobody looked at when they ended, in words.
+//! Processes that ended without a last look, in words.
 //!
-//! Leaks, and damage to blocks that were never freed, are found in a last look. A process that is
-//! killed, that ends past the library's functions, or becomes a program that the library does not
-//! get into has none: nothing was found, and yet it is not clean. What begins a report says so, and
-//! `check` does not end with 0.
+//! The last look finds leaks, and damage to blocks that were never freed. A process has none if it
+//! is killed, if it ends past the library's functions, or if it becomes a program that does not
+//! load the library. Such a process without findings is not clean: the start of a report says so,
+//! and `check` does not end with 0.
 
 use super::model::{Fate, Process, Report};
 use crate::process::{End, signal_name};

@@ -6,13 +6,13 @@
 //!   either           the screen is drawn anew: `list` or `one`
 //! ```
 //!
-//! One thread does all this. It may hang in a terminal that has gone or takes no more bytes. The
+//! One thread does all this, and may hang in a terminal that has gone or takes no more bytes. The
 //! first thread waits for that thread's end, for the end of the terminal, and for signals. If it
 //! must, it ends the command without the other thread.
 //!
-//! Drawing writes only what has changed, so a slow terminal is no trouble; a look that takes long
-//! is followed by a longer pause. Colours as `Look` has them: none with NO_COLOR. A signal that
-//! ends the command, and a panic, give the terminal back as it was.
+//! Drawing writes only changes, so a slow terminal is no trouble; a longer pause follows a slow
+//! look. Colours as `Look` has them: none with NO_COLOR. A signal that ends the command, and a
+//! panic, restore the terminal.
 
 mod list;
 mod one;

@@ -1,5 +1,5 @@
-//! One process: its parts, its facts, how live and resident bytes went, and where its memory comes
-//! from.
+//! One process: its parts, its facts, the course of live and resident bytes, and the stacks that
+//! allocate.
 
 use super::State;
 use crate::live::{Point, Watched};

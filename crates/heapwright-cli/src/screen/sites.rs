@@ -1,7 +1,7 @@
-//! Where a process's memory comes from: its heap profile, read anew with each look.
+//! The sites of a process's memory: its heap profile, read anew with each look.
 //!
-//! A process that samples already is asked to write its profile; one that does not is asked to
-//! sample, and to stop when the user has seen enough.
+//! The command orders a process that samples already to write its profile. It orders any other
+//! process to sample, and to stop when the user leaves.
 
 use crate::live::{Orders, Refusal, Statuses, Watched};
 use crate::output::text::top::sites;

@@ -1,4 +1,4 @@
-//! Where the debug information of a file is, and how it is read.
+//! The places of a file's debug information, and its reader.
 //!
 //! ```text
 //! in the file itself                      .debug_info, compressed or not
@@ -10,8 +10,8 @@
 //! what the compiler left in its own files .dwp beside the program; .dwo where it says
 //! ```
 //!
-//! The first that has any is taken. Files over the network (debuginfod) are not asked:
-//! a report does not go out of the house.
+//! The first place that has any is used. Network servers (debuginfod) are not queried: a report
+//! stays on this machine.
 
 use super::{Rights, map};
 use crate::bounds;

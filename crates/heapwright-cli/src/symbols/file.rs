@@ -1,11 +1,11 @@
 //! The names in one ELF file.
 //!
-//! Names come from the debug information where there is some (with the functions that
-//! were inlined; see [`super::debug`] for where it is looked for), else from the
-//! symbols, which give no lines. Variables come from the symbols only.
+//! Names come from the debug information if there is some, with the inlined functions
+//! ([`super::debug`] lists its places), else from the symbols, which give no lines. Variables come
+//! from the symbols only.
 //!
-//! Files are mapped, and symbols collected and sorted when the first is asked for: of
-//! a large program a report needs a few pages. Whatever does not parse is left out.
+//! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
+//! few pages of a large program. Parts that do not parse are left out.
 
 use super::debug::{self, Elf, Information};
 use super::{Function, Rights};

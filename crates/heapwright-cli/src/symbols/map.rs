@@ -1,12 +1,11 @@
 //! A file as memory.
 //!
-//! Debug information of a large program is gigabytes, of which a report needs a few
-//! pages: so it is mapped, not read. The mapping stays to the end of this command,
-//! which opens each file once; a borrower of it need not ask how long.
+//! A report needs a few pages of a large program's gigabytes of debug information, so the file is
+//! mapped, not read. The mapping stays to the end of this command, which opens each file once, so a
+//! borrower may keep it.
 //!
-//! The owner of a file may cut it while it is mapped. From then on zeros are read there: a page
-//! that the file no longer has raises SIGBUS, and the handler ([`fill`]) maps zeros. Any other
-//! SIGBUS ends the command.
+//! The owner of a file may cut it while it is mapped. Then an access to a lost page raises SIGBUS,
+//! and the handler ([`fill`]) maps zeros there. Any other SIGBUS ends the command.
 
 use std::fs::File;
 use std::io;

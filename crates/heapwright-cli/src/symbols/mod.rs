@@ -4,10 +4,9 @@
 //! address --(modules of the record)--> module + offset --(its file)--> names
 //! ```
 //!
-//! The first step needs the record only (`report::modules`), and always works where
-//! the address was in a module. The second needs the file as it was loaded: one whose
-//! build-id is another, or that was changed after the process began, is not asked,
-//! since wrong names are worse than none.
+//! The first step needs the record only (`report::modules`), and always works for an address in a
+//! module. The second needs the file as it was loaded. A file with another build-id, or changed
+//! after the process began, is not used, since wrong names are worse than none.
 //!
 //! ```text
 //! file     the names in one ELF file        debug    where its debug information is

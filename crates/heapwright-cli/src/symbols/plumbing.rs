@@ -1,9 +1,9 @@
 //! Functions that get memory for others: between the allocator and the code whose block it is.
 //!
-//! A stack of a Rust or C++ program begins with functions of its standard library, of an
-//! interpreter with the interpreter's own allocator, and where heapwright is linked into the
-//! program with ours. They are the same for every block, so they neither say whose it is nor
-//! distinguish two leaks: reports fold them, and suppressions begin behind them.
+//! A stack of a Rust or C++ program begins with functions of its standard library, that of an
+//! interpreter with the interpreter's own allocator. If heapwright is linked in, ours come first.
+//! They are the same for every block, so they distinguish neither owners nor leaks: reports fold
+//! them, and suppressions begin behind them.
 
 use super::Function;
 

@@ -1,9 +1,9 @@
 //! A file that a record names is opened only if the record's owner can read it.
 //!
-//! The writer of a record chooses the names of files in it. Root reads the records of other users:
-//! root's own rights must not decide. A file is opened as a place first (`O_PATH`), which neither
-//! waits nor disturbs a device, and has followed all links. Then the modes and groups of the file
-//! and of the folders above it decide whether the owner can read it.
+//! The writer of a record chooses the names of files in it. Root reads the records of other users,
+//! and root's own rights must not decide. A file is opened with `O_PATH` first, which follows all
+//! links, and neither waits nor disturbs a device. Then the modes and groups of the file and of the
+//! folders above it decide whether the owner can read it.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};

@@ -1,8 +1,8 @@
 //! Our own traces: from the files of processes to stories, and from stories to one
 //! file.
 //!
-//! The library names blocks by their addresses; what is written here has their numbers,
-//! and is compressed (gzip), because both are near each other and alike.
+//! The library names blocks by their addresses. The written file has their numbers, compressed by
+//! gzip: the numbers are close together and alike.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::{Story, What};

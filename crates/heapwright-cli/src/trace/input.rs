@@ -1,4 +1,4 @@
-//! A file, whatever it is, and the stories in it.
+//! A trace file in any format, and its stories.
 //!
 //! | first bytes | what it is |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `PK` | zip, with one file in it |
 //! | digits and a colon | lines of text |
 //!
-//! What is compressed may be compressed again, once.
+//! Compressed contents may be compressed again, once.
 
 use super::story::Story;
 use super::{binary, text};

@@ -1,4 +1,4 @@
-//! Traces: what programs did with memory, read from files and written to them.
+//! Traces: the calls of programs for memory, read from files and written to them.
 //!
 //! ```text
 //! input    a file -> its stories: plain, gzip or zip; one of these:
@@ -8,8 +8,8 @@
 //! story    what one process did, and its sums
 //! ```
 //!
-//! Traces name blocks by addresses, which are used again. A [`Story`] has numbers: each
-//! block its own, each thread its own, in the order in which they came.
+//! Traces name blocks by addresses, which are reused. A [`Story`] numbers each block and each
+//! thread, in the order of their first events.
 
 pub(crate) mod binary;
 mod input;

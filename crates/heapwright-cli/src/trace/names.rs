@@ -1,8 +1,8 @@
 //! From names to numbers.
 //!
-//! A trace calls a block by a name that no other *live* block has (its address, most
-//! often), and a thread by one that no other live thread has. Here each gets a number of
-//! its own, in the order in which they came:
+//! A trace calls a block by a name that no other *live* block has (its address, most often), and a
+//! thread by one that no other live thread has. This file numbers each, in the order of their first
+//! events:
 //!
 //! ```text
 //! live blocks   name -> number            malloc puts, free takes
@@ -12,9 +12,8 @@
 //! A realloc may come in two halves. In between, its old name can already be another
 //! block's; the block itself waits at its thread.
 //!
-//! Impossible events are counted and corrected, so that a story is always one that can be
-//! replayed: a free of a name that no block has is left out; a block that is made under a
-//! live one's name ends that one first.
+//! Impossible events are counted and corrected, so that every story can be replayed: a free of an
+//! unknown name is left out; a new block under a live block's name ends the live one first.
 
 use super::story::{Event, Story, What};
 use std::collections::HashMap;

@@ -10,8 +10,8 @@
 //! <thread>: thread_done 0x0
 //! ```
 //!
-//! Newer ones have two times behind each line, which are not looked at. A pointer names
-//! a block as long as that lives; numbers may be written in hexadecimal with `0x`.
+//! Newer ones have two times behind each line, which are ignored. A pointer names a block while
+//! that lives; numbers may be hexadecimal, with `0x`.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::Story;

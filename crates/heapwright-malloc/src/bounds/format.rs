@@ -1,13 +1,13 @@
-//! What `*printf` reads: its format, and the strings that the format asks for.
+//! The reads of `*printf`: its format, and the strings that the format names.
 //!
 //! ```text
 //!   "%-8s %.*s %Lf"     %[flags][width][.precision][length]conversion
-//!     a copy of the list goes along: a word for an integer or a pointer, a vector register for a number with a point
+//!     a copy of the list advances: a word for an integer or a pointer, a vector register for a number with a point
 //! ```
 //!
-//! A precision bounds a string, which then needs no end. What is not understood (arguments by their
-//! positions, conversions that a program registered) ends the look, and nothing is said: the rest
-//! of the list cannot be told.
+//! A precision bounds a string, which then needs no end. The check stops silently at arguments by
+//! position and at conversions that a program registered, because the rest of the list is then
+//! unknown.
 
 use super::Check;
 use core::ffi::c_void;

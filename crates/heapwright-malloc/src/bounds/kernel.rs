@@ -10,14 +10,13 @@
 //!                                the guards are put back
 //! ```
 //!
-//! At a guard the kernel faults, and says `EFAULT`. The program alone would have no guard there, so
-//! the kernel must meet none. Beyond a block the kernel reads zeros, and its writes are lost
-//! afterwards: the meaning of a path or a struct must not depend on the debug heap's bytes behind
-//! the block.
+//! The kernel answers a guard with `EFAULT`. Without heapwright there is no guard, so the kernel
+//! must meet none. Beyond a block the kernel reads zeros, and its writes are dropped afterwards: a
+//! path or a struct must not depend on the debug heap's bytes behind the block.
 //!
-//! **Other people's memory.** A program may pass an invalid pointer, and the kernel must be the one
-//! to refuse it. The checks themselves read lengths and lists of parts. [`is_there`] asks first
-//! whether these can be read.
+//! **Foreign memory.** A program may pass an invalid pointer, and the kernel must be the one to
+//! refuse it. The checks themselves read lengths and lists of parts, after [`is_there`] has found
+//! them readable.
 //!
 //! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`: nothing here
 //! allocates, and guards are lifted only if no call of the heap was interrupted.
@@ -34,12 +33,11 @@ const RANGES: usize = 16;
 const BYTES: usize = 512;
 const COPIED: usize = 4;
 const ALIGN: usize = 16;
-/// For how many bytes of a string guards are lifted if its length is unknown: the kernel's bound of
-/// a path.
+/// Guards are lifted for so many bytes of a string of unknown length: the kernel's bound of a path.
 #[cfg(heapwright_reads)]
 const PATH: usize = 4096;
 
-/// What the checks of one call do with wrong memory.
+/// The effect of a failed check.
 #[derive(Clone, Copy)]
 pub(super) enum Stage<'a> {
     /// Each mistake is a finding, and is noted.
@@ -78,7 +76,7 @@ struct Copied {
     from: *mut u8,
     /// Bytes of the copy; 0: this entry is unused.
     bytes: usize,
-    /// Where the copy begins in `Room::bytes`.
+    /// The copy's index in `Room::bytes`.
     start: usize,
     /// Bytes that are copied back after the call.
     written: usize,

@@ -1,8 +1,7 @@
 //! Bounds in the C library's functions: `libheapwright-hardened.so`, and `libheapwright-check.so`.
 //!
-//! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. One look at the
-//! address map says how far the block goes on that the destination lies in; then the C library's
-//! own function does the work.
+//! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. The address map
+//! gives the room left in the destination's block; then the C library's own function does the work.
 //!
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
@@ -15,29 +14,28 @@
 //!     kernel             parts, messages, requests; how a call is made in spite of a finding
 //!     print              *printf and gets, which know it only when they have written
 //!     format             what *printf reads: its format's strings
-//!   own                what heapwright itself calls of these functions: no checks
+//!   own                heapwright's own calls of these functions: no checks
 //! ```
 //!
-//! **One table, two uses.** A line says what is written *and* what is read. Each function is
-//! compiled twice from it: with the checks of what is written, and with both. The first ones are
-//! the hardened library's: a write out of bounds is what attacks are made of, and a read costs as
-//! much to check. The second ones are for finding bugs: they are in the slots where `mode=debug`,
-//! in which each block's exact size is known, and whether it was freed. There what is wrong is a
-//! finding of the debug heap, with stacks, in the record; the program goes on. Functions that only
-//! read are not in the hardened library at all: `heapwright check` preloads a library of its own.
+//! **One table, two uses.** A line states what a function writes *and* reads. Each function is
+//! compiled twice from it: with checks of writes alone, and with both. The hardened library uses
+//! the first form, because attacks are made of writes out of bounds, and checking reads costs as
+//! much again. The slots of `mode=debug` hold the second form, to find bugs: there each block's
+//! exact size is known, and whether it was freed. An error becomes a finding of the debug heap,
+//! with stacks, in the record; the program goes on. Functions that only read are not in the
+//! hardened library: `heapwright check` preloads a library of its own.
 //!
-//! **When.** The slots are filled at the first call of any of the functions, and again when the
-//! library's constructor runs, which knows the mode; then their pages become read-only. Both may
-//! happen in several threads, or in a signal handler that interrupted one: what the mode asks for
-//! is what stays, and where a thread may still be writing when the constructor has run (it was
-//! started by another library's), the pages stay as they are.
+//! **When.** The first call of any of the functions fills the slots. The library's constructor,
+//! which knows the mode, fills them again and makes their pages read-only. Several threads may fill
+//! them, or a signal handler that interrupted one; the functions for the mode are the ones that
+//! stay. If another thread may still be writing when the constructor is done (another library's
+//! constructor started it), the pages stay writable.
 //!
-//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`, or
-//! `mode=debug`. Then the real function does what the program asked for; text that is printed is
-//! cut.
+//! **An error** is one line of text, and ends the process unless `on_misuse=report` or
+//! `mode=debug`. Otherwise the real function then does its work; printed text is cut.
 //!
 //! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the
-//! real one runs; a destination outside of the heap's window is passed on as it is.
+//! real one runs; a destination outside the heap's window goes to the real function unchecked.
 
 #[macro_use]
 mod lines;
@@ -111,33 +109,33 @@ struct Function {
     both: *const c_void,
 }
 
-// SAFETY: names and code, which nobody changes.
+// SAFETY: names and code, which are never written.
 unsafe impl Sync for Function {}
 
-/// What is checked.
+/// The checks of a function.
 #[derive(Clone, Copy)]
 enum Checks {
     /// Nothing (`detect=-bounds`).
     None,
-    /// What is written.
+    /// Of writes.
     Writes,
-    /// And what is read.
+    /// Of writes and reads.
     Both,
 }
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
-/// How far the slots are.
+/// The state of the slots.
 static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
 /// The constructor has not run.
 const UNPREPARED: u8 = 0;
-/// It fills them, as the mode asks for.
+/// It fills them for the mode.
 const PREPARING: u8 = 1;
-/// It has.
+/// It has filled them.
 const PREPARED: u8 = 2;
 
-/// Threads that fill the slots because they came before that.
+/// Threads that fill the slots before the constructor has.
 static EARLY: AtomicUsize = AtomicUsize::new(0);
 
 /// Called by the first entry that is called, before or after the constructor.
@@ -147,7 +145,7 @@ extern "C" fn heapwright_bounds_start() {
     let stage = STAGE.load(Ordering::SeqCst);
     if stage == UNPREPARED {
         fill_slots(Checks::Writes);
-        // If the constructor came meanwhile, some of these words stand over its own.
+        // If the constructor ran meanwhile, some of these words replaced its own.
         if STAGE.load(Ordering::SeqCst) != UNPREPARED {
             fill_slots(asked_for());
         }
@@ -157,7 +155,7 @@ extern "C" fn heapwright_bounds_start() {
     EARLY.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// What the mode asks for.
+/// The checks of the mode.
 fn asked_for() -> Checks {
     match (heap::checks_bounds(), heap::debugging()) {
         (false, _) => Checks::None,
@@ -166,12 +164,12 @@ fn asked_for() -> Checks {
     }
 }
 
-/// The constructor's part: what the mode asks for, and then nobody changes it any more.
+/// The constructor's part: fills the slots for the mode and makes them read-only.
 pub(crate) fn prepare() {
     STAGE.store(PREPARING, Ordering::SeqCst);
     fill_slots(asked_for());
     STAGE.store(PREPARED, Ordering::SeqCst);
-    // A thread that came before may still write; whoever comes from now on does not.
+    // An early thread may still write; later ones see `PREPARED` and do not.
     if EARLY.load(Ordering::SeqCst) == 0 {
         protect(&SLOTS);
         #[cfg(heapwright_reads)]
@@ -179,11 +177,10 @@ pub(crate) fn prepare() {
     }
 }
 
-/// Nobody changes the slots any more.
+/// Makes the slots read-only.
 fn protect<T>(slots: &'static T) {
     let (start, length) = (ptr::from_ref(slots).cast_mut(), size_of::<T>());
-    // SAFETY: the pages are the slots' alone, by their alignment, and all has been written that
-    // ever is.
+    // SAFETY: by their alignment the pages hold the slots alone, and no later code writes to them.
     unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
 }
 
@@ -195,8 +192,8 @@ fn functions() -> impl Iterator<Item = &'static Function> {
     TABLE.iter()
 }
 
-/// The name to look for, in this C library: what is younger than it is done by its older form, for
-/// `dlsym` allocates its complaint.
+/// The name to look up in this C library: an older library has only the older form of a new
+/// function. (A failed `dlsym` allocates its error message.)
 fn known_name(name: &'static CStr) -> &'static CStr {
     const NEW: &[u8] = b"__isoc23_";
     if !name.to_bytes().starts_with(NEW) || glibc().is_some_and(|minor| minor >= 38) {
@@ -206,8 +203,8 @@ fn known_name(name: &'static CStr) -> &'static CStr {
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether the C library may have a function. For the same reason a name that the library certainly
-/// lacks is not looked for before the constructor runs.
+/// Whether the C library may have a function. A name that it certainly lacks is not looked up
+/// before the constructor runs, for the same reason.
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED

@@ -1,11 +1,9 @@
-//! What heapwright itself calls of the functions that it interposes: the real ones, without a
-//! check.
+//! Heapwright's own calls of the functions that it interposes: the real ones, without a check.
 //!
-//! The debug heap fills freed blocks, records are copied, a leak check reads pages into memory of
-//! the heap's own: no bounds of blocks apply there. The linker leads these calls to `__wrap_*`
-//! (`--wrap` in the build script). Copies are heapwright-entry's; the calls of the kernel, which
-//! are few, are here. They are made by the C library's `syscall`: it need not be looked for, and is
-//! no cancellation point.
+//! The debug heap fills freed blocks, copies records and reads pages into its own memory for a leak
+//! check: no bounds of blocks apply there. The linker redirects these calls to `__wrap_*` (`--wrap`
+//! in the build script). Copies are heapwright-entry's; the few calls of the kernel are here. They
+//! use the C library's `syscall`, which needs no lookup and is no cancellation point.
 
 use core::arch::global_asm;
 use core::ffi::CStr;

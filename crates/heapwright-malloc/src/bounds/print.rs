@@ -1,10 +1,9 @@
-//! `*printf` to memory, and `gets`: how much they write is known when they have written it.
+//! `*printf` to memory, and `gets`: their length is known only after they have written.
 //!
-//! So they are told how much room there is: the real function that takes a limit writes as much as
-//! fits, and says how much it would have written. Nothing is formatted twice, nothing is ever
-//! written out of bounds, and a program that says a larger size than it has, but does not need it,
-//! is right. (Of wide characters the C library does not say how many there would have been: there
-//! the size that the program says counts.)
+//! So the real function with a limit gets the block's room as its limit. It writes as much as fits,
+//! and returns the full length. Nothing is formatted twice or written out of bounds. A program may
+//! state a larger size than it has, if it does not need it. (For wide characters the C library does
+//! not return the full length: there the stated size counts.)
 
 use super::{Access, Check, SLOTS, bounded};
 use core::mem::transmute;

@@ -7,11 +7,10 @@
 //!   strtol(s)            the digits, and one character more
 //! ```
 //!
-//! As far as a block goes, its bytes are looked at here before the real function does it once more;
-//! only `strlen`, which is asked most, is answered at once: where there is no end in the block, by
-//! the block's. Nothing beyond a block's end is looked at. What stops early is looked at as far as
-//! it goes: a program that takes a long text apart would else have all of the rest looked at for
-//! each word.
+//! The checks read a block's bytes up to its end, and the real function reads them again. Only
+//! `strlen`, the most frequent, is answered at once: with the rest of the block if it has no end
+//! there. No check reads beyond a block's end. A check stops where the function stops, so a program
+//! that splits a long text does not make each word check the rest.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -64,12 +63,12 @@ fn is_of_float(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.(_".contains(&byte)
 }
 
-/// What may stand before a number.
+/// The characters that may precede a number.
 fn is_space(byte: u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(&byte)
 }
 
-/// Which characters a set, a string, has.
+/// The characters of a set, a string.
 fn characters(set: *const c_char) -> [bool; 256] {
     let mut has = [false; 256];
     for at in 0..length(set, bounded(set).unwrap_or(usize::MAX)) {

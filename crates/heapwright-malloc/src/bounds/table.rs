@@ -11,14 +11,13 @@
 //!              the real function's name       this is called, with the real function, and decides what is done
 //! ```
 //!
-//! `as nothing` says that no real function is needed. What is not in every C library is not to be
-//! looked for: `dlsym` allocates its complaint, at times within the first call of a program's own
-//! `malloc`, which calls `read` or `readlink` with its lock held.
+//! `as nothing` means that no real function is needed. A function that some C libraries lack must
+//! not be looked up: a failed `dlsym` allocates its error message, at times within the first call
+//! of a program's own `malloc`, which calls `read` or `readlink` with its lock held.
 //!
-//! A check is a method of [`Check`]: `writes` and `reads` for ranges whose length is known, the
-//! others (`text`) for strings. Where a function is told how much there is room for and may write
-//! less (`read`, `fgets`, `getcwd`), what it is told is checked, as the C library's own `__*_chk`
-//! forms do.
+//! A check is a method of [`Check`]: `writes` and `reads` for ranges of known length, the others
+//! (`text`) for strings. A function that gets a limit and may write less (`read`, `fgets`,
+//! `getcwd`) is checked for the limit, as the C library's own `__*_chk` forms are.
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
 //! Functions that only read are in `readers`, and calls of the kernel in `calls`.

@@ -1,23 +1,21 @@
 //! Forms that forward to another, and how a debug heap learns which one was called.
 //!
-//! **Forwarding.** A program may replace some of the forms and rely on the
-//! others to call its own: programs that count their allocations replace
-//! `new(n)` and `delete(p)` alone, and the compiler calls `delete(p, n)`. So
-//! each forwarding form is one jump, which lands in the program's operator if
-//! there is one and in ours otherwise: through the symbol table, or through a
-//! table of our own, [`FORWARD`], which the dynamic linker fills in like the other.
+//! **Forwarding.** A program may replace some of the forms and rely on the others to call its own:
+//! programs that count allocations replace `new(n)` and `delete(p)` alone, and the compiler calls
+//! `delete(p, n)`. So each forwarding form is one jump to the program's operator, or to ours if
+//! there is none. The jump goes through the symbol table, or through a table of our own,
+//! [`FORWARD`], which the dynamic linker fills in the same way.
 //!
-//! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments that
-//! `delete` is given. The forms that do the work report the alignment: each falls through to a door
-//! of its own (`heap::NEW`). But what came by a forwarding form has lost where it came from. So in
-//! debug mode and in hardened mode each word of [`FORWARD`] is looked at: where it leads to our own
-//! operator, and that one's way on leads to ours too, it is replaced by a function that does the
-//! work at once and reports everything. The heap asks for this while it starts, before its first
-//! block: constructors of other libraries run before ours, and what they make by `new[]` goes back
-//! by `delete[]` when the process ends. Our constructor does it once more: a program may allocate
-//! before the dynamic linker has filled in the table. Where the program has put itself in the way,
-//! the word stays: the program's operator is called, as the standard says, and what it then calls
-//! is reported as what it is.
+//! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments of
+//! `delete`. The forms that do the work report the alignment, each through an entry point of its
+//! own (`heap::NEW`). A forwarding form loses this. So debug mode and hardened mode replace words
+//! of [`FORWARD`] by functions that do the work at once and report everything. A word is replaced
+//! if its operator, and each operator behind that one, is ours. The heap does so at its start,
+//! before its first block: constructors of other libraries run before ours, and their blocks of
+//! `new[]` are freed by `delete[]` at exit. Our constructor does it again, because a program may
+//! allocate before the dynamic linker has filled in the table. Where the program has replaced an
+//! operator, the word stays. The program's operator then runs, as the standard says, and its own
+//! calls are reported.
 //!
 //! ```text
 //!                       fast mode              debug mode
@@ -27,10 +25,10 @@
 //!   nothrow forms   ->  what they forward to, which reports (they know no more)
 //! ```
 //!
-//! The price in fast mode is none: a jump through one word of memory instead of
-//! another. Nor is it a weaker place: the table lies in `.data.rel.ro`, which the
-//! dynamic linker makes read-only before any code runs, as the symbol table is. In
-//! these modes alone its page is made writable again, and left so.
+//! Fast mode pays nothing: the jump reads this word of memory instead of another. The table is as
+//! safe as the symbol table: it lies in `.data.rel.ro`, which the dynamic linker makes read-only
+//! before any code runs. Only debug mode and hardened mode make its page writable again, and leave
+//! it so.
 //!
 //! Called by the constructor, by the heap's start, and by the operators.
 
@@ -61,11 +59,11 @@ pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
     );
 }
 
-/// Where the forwarding forms forward to that lose something on the way.
+/// The targets of the forwarding forms that lose information.
 #[repr(C, align(64))]
 struct Forward([AtomicPtr<c_void>; FORWARDING]);
 
-/// How many there are, and the place of each.
+/// Their number, and the index of each.
 const FORWARDING: usize = 8;
 const NEW_ARRAY_PLAIN: usize = 0;
 const NEW_ARRAY_ALIGNED: usize = 1;
@@ -90,8 +88,8 @@ static FORWARD: Forward = Forward([
     AtomicPtr::new(_ZdaPvSt11align_val_t as *mut c_void),
 ]);
 
-/// Of each form: what does its work at once and reports which form it was, and the form that
-/// its target is, if that is in the table, too.
+/// For each form: the function that does its work at once and reports the form, and the index of
+/// its target, if that is in the table.
 fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
     match form {
         NEW_ARRAY_PLAIN => (new_array as *mut c_void, None),
@@ -139,8 +137,8 @@ fn is_ours(operator: *mut c_void) -> bool {
     (start.addr()..stop.addr()).contains(&operator.addr())
 }
 
-/// Whether what a form forwards to ends in an operator of ours, and no other is
-/// on the way; or in what reports, put there before for that reason.
+/// Whether a form leads to an operator of ours, with no other on the way, or already to its
+/// reporting function.
 fn leads_to_us(form: usize) -> bool {
     let (report, next) = reporting(form);
     let word = FORWARD.0[form].load(Ordering::Relaxed);
@@ -162,13 +160,13 @@ extern "C" fn tell_forms_apart() {
     distinguish_forms();
 }
 
-/// Makes the forwarding forms report to the heap which one was called, where the program has not
-/// replaced what they forward to. Called in debug mode and in hardened mode, by the heap's start
-/// and by the constructor: what is done is left as it is. Returns whether the program has replaced
-/// none.
+/// Makes each forwarding form report itself to the heap, unless the program has replaced its
+/// target. The heap's start and the constructor call it in debug mode and in hardened mode; a
+/// second call changes nothing that the first has set. Returns whether the program has replaced no
+/// operator.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
-    // Decided before anything changes: what leads to us now is the linker's word.
+    // Decide before the first store: the words are still the linker's.
     let mut ours = [false; FORWARDING];
     for (form, ours) in ours.iter_mut().enumerate() {
         *ours = leads_to_us(form);

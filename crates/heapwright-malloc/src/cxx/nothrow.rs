@@ -1,10 +1,8 @@
 //! The nothrow forms of `operator new`: null instead of an exception.
 //!
-//! **Catching.** The nothrow forms must swallow what the handler threw. They
-//! have a personality routine of their own, the function an unwinder asks about
-//! a frame: [`nothrow_personality`]. It stops every exception at the frame's
-//! landing pad, except a forced unwinding (thread cancellation), which nothing
-//! may stop.
+//! **Catching.** The nothrow forms must swallow the exception. An unwinder calls their personality
+//! routine, [`nothrow_personality`], for their frames. It stops every exception at the frame's
+//! landing pad. It lets a forced unwinding (thread cancellation) through, which must not stop.
 //!
 //! Called by programs alone.
 
@@ -12,11 +10,11 @@ use crate::cxx_runtime;
 use core::arch::naked_asm;
 use libc::{c_int, c_void};
 
-/// How many bytes two instructions take that end a nothrow form: `pop rcx; ret`.
+/// The size of the two instructions that end a nothrow form: `pop rcx; ret`.
 #[cfg(target_arch = "x86_64")]
 const LANDING_PAD: usize = 1 + 1;
 
-/// How many bytes two instructions take that end a nothrow form: `ldp; ret`.
+/// The size of the two instructions that end a nothrow form: `ldp; ret`.
 #[cfg(target_arch = "aarch64")]
 const LANDING_PAD: usize = 4 + 4;
 

@@ -1,5 +1,5 @@
-//! When a collection begins and how far it goes; what of objects may move, and how long none is
-//! wanted.
+//! When a collection begins and how far it goes; which objects may move; and when collections are
+//! deferred.
 
 use core::ffi::c_void;
 
@@ -7,7 +7,7 @@ use super::of;
 use crate::hw_gc_types::GcMutator;
 
 /// Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
-/// Where stores are not reported, marking is one step, however long.
+/// If stores are not reported, marking is one step, however long.
 ///
 /// Returns whether nothing is left to do.
 ///
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn hw_gc_step(mutator: *mut GcMutator, budget_ns: u64) -> 
     unsafe { mutator.step(budget_ns) }
 }
 
-/// Collects from the beginning to the end. What nothing leads to is freed when it returns.
+/// A whole collection. Unreachable objects are freed when it returns.
 ///
 /// # Safety
 ///
@@ -35,9 +35,8 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
     unsafe { mutator.collect() };
 }
 
-/// A minor collection from the beginning to the end; or a major one, if that is due, or the heap
-/// does not know what is old: it has no generations, or has not collected yet. Returns whether it
-/// was a minor one.
+/// A whole minor collection; or a major one, if that is due, or if the heap cannot tell old
+/// objects: it has no generations, or has not collected yet. Returns whether it was a minor one.
 ///
 /// # Safety
 ///
@@ -50,10 +49,9 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
     unsafe { mutator.collect_young() }
 }
 
-/// Collects, moves objects to where they lie close together, and gives pages back that have none
-/// any more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
-/// stays, with what else lies in its page. While major collections are deferred, nothing moves
-/// before the next one.
+/// Collects, moves objects close together, and gives empty pages back. A page stays as it is if an
+/// object in it is pinned, was reported by hw_gc_mark, or may be reached from a scanned stack.
+/// While major collections are deferred, nothing moves before the next one.
 ///
 /// # Safety
 ///
@@ -67,8 +65,8 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     unsafe { mutator.compact() };
 }
 
-/// As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime,
-/// whether it keeps an address that it does not report.
+/// As hw_gc_compact, but moves every object that may move, also from full pages: tests of a runtime
+/// find addresses with it that the runtime does not report.
 ///
 /// # Safety
 ///
@@ -82,8 +80,8 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     unsafe { mutator.compact_all() };
 }
 
-/// As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has;
-/// then hw_gc_trim gives pages back.
+/// As hw_gc_compact, but in steps of hw_gc_step, which returns true when it is complete; then
+/// hw_gc_trim gives pages back.
 ///
 /// # Safety
 ///
@@ -97,8 +95,8 @@ pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     unsafe { mutator.ask_compact() };
 }
 
-/// From now on the object stays where it is, until hw_gc_unpin was called as often. It is not
-/// kept. Returns whether it is an object of the heap.
+/// Pins the object at its address, until hw_gc_unpin was called as often. A pin does not keep the
+/// object alive. Returns whether it is an object of the heap.
 ///
 /// # Safety
 ///
@@ -122,9 +120,9 @@ pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_voi
     unsafe { mutator.unpin(object.cast()) };
 }
 
-/// The object is to have size bytes. Returns whether it has them where it is. If not, or if a
-/// smaller slot would do, it goes to a slot that suits when the heap is compacted next, if it may
-/// be moved: then the runtime's wanted says the size again.
+/// Gives the object size bytes. Returns whether its slot has them. If not, or if a smaller slot
+/// would do, the next compaction moves it to a fitting slot, if it may be moved: the runtime's
+/// wanted then returns the size again.
 ///
 /// # Safety
 ///
@@ -152,7 +150,7 @@ pub unsafe extern "C" fn hw_gc_owed(mutator: *mut GcMutator) -> bool {
     unsafe { of(mutator) }.is_owed()
 }
 
-/// From now on a collection is due, so that hw_gc_step begins one: for a program that has time.
+/// Makes a collection due, so that hw_gc_step begins one: for a program that has time.
 ///
 /// # Safety
 ///
@@ -163,8 +161,8 @@ pub unsafe extern "C" fn hw_gc_ask(mutator: *mut GcMutator) {
     unsafe { of(mutator) }.ask();
 }
 
-/// Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
-/// the heap still holds.
+/// Defers collections: until hw_gc_resume, allocation does no collecting of its own. Nests. The
+/// limit of the heap still holds.
 ///
 /// # Safety
 ///
@@ -186,10 +184,10 @@ pub unsafe extern "C" fn hw_gc_resume(mutator: *mut GcMutator) {
     unsafe { of(mutator) }.resume();
 }
 
-/// No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
-/// the heap has generations, and memory for it. For requests, between which there is time for the
-/// rest. Nests, also with those of other mutators. Only within the first such scope of a heap there
-/// may be a major collection, if it was chosen before.
+/// Defers major collections: until hw_gc_resume_majors, collections are minor, if the heap has
+/// generations and memory for it. For requests, with time for major collections between them.
+/// Nests, also with calls of other mutators. The first such scope of a heap may see one major
+/// collection that was chosen before.
 ///
 /// # Safety
 ///
@@ -211,8 +209,8 @@ pub unsafe extern "C" fn hw_gc_resume_majors(mutator: *mut GcMutator) {
     unsafe { of(mutator) }.resume_majors();
 }
 
-/// Whether the next collection is to be a major one, and would be but for hw_gc_defer_majors.
-/// hw_gc_ask and hw_gc_step make it, a little at a time.
+/// Whether hw_gc_defer_majors holds back a major collection that is due. hw_gc_ask and hw_gc_step
+/// make it, a little at a time.
 ///
 /// # Safety
 ///

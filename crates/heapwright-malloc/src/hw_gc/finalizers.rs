@@ -1,4 +1,4 @@
-//! What is called when an object has died, and when.
+//! The functions that are called when an object has died, and when.
 
 use core::ffi::c_void;
 
@@ -6,8 +6,8 @@ use super::{heap_of, of};
 use crate::errno;
 use crate::hw_gc_types::{GcFinalizer, GcHeap, GcMutator, GcSomeAreDue};
 
-/// Asks for run to be called with object and context once nothing leads to the object any more.
-/// Then it and all it leads to are kept until run has been called, by hw_gc_run_finalizers.
+/// Registers run, to be called with object and context when the object has become unreachable. The
+/// object and all it leads to are kept until hw_gc_run_finalizers has called run.
 ///
 /// Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
 ///
@@ -66,9 +66,10 @@ pub unsafe extern "C" fn hw_gc_finalize_with(
     })
 }
 
-/// Has tell called, once a collection, when finalizers have become due or guardians have something
-/// to retrieve: by the thread that collected, when the others have gone on. It calls nothing of the
-/// heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call this.
+/// Sets tell, which is called once a collection when finalizers have become due or guardians have
+/// objects to retrieve. The thread that collected calls it, after the others have resumed. tell
+/// calls nothing of the heap: it sets a flag, or wakes a thread. NULL: no call. Any thread may call
+/// this.
 ///
 /// # Safety
 ///
@@ -86,9 +87,9 @@ pub unsafe extern "C" fn hw_gc_tell_when_due(
     unsafe { heap.tell_when_due(tell, context) };
 }
 
-/// Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
+/// Removes all finalizers of object that are not due yet. Takes time for all objects' finalizers.
 ///
-/// Returns how many there were.
+/// Returns their number.
 ///
 /// # Safety
 ///
@@ -104,8 +105,8 @@ pub unsafe extern "C" fn hw_gc_finalize_cancel(
     unsafe { mutator.cancel_finalizers(object.cast()) }
 }
 
-/// Runs up to most finalizers that are due, by priority, and of one priority in the order in which
-/// they were asked for. They may allocate. Returns how many.
+/// Runs up to most due finalizers, by priority, then in the order of registration. They may
+/// allocate. Returns their number.
 ///
 /// # Safety
 ///

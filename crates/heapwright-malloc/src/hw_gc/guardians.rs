@@ -1,4 +1,4 @@
-//! Guardians, as Scheme has them: objects that are asked for what has become inaccessible.
+//! Guardians, as in Scheme: objects that retrieve other objects after these became unreachable.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -8,9 +8,9 @@ use crate::errno;
 use crate::hw_gc_types::GcMutator;
 
 /// Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage
-/// collector", 1993), and returns its number, which the runtime keeps in the object: what is
-/// registered with it can be retrieved from it when nothing else leads there any more, for as long
-/// as something leads to the guardian. When the object has died the number is worth nothing.
+/// collector", 1993). Returns its number, which the runtime keeps in the object. An object
+/// registered with the guardian can be retrieved from it when nothing else leads to that object, as
+/// long as the guardian lives. The number is invalid after the guardian's death.
 ///
 /// Returns 0 with errno ENOMEM if there is no memory.
 ///
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn hw_gc_guardian_new(mutator: *mut GcMutator, object: *mu
 
 /// Registers object with a guardian. When nothing leads to it any more, representative can be
 /// retrieved: object itself, or another, which is kept until then. An object may be registered
-/// several times, and is retrieved as often. Weak references to what is retrieved stay.
+/// several times, and is retrieved as often. Weak references to a retrieved object stay.
 ///
 /// Returns false with errno ENOMEM if there is no memory, or no such guardian.
 ///
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn hw_gc_guard(
     errno::or_no_memory(unsafe { mutator.guard(guardian, object.cast(), representative.cast()) })
 }
 
-/// The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none.
+/// Retrieves a guardian's next object, which the caller must keep alive; NULL: there is none.
 /// Constant time.
 ///
 /// # Safety

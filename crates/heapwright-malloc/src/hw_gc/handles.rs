@@ -6,7 +6,7 @@ use super::of;
 use crate::errno;
 use crate::hw_gc_types::GcMutator;
 
-/// Makes a handle: a cell that keeps what it leads to, and may be read and written freely.
+/// Makes a handle: a cell that keeps its object alive, and may be read and written freely.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -42,8 +42,8 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
     }
 }
 
-/// Makes a weak handle: a cell that keeps nothing, may be read and written freely, and becomes NULL
-/// when what it leads to has died, before the object's finalizers run.
+/// Makes a weak handle: a cell that may be read and written freely, and does not keep its object
+/// alive. It becomes NULL when the object has died, before the object's finalizers run.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///

@@ -1,5 +1,5 @@
-//! What a collected heap says of itself: objects of addresses, slot sizes, statistics, walks,
-//! dumps, verification.
+//! Queries about a collected heap: objects of addresses, slot sizes, statistics, walks, dumps,
+//! verification.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -11,8 +11,8 @@ use crate::hw_gc_types::{GcHeap, GcMutator, GcVisitor};
 use crate::hw_pool::write_known;
 use heapwright::gc::raw::{self};
 
-/// The object of a heap that an address lies in, or NULL. Any address may be asked about.
-/// Constant time, but for objects that were just allocated.
+/// The object of a heap that an address lies in, or NULL. Any address is allowed. Constant time,
+/// except for objects that were just allocated.
 ///
 /// # Safety
 ///
@@ -24,23 +24,23 @@ pub unsafe extern "C" fn hw_gc_find(heap: *mut GcHeap, address: *const c_void) -
     found.map_or(ptr::null_mut(), <*mut u8>::cast)
 }
 
-/// Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
-/// no collected heap.
+/// Bytes of an object's slot, or the requested bytes of a large object. 0 outside all collected
+/// heaps.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
     raw::object_size(object.cast())
 }
 
 /// The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
-/// UINT32_MAX for what is in no collected heap.
+/// UINT32_MAX outside all collected heaps.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_gc_object_kind(object: *const c_void) -> u32 {
     raw::object_kind(object.cast()).unwrap_or(u32::MAX)
 }
 
-/// Whether an object is old: a minor collection takes it for live, and does not look at it unless
-/// something was stored into it. Constant time for most; all mutators stand still for an object
-/// that has survived one collection, or was stored into.
+/// Whether an object is old: a minor collection keeps it, and reads it only if it was stored into.
+/// Constant time for most objects; all mutators stop for an object that has survived one
+/// collection, or was stored into.
 ///
 /// # Safety
 ///
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn hw_gc_is_old(mutator: *mut GcMutator, object: *mut c_vo
     unsafe { mutator.is_old(object.cast()) }
 }
 
-/// Whether an object does not move because it, or another in its page, is pinned.
+/// Whether an object stays because it, or another in its page, is pinned.
 ///
 /// # Safety
 ///
@@ -64,8 +64,8 @@ pub unsafe extern "C" fn hw_gc_is_pinned(mutator: *mut GcMutator, object: *mut c
     unsafe { of(mutator) }.is_pinned(object.cast())
 }
 
-/// Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows
-/// any more, because the collection that moved it has been swept.
+/// The new address of the object that was at address. NULL if it has not moved, or if the
+/// collection that moved it has been swept.
 ///
 /// # Safety
 ///
@@ -88,8 +88,8 @@ pub unsafe extern "C" fn hw_gc_slot_size(heap: *mut GcHeap, size: usize) -> usiz
     unsafe { heap_of(heap) }.slot_size(size)
 }
 
-/// The largest size that lies in a slot of one of the heap's pools: what is larger is a large
-/// object, with pages of its own.
+/// The largest size that has a slot in one of the heap's pools; a larger object has pages of its
+/// own.
 ///
 /// # Safety
 ///
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn hw_gc_largest_slot(heap: *mut GcHeap) -> usize {
     unsafe { heap_of(heap) }.largest_slot()
 }
 
-/// Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
+/// Writes a heap's statistics to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
 /// smaller struct gets the fields it knows; of a larger one the rest is set to zero.
 ///
 /// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn hw_gc_trim(heap: *mut GcHeap) -> usize {
     unsafe { heap_of(heap) }.trim()
 }
 
-/// Visits every object, while all mutators stand still. visit calls nothing of the heap.
+/// Visits every object, while all mutators are stopped. visit calls nothing of the heap.
 ///
 /// Returns whether the walk came to the end.
 ///
@@ -156,10 +156,10 @@ pub unsafe extern "C" fn hw_gc_walk(
     unsafe { mutator.walk(each) }
 }
 
-/// Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators stand still
+/// Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators are stopped
 /// meanwhile.
 ///
-/// Returns false where it could not be written whole: with errno of write, or ENOMEM.
+/// Returns false, with errno of write, or ENOMEM, if the dump is incomplete.
 ///
 /// # Safety
 ///
@@ -189,8 +189,8 @@ pub unsafe extern "C" fn hw_gc_dump(mutator: *mut GcMutator, descriptor: i32) ->
     whole
 }
 
-/// Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
-/// it. Returns how many things are.
+/// Verifies everything reachable from the roots. Prints each error on stderr, with the path to it.
+/// Returns the number of errors.
 ///
 /// # Safety
 ///

@@ -1,5 +1,5 @@
-//! Memory that objects keep outside of the collected heap: blocks of malloc's, and bytes that are
-//! only counted. Both pace collections.
+//! Memory outside the collected heap that objects keep: blocks of malloc, and bytes that are only
+//! counted. Both pace collections.
 
 use core::ffi::c_void;
 
@@ -8,8 +8,8 @@ use crate::errno;
 use crate::hw_gc_types::{GcHeap, GcMutator};
 use heapwright::heap;
 
-/// The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
-/// in its budget.
+/// Reports that objects of the heap keep bytes more, or less, in malloc: they count in the heap's
+/// budget.
 ///
 /// # Safety
 ///
@@ -20,8 +20,8 @@ pub unsafe extern "C" fn hw_gc_external(mutator: *mut GcMutator, bytes: isize) {
     unsafe { of(mutator) }.external(bytes);
 }
 
-/// As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread
-/// may call this, also from the runtime's free.
+/// As hw_gc_external, for a thread without a mutator: no collection work is done for the bytes now.
+/// Any thread may call this, also from the runtime's free.
 ///
 /// # Safety
 ///
@@ -32,8 +32,8 @@ pub unsafe extern "C" fn hw_gc_account(heap: *mut GcHeap, bytes: isize) {
     unsafe { heap_of(heap) }.account(bytes);
 }
 
-/// Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is
-/// due, or marks, as much as an allocation of so many bytes in the heap would.
+/// Does the collection work for bytes reported to hw_gc_account: sweeps a little, begins a
+/// collection if one is due, or marks, as an allocation of so many bytes in the heap would.
 ///
 /// # Safety
 ///
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn hw_gc_realloc(
     moved.cast()
 }
 
-/// As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
-/// well. mutator may be NULL when the heap is being destroyed: nobody counts any more.
+/// As free, of a block of hw_gc_malloc that has size bytes. Also in the runtime's free callback.
+/// mutator may be NULL while the heap is being destroyed: nothing is counted then.
 ///
 /// # Safety
 ///

@@ -1,11 +1,11 @@
-//! Where a thread stands still for a collection, and what of its stack is scanned then.
+//! Safepoints, where a thread stops for a collection, and the scan of its stack.
 //!
 //! ```text
 //!   at work --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> at work
 //! ```
 //!
-//! `hw_gc_leave` is a jump: nothing of ours is on the stack that may be scanned while the thread is
-//! outside.
+//! `hw_gc_leave` is a jump: no frame of ours is on the stack that may be scanned while the thread
+//! is outside.
 
 use core::ffi::c_void;
 
@@ -13,8 +13,8 @@ use super::{heap_of, of};
 use crate::hw_gc_types::{GcHeap, GcMutator, GcMutatorVisitor};
 use heapwright::gc::raw::{self, ThreadState};
 
-/// From now on the calling thread's stack below base, and its registers, are scanned: every
-/// word that is an address within an object keeps it. NULL: no more.
+/// From now on collections scan the calling thread's registers and its stack below base: every word
+/// that is an address within an object keeps it. NULL ends this.
 ///
 /// # Safety
 ///
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn hw_gc_scan_stack(mutator: *mut GcMutator, base: *const 
     unsafe { mutator.scan_stack(base.cast()) };
 }
 
-/// Stands still if a collection asks for it. hw_gc_poll calls it if so.
+/// Stops if a collection requests it. hw_gc_poll calls it in this case.
 ///
 /// # Safety
 ///
@@ -57,8 +57,8 @@ macro_rules! jump {
     };
 }
 
-/// The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
-/// object and calls nothing here; the frame that called this does not return before.
+/// Before the thread blocks: collections go on without it. Until hw_gc_enter it touches no object
+/// and calls nothing here; the frame that called this does not return before.
 ///
 /// # Safety
 ///
@@ -69,8 +69,7 @@ pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
     core::arch::naked_asm!(jump!(), sym raw::save_and_leave)
 }
 
-/// The thread is back, or another one in its place, which then has the mutator. Waits while a
-/// collection is at work.
+/// The thread returns, or another takes over its mutator. Waits while a collection is at work.
 ///
 /// # Safety
 ///

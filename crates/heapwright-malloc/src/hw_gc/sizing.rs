@@ -1,14 +1,13 @@
-//! How much a heap may grow: its target, the square-root rule, a policy of the runtime's own.
+//! The growth of a heap: its target, the square-root rule, a policy of the runtime.
 
 use core::ffi::c_void;
 
 use super::heap_of;
 use crate::hw_gc_types::{GcHeap, GcPolicy};
 
-/// Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is
-/// live, least bytes between two collections in any case, most bytes in all; 0 is the default of
-/// each. It holds from now on. A heap that is larger than most already gets no page until a
-/// collection has made room. Any thread may call it.
+/// Changes a heap's memory target, as in hw_gc_options: factor_percent of the live bytes, at least
+/// least bytes between two collections, at most most bytes in all; 0 is the default of each. A heap
+/// already larger than most gets no page until a collection has made room. Any thread may call it.
 ///
 /// # Safety
 ///
@@ -24,11 +23,11 @@ pub unsafe extern "C" fn hw_gc_set_target(
     unsafe { heap_of(heap) }.set_target(factor_percent, least, most);
 }
 
-/// From now on the heap may grow by the square root of what lives, of how fast it allocates, and of
-/// how slowly it is marked, and not by factor_percent (MemBalancer's rule: Kirisame, Shenoy,
-/// Panchekha, OOPSLA 2022): of several heaps with the same bytes, those get more memory that save
-/// more time with it. A heap of which bytes live, and which allocates as fast as it is marked, may
-/// double. 0: by the factor again. Any thread may call it.
+/// From now on the square root of the heap's live bytes, its allocation rate and its slowness of
+/// marking sets its growth, in place of factor_percent (MemBalancer's rule: Kirisame, Shenoy,
+/// Panchekha, OOPSLA 2022). Of several heaps with the same bytes, those get more memory that save
+/// more time with it. A heap with bytes live bytes that allocates as fast as it is marked may
+/// double. 0: factor_percent again. Any thread may call it.
 ///
 /// # Safety
 ///
@@ -39,10 +38,10 @@ pub unsafe extern "C" fn hw_gc_balance(heap: *mut GcHeap, bytes: usize) {
     unsafe { heap_of(heap) }.balance(bytes);
 }
 
-/// Has policy asked after each collection how many bytes may be live and garbage when the next one
-/// ends: while all mutators stand still, so it calls nothing of the heap and takes no lock that a
-/// mutator may hold. 0: what the heap itself would choose. least and most of hw_gc_options hold in
-/// any case. NULL: nobody is asked. Any thread may call it.
+/// Sets policy, which is called after each collection and returns how many bytes may be live and
+/// garbage when the next one ends. All mutators are stopped then, so policy calls nothing of the
+/// heap and takes no lock that a mutator may hold. 0: the heap's own choice. least and most of
+/// hw_gc_options still hold. NULL: no policy. Any thread may call it.
 ///
 /// # Safety
 ///

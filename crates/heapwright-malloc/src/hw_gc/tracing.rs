@@ -1,4 +1,4 @@
-//! What a runtime reports while its objects are traced: references of each kind, ranges, words that
+//! The runtime's reports while its objects are traced: references of each kind, ranges, words that
 //! may be references.
 //!
 //! Called within `trace` and `roots` of a `hw_gc_runtime`, by the thread that the collector calls
@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use super::tracer_of;
 use crate::hw_gc_types::GcTracer;
 
-/// Reports a reference: what hw_gc_mark calls when there is no room.
+/// Reports a reference: hw_gc_mark calls it when there is no room.
 ///
 /// # Safety
 ///
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn hw_gc_mark_movable_moving(tracer: *mut GcTracer, object
     unsafe { tracer_of(tracer) }.mark_movable(object.cast());
 }
 
-/// Reports the references in count words at slots, which lie within the object that is being
-/// traced. They are looked at later, some at a time, so an object may have millions.
+/// Reports the references in count words at slots, which lie within the traced object. They are
+/// read later, some at a time, so an object may have millions.
 ///
 /// # Safety
 ///
@@ -77,9 +77,9 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
     unsafe { tracer.mark_weak(slot.cast()) };
 }
 
-/// Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for
-/// as long as the key's lives. When that has died, both become NULL. A key that is no object of the
-/// heap lives for ever, but for NULL.
+/// Reports an ephemeron: the reference in key is weak, and value keeps its object as long as the
+/// key's object lives. When the key's object has died, both become NULL. A key that is not NULL and
+/// no object of the heap lives for ever.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Tables of the runtime's own, which keep none of the objects in them.
+//! Tables of the runtime that do not keep their objects.
 
 use core::ffi::c_void;
 
@@ -14,11 +14,10 @@ fn pass_of(pass: GcWeakPass) -> Option<Pass> {
     unsafe { core::mem::transmute::<GcWeakPass, Option<Pass>>(pass) }
 }
 
-/// Has a table of the runtime's own looked through in each collection: pass is called when all is
-/// marked, before finalizers are due, and again when objects have moved, while all mutators stand
-/// still. For each object in the table it asks hw_gc_where, and drops the entry, or notes the new
-/// address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may
-/// call this.
+/// Adds a pass over a table of the runtime to each collection. pass is called after marking, before
+/// finalizers are due, and again when objects have moved, while all mutators are stopped. It calls
+/// hw_gc_where for each object in the table, and drops the entry, or notes the new address. The
+/// table does not keep its objects. pass calls nothing else of the heap. Any thread may call this.
 ///
 /// Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
 ///
@@ -58,8 +57,8 @@ pub unsafe extern "C" fn hw_gc_remove_weak_pass(
     unsafe { heap_of(heap) }.remove_weak_pass(pass, context)
 }
 
-/// In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what
-/// it is.
+/// In a weak pass: an object's new address; NULL: it is dead. Returns an address of no object of
+/// the heap unchanged.
 ///
 /// # Safety
 ///

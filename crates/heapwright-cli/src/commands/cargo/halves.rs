@@ -1,4 +1,4 @@
-//! Finding what does something among many, by halves.
+//! Finds by halves the items among many that have an effect.
 //!
 //! ```text
 //! t1 t2 t3 t4 t5 t6 t7 t8     does it, that is known
@@ -9,8 +9,8 @@
 //!                   t7 t8     does not
 //! ```
 //!
-//! One among a thousand is found with some twenty runs, which together run each of them twice at
-//! most; each further one costs as many again. What no half does, and the whole does, is not found.
+//! One item among a thousand takes some twenty runs, which run each item twice at most; each
+//! further item costs as many again. An effect that only the whole has, and no half, is not found.
 
 /// Runs some of them and returns what that did: nothing, or something.
 type Run<'r, T, E> = &'r mut dyn FnMut(&[T]) -> Result<Vec<String>, E>;

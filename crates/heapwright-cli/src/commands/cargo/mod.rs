@@ -8,10 +8,10 @@
 //!     found, elsewhere                a report; 99
 //! ```
 //!
-//! Of what a test starts, the programs count that cargo built beside it, and no others.
+//! Of the programs that a test starts, only those count that cargo built beside it.
 //!
 //! The same runner serves under nextest, which starts each test by itself:
-//! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. What only lists
+//! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. A run that only lists
 //! tests is not checked.
 
 mod halves;

@@ -1,9 +1,9 @@
-//! Which test a finding is of.
+//! The test that a finding belongs to.
 //!
-//! All tests of a binary run in one process, so that passing ones cost no start each. Where
-//! something was found, its stacks mostly say in which test: one of their functions has the test's
-//! name. Where one finding does not (another thread's, or a stack that ends before), tests run
-//! again, in halves (`halves`), until those are found that have such findings by themselves.
+//! All tests of a binary run in one process, so that passing tests cost no start each. A finding's
+//! stacks mostly name the test: one of their functions has its name. For other findings (another
+//! thread's, or a stack that ends early) the tests run again, in halves (`halves`), down to those
+//! that have such findings alone.
 
 use super::halves::culprits;
 use crate::output::{found, printable_text};

@@ -1,5 +1,5 @@
-//! What differs between two runs, in words: how they ended, what they printed or left in files,
-//! what was found.
+//! The differences between two runs, in words: their ends, their output, their files and their
+//! findings.
 
 use crate::output;
 use crate::process::{self, End};

@@ -1,4 +1,4 @@
-//! `check --twice`: does what the program does depend on what nobody has written?
+//! `check --twice`: does the program's result depend on uninitialised bytes?
 //!
 //! ```text
 //! run     what undefined bytes of fresh blocks hold
@@ -12,16 +12,15 @@
 //!  last   zeros, and the blocks that were found are findings in the record: what is reported is this run
 //! ```
 //!
-//! So a finding is proved by two runs that have all bytes in common but one. What is compared
-//! (`compare`): how the program ended, its output (`streams`), files that are named, and what was
-//! found.
+//! So two runs that differ in one byte alone prove a finding. `compare` compares the program's end,
+//! its output (`streams`), the named files, and the findings.
 //!
 //! All runs have the same input and the same addresses: address space randomisation is off, and the
 //! environment has the same length, on which the stack's addresses depend. Hashes of strings in
 //! Python and Perl get a fixed seed.
 //!
-//! A run that takes far longer than the first is ended: undefined bytes are lengths and conditions
-//! of loops, too.
+//! A run that takes far longer than the first is ended, because undefined bytes may be lengths and
+//! loop conditions.
 
 mod compare;
 mod search;

@@ -1,4 +1,4 @@
-//! Which undefined byte makes the difference: found by halves.
+//! Finds by halves the undefined byte that makes the difference.
 //!
 //! ```text
 //! point    all undefined bytes before it hold the pattern, the others zeros
@@ -9,9 +9,9 @@
 //! bytes                                of B:   . . Y . .                      the same
 //! ```
 //!
-//! Where a point makes no difference and a later one does, there are two neighbours between them of
-//! which that is true, however many bytes are at fault: between those lies the byte that is found.
-//! Of several it is one; the caller asks again without its site.
+//! If one point makes no difference and a later one does, then two neighbours between them do
+//! likewise, however many bytes are at fault. The byte between these neighbours is found. Of
+//! several bytes it is one; the caller searches again without its site.
 //!
 //! Nothing here runs a program: the caller's closure does.
 

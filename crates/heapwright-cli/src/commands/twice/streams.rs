@@ -1,4 +1,4 @@
-//! What the runs of a program read and write: the same input for each, and its output in files, for
+//! The input and output of a program's runs: the same input for each, and its output in files, for
 //! comparing.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! FILE      (--compare) copied when the run has ended
 //! ```
 //!
-//! Of an output no more is kept than can show a difference: some more than the first run's. What
-//! keeps a pipe open behind the program's end is waited for only as long as it has something to
-//! say.
+//! The command keeps slightly more of an output than the first run's length, enough to show a
+//! difference. If a process keeps a pipe open after the program's end, the command waits only as
+//! long as it writes.
 
 use crate::process;
 use crate::wrong::wrong;

@@ -1,11 +1,10 @@
-//! What the runtime libraries keep for themselves until a process ends.
+//! Blocks that the runtime libraries keep until a process ends.
 //!
-//! Valgrind has the C library free its own memory at exit (`__libc_freeres`), and libstdc++
-//! too, so that nothing of theirs is left to be reported: buffers of streams, locales, the
-//! memory for exceptions when there is no other. Nothing is freed here; such blocks are left
-//! out of the report. They are the ones that a function of the library allocated and that its
-//! data still leads to. Not what the program asked for by it: streams that it opened, and
-//! what it keeps itself, such as a copy by `strdup`.
+//! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit, so
+//! that it is not reported: buffers of streams, locales, the reserve for exceptions. This command
+//! frees nothing, and leaves such blocks out of the report: a function of the library allocated
+//! them, and its data still leads to them. Blocks that the program requested through it count:
+//! streams that it opened, and copies that it keeps, as by `strdup`.
 
 use crate::report::model::{Leak, Report};
 use heapwright_record::debug::{Reach, Root};

@@ -1,7 +1,7 @@
-//! A program called `valgrind` in a folder of one's own, which calls this command.
+//! Installs a program called `valgrind`, which calls this command, in a folder of the user.
 //!
-//! A script and not a link: this command keeps its name, and whoever reads it sees what is
-//! run. One that is there and is no such script is left alone.
+//! It is a script and not a link, so this command keeps its name, and a reader sees what it runs.
+//! An existing file that is no such script stays.
 
 use crate::process::Exit;
 use crate::wrong::wrong;

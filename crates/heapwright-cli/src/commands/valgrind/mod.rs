@@ -1,9 +1,9 @@
-//! `heapwright valgrind [OPTIONS] PROGRAM [ARGS]`: `check`, for whoever calls valgrind.
+//! `heapwright valgrind [OPTIONS] PROGRAM [ARGS]`: `check` for callers of valgrind.
 //!
-//! Build systems, test runners and editors know valgrind by its options, its files and its
-//! exit code. This is a program that they can call in its place: options are memcheck's
-//! ([`options`]), and what is printed is in memcheck's words (`output::memcheck`).
-//! `--install DIR` leaves a program called `valgrind` in a folder, which one puts into PATH.
+//! Build systems, test runners and editors know valgrind by its options, its files and its exit
+//! code. They can call this command in its place: it takes memcheck's options ([`options`]) and
+//! prints in memcheck's words (`output::memcheck`). `--install DIR` puts a program called
+//! `valgrind` into a folder for PATH.
 //!
 //! ```text
 //! valgrind                         here
@@ -15,8 +15,8 @@
 //! --error-exitcode                 also if a child that is reported had errors
 //! ```
 //!
-//! The program's exit code is handed on, as valgrind does, but for two cases in which
-//! nothing was checked and a run must not look clean: 125, as of `check`.
+//! The command returns the program's exit code, as valgrind does. In two cases nothing was checked,
+//! and a run must not look clean: then it returns 125, as `check` does.
 
 mod freeres;
 mod install;

@@ -1,4 +1,4 @@
-//! Valgrind's options for memcheck: what each means here.
+//! Valgrind's options for memcheck and their meaning here.
 //!
 //! ```text
 //! ~/.valgrindrc, VALGRIND_OPTS, ./.valgrindrc, the command line    the last one holds
@@ -9,9 +9,9 @@
 //! any other                       refused in one line, before the program runs
 //! ```
 //!
-//! A file `.valgrindrc` in the current folder is only read where it is the user's own and
-//! nobody else may write to it. `--memcheck:` and `--heapwright:` before an option are taken
-//! off in files and VALGRIND_OPTS; options for other tools are passed over there.
+//! A `.valgrindrc` in the current folder is read only if the user owns it and no other user can
+//! write to it. In files and VALGRIND_OPTS the prefixes `--memcheck:` and `--heapwright:` are
+//! removed, and options for other tools are skipped.
 
 use super::refused;
 use super::target::To;

@@ -1,8 +1,8 @@
-//! Where reports go: a descriptor, a file, a file for each process, or a socket.
+//! The target of reports: a descriptor, a file, a file for each process, or a socket.
 //!
-//! Names of files are valgrind's: `%p` is the pid, `%q{VAR}` a variable of the environment,
-//! `%n` a number, `%%` a `%`. A file without `%p` and a socket are opened before the program
-//! runs: a mistake costs no run, and a reader that listens sees that somebody is there.
+//! File names are valgrind's: `%p` is the pid, `%q{VAR}` a variable of the environment, `%n` a
+//! number, `%%` a `%`. The command opens a file without `%p`, and a socket, before the program
+//! runs: a mistake costs no run, and a listening reader sees the connection.
 
 use super::refused;
 use std::fs::File;
