@@ -7,7 +7,7 @@
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,
-    replay, report, run, top, valgrind, workload,
+    replay, report, run, top, trim, valgrind, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -40,6 +40,7 @@ enum Command {
     CargoRunner(cargo::RunnerArgs),
     Profile(profile::Args),
     Top(top::Args),
+    Trim(trim::Args),
     Explain(explain::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
@@ -76,6 +77,7 @@ pub(crate) fn run() -> Exit {
         Command::CargoRunner(args) => (cargo::runner(&args), checked::COULD_NOT),
         Command::Profile(args) => (profile::run(&args), checked::COULD_NOT),
         Command::Top(args) => (top::run(&args), 1),
+        Command::Trim(args) => (trim::run(&args), 1),
         Command::Explain(args) => (explain::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),

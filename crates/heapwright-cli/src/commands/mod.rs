@@ -16,6 +16,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
+pub(crate) mod trim;
 pub(crate) mod twice;
 pub(crate) mod valgrind;
 pub(crate) mod workload;

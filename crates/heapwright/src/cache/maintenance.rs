@@ -144,6 +144,9 @@ impl Magazines {
         let is_new_tick = self.now.replace(now) != now;
         if is_new_tick || ticks::is_first() {
             ticks::pass(now);
+            if ticks::is_to_trim() {
+                visit::trim(None);
+            }
         }
         if is_new_tick {
             self.rested.set(false);

@@ -27,14 +27,14 @@
 //! - *adopt*: a slab of a cache that rests, which has no thread.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
-//! (`malloc_trim` waits, and has no other lock.)
+//! (`malloc_trim` waits, and has no other lock; `heapwright trim` does not wait.)
 //!
 //! Called by the slow paths of `cache`.
 
 use core::cell::Cell;
 
 use super::slab_lists::to_spare;
-use super::{ASKS, CACHES, Cache, Use, stash};
+use super::{ASKS, CACHES, Cache, Use, abandoned, magazines, stash};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
@@ -250,6 +250,27 @@ pub(super) fn release_stashes(me: u32) {
             other.stash.release();
         }
     }
+}
+
+/// Gives back to the kernel what is free and in no list of a thread: of `held`, which the caller's
+/// slow path holds, of caches that no other slow path holds, and of the heap.
+#[cold]
+#[inline(never)]
+pub(super) fn trim(held: Option<&Cache>) {
+    let me = held.map_or(0, Cache::id);
+    let give_back = |cache: &Cache| {
+        cache.release_unlisted();
+        cache.purge_slabs();
+    };
+    held.into_iter().for_each(give_back);
+    for other in CACHES.all().filter(|other| other.id() != me) {
+        if let Some(_order) = other.visit() {
+            give_back(other);
+        }
+    }
+    abandoned::purge_abandoned();
+    magazines::release_all(me);
+    chunk::purge_all(0);
 }
 
 /// Scavenges in caches that have been quiet for a purge delay, for a moment; not in that with the
