@@ -215,6 +215,25 @@ fn who_does_not_want_to_is_not_seen() {
     }
 }
 
+/// A process that rests hears no order: what is said of it is true, and what is advised works.
+#[test]
+fn an_idle_process_is_said_to_be_idle() {
+    let folder = Folder::new();
+    let source = HOLDER
+        .replace("    for (size_t i = 0;; i", "    for (;;) pause();\n    for (size_t i = 0;; i");
+    let program = folder.compile("idle", &["-O1"], &source);
+    let runtime = folder.path("");
+    let holder = Holder::start(&program, &runtime, "purge=never", false);
+    let output = done(&mut holder.command(&["profile", &holder.pid(), "--seconds", "0.5"]));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("allocates from now on, for 0.5 s"), "{said}");
+    assert!(said.contains(" is idle: "), "{said}");
+    std::thread::sleep(Duration::from_millis(600));
+    let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
+    assert!(why.contains("the process is idle, so heapwright profile sees nothing"), "{why}");
+}
+
 /// A process frees 40 MB, keeps it because of `purge=never`, and is told to give it back.
 #[test]
 fn a_running_process_is_trimmed() {
