@@ -8,7 +8,7 @@
 //!   withdraw()   gives the slot back
 //! ```
 //!
-//! `heapwright top` shows the slot; `heapwright profile PID` and `heapwright trim PID` give orders. See
+//! `heapwright top` shows the slot; `profile PID` and `trim PID` of the command give orders. See
 //! `heapwright_record::status` for the memory. All this needs no thread, no signal and no ptrace.
 //!
 //! The memory is made when the heap starts, or the library is loaded. Later ticks make no system
