@@ -91,7 +91,7 @@ impl Cache {
         if is_new_tick || ticks::is_first() {
             ticks::pass(now);
             if ticks::is_to_trim() {
-                visit::trim(Some(self));
+                maintenance::trim(Some(self));
             }
         }
         let Some(delay) = purge_delay::purge_delay() else {

@@ -34,7 +34,7 @@
 use core::cell::Cell;
 
 use super::slab_lists::to_spare;
-use super::{ASKS, CACHES, Cache, Use, abandoned, magazines, stash};
+use super::{ASKS, CACHES, Cache, Use, stash};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
@@ -77,7 +77,7 @@ impl Cache {
 
     /// The right to do slow work here, if this is the cache of a thread that
     /// lives and is not doing any just now.
-    fn visit(&self) -> Option<Visit<'_>> {
+    pub(super) fn visit(&self) -> Option<Visit<'_>> {
         // Around a fork: in the child the thread may be gone already.
         if sync::holds_all() || !self.lives() {
             return None;
@@ -250,27 +250,6 @@ pub(super) fn release_stashes(me: u32) {
             other.stash.release();
         }
     }
-}
-
-/// Gives back to the kernel what is free and in no list of a thread: of `held`, which the caller's
-/// slow path holds, of caches that no other slow path holds, and of the heap.
-#[cold]
-#[inline(never)]
-pub(super) fn trim(held: Option<&Cache>) {
-    let me = held.map_or(0, Cache::id);
-    let give_back = |cache: &Cache| {
-        cache.release_unlisted();
-        cache.purge_slabs();
-    };
-    held.into_iter().for_each(give_back);
-    for other in CACHES.all().filter(|other| other.id() != me) {
-        if let Some(_order) = other.visit() {
-            give_back(other);
-        }
-    }
-    abandoned::purge_abandoned();
-    magazines::release_all(me);
-    chunk::purge_all(0);
 }
 
 /// Scavenges in caches that have been quiet for a purge delay, for a moment; not in that with the
