@@ -7,12 +7,13 @@
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,
-    replay, report, run, top, valgrind, workload,
+    replay, report, run, top, trim, valgrind, workload,
 };
+use crate::output;
 use crate::process::Exit;
 use crate::wrong::Wrong;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Run programs on heapwright and see what their memory did.
 #[derive(Parser)]
@@ -40,6 +41,7 @@ enum Command {
     CargoRunner(cargo::RunnerArgs),
     Profile(profile::Args),
     Top(top::Args),
+    Trim(trim::Args),
     Explain(explain::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
@@ -76,6 +78,7 @@ pub(crate) fn run() -> Exit {
         Command::CargoRunner(args) => (cargo::runner(&args), checked::COULD_NOT),
         Command::Profile(args) => (profile::run(&args), checked::COULD_NOT),
         Command::Top(args) => (top::run(&args), 1),
+        Command::Trim(args) => (trim::run(&args), 1),
         Command::Explain(args) => (explain::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),
@@ -90,10 +93,12 @@ pub(crate) fn run() -> Exit {
         Command::Completions(args) => (docs::completions(&args), 1),
         Command::Man(args) => (docs::man(&args), 1),
     };
-    result.unwrap_or_else(|error| {
+    let exit = result.unwrap_or_else(|error| {
         eprintln!("heapwright: {error:#}");
         Exit::Code(if error.is::<Wrong>() { MISUSE } else { own_failure })
-    })
+    });
+    output::remove_unwritten();
+    exit
 }
 
 /// Prints help where it was asked for, and one line where it was not.
@@ -109,19 +114,28 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
             Exit::Code(MISUSE)
         }
         _ => {
-            eprintln!("heapwright: {}", one_line(error));
+            let words: Vec<String> =
+                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+            eprintln!("heapwright: {}", one_line(error, words.get(1).map_or("", |word| word)));
             Exit::Code(MISUSE)
         }
     }
 }
 
-/// The parser's first paragraph on one line, its best guess, and where to look.
-fn one_line(error: &clap::Error) -> String {
+/// The parser's first paragraph on one line, its best guess, and where to look: in the help of the
+/// subcommand that `word` names.
+fn one_line(error: &clap::Error, word: &str) -> String {
+    let commands = Cli::command();
+    let is_shown = |one: &&clap::Command| !one.is_hide_set();
+    let help = match commands.find_subcommand(word).filter(is_shown) {
+        Some(found) => format!("; see 'heapwright {} --help'", found.get_name()),
+        None => "; see 'heapwright --help'".to_owned(),
+    };
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
         && let Some(now) = renamed(argument)
     {
-        return format!("{argument} was removed: use {now}; see 'heapwright --help'");
+        return format!("{argument} was removed: use {now}{help}");
     }
     let rendered = error.render().to_string();
     let first = rendered.split("\n\n").next().unwrap_or_default();
@@ -139,7 +153,7 @@ fn one_line(error: &clap::Error) -> String {
     if let Some(guess) = guess {
         line.push_str(&format!("; did you mean '{guess}'?"));
     }
-    line + "; see 'heapwright --help'"
+    line + &help
 }
 
 /// What an argument of earlier versions is called now.
@@ -154,11 +168,10 @@ fn renamed(argument: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn mistake(arguments: &[&str]) -> String {
         let all = ["heapwright"].iter().chain(arguments);
-        one_line(&Cli::try_parse_from(all).err().expect("is a mistake"))
+        one_line(&Cli::try_parse_from(all).err().expect("is a mistake"), arguments[0])
     }
 
     #[test]
@@ -170,11 +183,11 @@ mod tests {
     fn mistakes_are_one_line() {
         assert_eq!(
             mistake(&["run", "--stat", "ls"]),
-            "unexpected argument '--stat' found; did you mean '--stats'?; see 'heapwright --help'"
+            "unexpected argument '--stat' found; did you mean '--stats'?; see 'heapwright run --help'"
         );
         assert_eq!(
             mistake(&["run"]),
-            "the following required arguments were not provided: <CMD>...; see 'heapwright --help'"
+            "the following required arguments were not provided: <CMD>...; see 'heapwright run --help'"
         );
         assert_eq!(
             mistake(&["docter"]),
@@ -183,12 +196,15 @@ mod tests {
         for subcommand in ["run", "check", "doctor", "report", "diff", "heap", "bench", "replay"] {
             assert_eq!(
                 mistake(&[subcommand, "--json", "x", "y"]),
-                "--json was removed: use --format json, and -o FILE for a file; see 'heapwright --help'"
+                format!(
+                    "--json was removed: use --format json, and -o FILE for a file; see \
+                     'heapwright {subcommand} --help'"
+                )
             );
         }
         assert_eq!(
             mistake(&["bench", "--html", "x.html"]),
-            "--html was removed: use --format html -o FILE; see 'heapwright --help'"
+            "--html was removed: use --format html -o FILE; see 'heapwright bench --help'"
         );
         for wrong in [&["library", "extra"][..], &["run", "--output"], &["--nope"]] {
             assert_eq!(mistake(wrong).lines().count(), 1);
@@ -217,11 +233,12 @@ mod tests {
     fn a_race_is_on_a_command_or_on_a_suite() {
         assert_eq!(
             mistake(&["bench", "--suite", "x.toml", "--", "ls"]),
-            "the argument '--suite <FILE>' cannot be used with '[CMD]...'; see 'heapwright --help'"
+            "the argument '--suite <FILE>' cannot be used with '[CMD]...'; see 'heapwright bench \
+             --help'"
         );
         assert_eq!(
             mistake(&["bench", "--programs", "x"]),
-            "the following required arguments were not provided: --suite <FILE>; see 'heapwright \
+            "the following required arguments were not provided: --suite <FILE>; see 'heapwright bench \
              --help'"
         );
         // What is said last holds, as where a script adds to its own options.

@@ -18,6 +18,7 @@
 //!   replay        such a trace, under any allocator
 //!   top           where the memory of running processes is
 //!   explain       why that is so, and what can be done
+//!   trim          has a running process give free memory back
 //!   docs          completions and manual pages, made from the arguments
 //! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
 //! preload/        the library inside this command, and the environment

@@ -52,6 +52,22 @@ fn a_bug_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(3));
 }
 
+/// The exit code and the summary agree about blocks that are definitely lost.
+#[test]
+fn lost_blocks_are_errors_of_the_summary() {
+    let folder = Folder::new();
+    let source = "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 3; i++) { volatile char \
+                  *block = malloc(100); block[0] = 1; } return 0; }\n";
+    let program = folder.compile("lost", &["-g", "-O0"], source);
+    let output = check(&[], &[text(&program)]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(printed.contains("ERROR SUMMARY: 1 errors from 1 contexts"), "{printed}");
+    // What starts a program in C is one line.
+    assert!(printed.contains(" start the program\n"), "{printed}");
+    assert!(!printed.contains("__libc_start"), "{printed}");
+}
+
 /// The name of a file may have any bytes. Each output spells out those that would change the
 /// output.
 #[test]

@@ -57,12 +57,12 @@ fn two_points_of_a_record_are_compared() {
 heapwright: 120 bytes in 3 blocks -> 4,040 bytes in 101 blocks
 
 +4,000 bytes, +100 blocks: 40 bytes in 1 block -> 4,040 bytes in 101 blocks, allocated from:
-    #0 0x100100 (/nonexistent/prog+0x100) (BuildId: ab)
-    #1 0x100010 (/nonexistent/prog+0x10) (BuildId: ab)
+    #0 0x100100 (/nonexistent/prog+0x100)
+    #1 0x100010 (/nonexistent/prog+0x10)
 
 gone: -80 bytes, -2 blocks: 80 bytes in 2 blocks -> 0 bytes in 0 blocks, allocated from:
-    #0 0x100200 (/nonexistent/prog+0x200) (BuildId: ab)
-    #1 0x100010 (/nonexistent/prog+0x10) (BuildId: ab)
+    #0 0x100200 (/nonexistent/prog+0x200)
+    #1 0x100010 (/nonexistent/prog+0x10)
 
 ";
     for (before, after) in

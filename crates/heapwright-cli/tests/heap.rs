@@ -344,6 +344,6 @@ fn the_command_line_is_documented() {
     assert_eq!(
         stderr(&output),
         "heapwright: invalid value 'here' for '--path <ADDRESS>': is no address such as \
-         0x7f1200340120; see 'heapwright --help'\n"
+         0x7f1200340120; see 'heapwright heap --help'\n"
     );
 }

@@ -51,6 +51,60 @@ fn every_format_has_it() {
     assert_eq!(std::fs::read(&file).expect("is written")[..2], [0x1f, 0x8b], "gzip");
 }
 
+/// Small objects of Python's are in an allocator of its own: each command that counts says so.
+#[test]
+fn pythons_own_allocator_is_named() {
+    let folder = Folder::new();
+    // Named as Python is, and no Python: the note goes by the name, and by what a report has.
+    let python = folder.script("python3", "#!/bin/sh\necho \"$PYTHONMALLOC\"\n");
+    let trace = folder.path("trace");
+    for words in [&["run", "--stats"][..], &["record", "-o", text(&trace)]] {
+        for (options, malloc) in [(&[][..], "\n"), (&["--python"], "malloc\n")] {
+            let words = words.iter().chain(options).copied();
+            let output = done(heapwright().args(words).arg("--").arg(&python));
+            assert_eq!(stdout(&output), malloc);
+            let is_said = stderr(&output).contains("Python's small objects are in an allocator");
+            assert_eq!(is_said, options.is_empty(), "{}", stderr(&output));
+        }
+    }
+    let system = std::path::Path::new("/usr/bin/python3");
+    for (options, is_noted) in [(&[][..], true), (&["--python"], false)] {
+        if system.exists() {
+            let words = ["--", "/usr/bin/python3", "-c", "x = [str(i) * 40 for i in range(40000)]"];
+            let sample = ["profile", "--sample", "16k"];
+            let words = sample.iter().chain(options).chain(&words);
+            let output = done(heapwright().args(words));
+            let is_said = stderr(&output).contains("Python's small objects are in an allocator");
+            assert_eq!(is_said, is_noted, "{}", stderr(&output));
+        }
+    }
+}
+
+/// A file that a report was to go to is not left empty.
+#[test]
+fn a_command_that_fails_leaves_no_empty_file() {
+    let folder = Folder::new();
+    let file = folder.path("out");
+    let name = text(&file);
+    let none = folder.path("none");
+    let none = text(&none);
+    for words in [
+        &["profile", "-o", name, "--", none][..],
+        &["check", "-o", name, "--", none],
+        &["run", "-o", name, "--", none],
+        &["report", "-o", name, none],
+        &["profile", "-o", name, "--option", "purge=soon", "--", "true"],
+    ] {
+        let output = done(heapwright().args(words));
+        assert!(!output.status.success() && !file.exists(), "{words:?}: {}", stderr(&output));
+        // What was there stays.
+        folder.file("out", "old");
+        done(heapwright().args(words));
+        assert_eq!(std::fs::read_to_string(&file).expect("there"), "old", "{words:?}");
+        std::fs::remove_file(&file).expect("removed");
+    }
+}
+
 /// Half a second of a program that keeps a block of 1000 bytes each 0.1 ms, and one of 100 bytes of
 /// 200 that it frees at once.
 const GROWS: &str = "\

@@ -124,7 +124,8 @@ fn frames_have_functions_and_lines() {
         let (program, address) = compiled(&folder, "prog", flags);
         let record = in_program(&folder, &program, address, BUILD_ID, 1);
         let source = format!("{}.c", text(&program));
-        let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+        let place = format!("({}+{address:#x})", text(&program));
+        let module = text(&program);
         let output = report(&[], &record);
         assert_eq!(
             stdout(&output),
@@ -148,6 +149,7 @@ fn frames_have_functions_and_lines() {
     allocated by thread 1, 17 operations earlier (no stack was kept)
     to suppress it: double-free:outer@prog <- main@prog
 
+==4242== BuildId abcdef01: {module}
 ==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
 ==4242== it exited
 ==4242== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)
@@ -163,12 +165,12 @@ fn without_debug_information_symbols_must_do() {
     let folder = Folder::new();
     let (program, address) = compiled(&folder, "plain", &["-g0", WITH_BUILD_ID]);
     let record = in_program(&folder, &program, address, BUILD_ID, 1);
-    let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+    let place = format!("({}+{address:#x})", text(&program));
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} in main {place}"));
 
     let (program, address) = compiled(&folder, "stripped", &["-g0", "-s", WITH_BUILD_ID]);
     let record = in_program(&folder, &program, address, BUILD_ID, 1);
-    let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+    let place = format!("({}+{address:#x})", text(&program));
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
@@ -205,7 +207,7 @@ fn debug_information_that_expands_beyond_measure_is_left_out() {
         let said = stderr(&output);
         let why = "bomb: its debug information gives more than 16 MiB";
         assert!(said.contains(why) && said.lines().count() == 1, "{section}: {said}");
-        let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+        let place = format!("({}+{address:#x})", text(&program));
         let first = format!("    #0 {address:#x} in main {place}");
         assert!(stdout(&output).contains(&first), "{section}: {}", stdout(&output));
     }
@@ -338,13 +340,13 @@ fn another_file_of_the_same_name_is_not_asked() {
     let (program, address) = compiled(&folder, "prog", &["-g", WITH_BUILD_ID]);
     let place = format!("({}+{address:#x})", text(&program));
     let record = in_program(&folder, &program, address, &[9, 9], LATER);
-    assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place} (BuildId: 0909)"));
+    assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
     let record = in_program(&folder, &program, address, b"", LATER);
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
     // Files that are gone, that are no files, or no programs.
     for path in ["/nonexistent/x", "[vdso]", "/", "/etc/passwd", "/dev/zero"] {
         let record = in_program(&folder, Path::new(path), address, BUILD_ID, LATER);
-        let line = format!("    #0 {address:#x} ({path}+{address:#x}) (BuildId: abcdef01)");
+        let line = format!("    #0 {address:#x} ({path}+{address:#x})");
         assert_eq!(frames(&record)[0], line);
     }
 }
@@ -532,11 +534,12 @@ fn leaks_are_those_of_the_last_check_that_was_finished() {
 ==7==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and 4,000 bytes in 20 blocks that \
          only they led to), allocated 4.00 s to 3.00 s before the check
 Direct leak of 40 byte(s) in 1 object(s) allocated from:
-    #0 0x700100 (/nonexistent/prog+0x100) (BuildId: ab)
-    #1 0x700010 (/nonexistent/prog+0x10) (BuildId: ab)
+    #0 0x700100 (/nonexistent/prog+0x100)
+    #1 0x700010 (/nonexistent/prog+0x10)
     to suppress it: leak:*@prog <- *@prog
 
 ==7== note: process 7: a leak check did not finish
+==7== BuildId ab: /nonexistent/prog
 ==7== prog
 ==7== it wrote nothing at its end: it was killed, or is still running
 ==7== LEAK SUMMARY:
@@ -545,7 +548,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
 ==7==      possibly lost: 80 bytes in 2 blocks
 ==7==    still reachable: 120 bytes in 3 blocks
 ==7==         suppressed: 0 bytes in 0 blocks
-==7== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)
+==7== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)
 "
     );
     let all = stdout(&report(&["--show", "all"], &record));
@@ -873,7 +876,7 @@ fn the_command_line_is_documented() {
     assert_eq!(
         stderr(&output),
         "heapwright: the following required arguments were not provided: <RECORD>...; see \
-         'heapwright --help'\n"
+         'heapwright report --help'\n"
     );
 }
 

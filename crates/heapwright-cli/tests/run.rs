@@ -579,7 +579,13 @@ fn the_help_names_what_there_is() {
     let version = stdout(&done(heapwright().arg("--version")));
     assert_eq!(version, format!("heapwright {}\n", env!("CARGO_PKG_VERSION")));
     assert!(stdout(&done(heapwright().args(["man", "run"]))).contains("heapwright\\-run"));
-    assert!(stdout(&done(heapwright().args(["completions", "bash"]))).contains("doctor"));
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&done(heapwright().args(["completions", shell])));
+        assert!(script.contains("doctor") && script.contains("trim"), "{shell}");
+        for hidden in ["cargo-runner", "probe", "completions"] {
+            assert!(!script.contains(hidden), "{shell}: {hidden}");
+        }
+    }
 }
 
 /// Writes behind a block's end, frees it, and says that it went on.

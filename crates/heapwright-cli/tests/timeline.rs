@@ -131,6 +131,19 @@ fn a_time_line_that_a_program_left_is_drawn_afterwards() {
     assert!(stderr(&refused).contains("not a time line of heapwright"), "{}", stderr(&refused));
 }
 
+/// The library says that a time line cannot be written, as it does of its other files.
+#[test]
+fn a_time_line_that_cannot_be_written_is_a_line() {
+    let folder = Folder::new();
+    let toy = toy(&folder);
+    let option = "timeline=/nonexistent/folder/left";
+    let output = done(&mut run(&["--option", option], &[text(&toy), "small"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stderr(&output);
+    let line = "heapwright: cannot write the time line: look at the folder of option timeline\n";
+    assert_eq!(said.matches(line).count(), 1, "{said}");
+}
+
 /// Collects, forks, and collects in both.
 const FORKS: &str = r#"
 #include <heapwright_gc.h>

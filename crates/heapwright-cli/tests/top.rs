@@ -1,5 +1,5 @@
-//! `heapwright top` and `heapwright profile PID`: processes that run are seen, and profiled, from
-//! outside.
+//! `heapwright top`, `profile PID` and `trim PID`: processes that run are seen, profiled and trimmed
+//! from outside.
 
 mod common;
 
@@ -35,6 +35,27 @@ int main(int count, char **words) {
     for (size_t i = 0;; i = (i + 3) % 19998) {
         free(blocks[i]);
         blocks[i] = kept(2000);
+        usleep(1000);
+    }
+}
+"#;
+
+/// Allocates 40 MB in blocks of 1000 bytes, frees all, and goes on allocating now and then.
+const FREED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *blocks[40000];
+int main(void) {
+    for (size_t i = 0; i < 40000; i++) blocks[i] = memset(malloc(1000), 1, 1000);
+    for (size_t i = 0; i < 40000; i++) { free(blocks[i]); blocks[i] = NULL; }
+    printf("0\n");
+    fclose(stdout);
+    for (size_t i = 0;; i = (i + 1) % 1000) {
+        blocks[i] = malloc(3000);
+        free(blocks[(i + 500) % 1000]);
+        blocks[(i + 500) % 1000] = NULL;
         usleep(1000);
     }
 }
@@ -187,8 +208,51 @@ fn who_does_not_want_to_is_not_seen() {
     let output = done(&mut holder.command(&["profile", &holder.pid(), "--seconds", "1"]));
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let me = std::process::id().to_string();
-    let output = done(&mut holder.command(&["top", &me]));
-    assert!(stderr(&output).contains("is not on heapwright"), "{}", stderr(&output));
+    for what in ["top", "trim"] {
+        let output = done(&mut holder.command(&[what, &me]));
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("is not on heapwright"), "{}", stderr(&output));
+    }
+}
+
+/// A process that rests hears no order: what is said of it is true, and what is advised works.
+#[test]
+fn an_idle_process_is_said_to_be_idle() {
+    let folder = Folder::new();
+    let source = HOLDER
+        .replace("    for (size_t i = 0;; i", "    for (;;) pause();\n    for (size_t i = 0;; i");
+    let program = folder.compile("idle", &["-O1"], &source);
+    let runtime = folder.path("");
+    let holder = Holder::start(&program, &runtime, "purge=never", false);
+    let output = done(&mut holder.command(&["profile", &holder.pid(), "--seconds", "0.5"]));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("allocates from now on, for 0.5 s"), "{said}");
+    assert!(said.contains(" is idle: "), "{said}");
+    std::thread::sleep(Duration::from_millis(600));
+    let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
+    assert!(why.contains("the process is idle, so heapwright profile sees nothing"), "{why}");
+}
+
+/// A process frees 40 MB, keeps it because of `purge=never`, and is told to give it back.
+#[test]
+fn a_running_process_is_trimmed() {
+    let folder = Folder::new();
+    let program = folder.compile("freed", &["-O1"], FREED);
+    let runtime = folder.path("");
+    for cache in ["exclusive", "shared:1", "percpu"] {
+        let options = format!("purge=never,cache={cache}");
+        let holder = Holder::start(&program, &runtime, &options, false);
+        let output = done(&mut holder.command(&["trim", &holder.pid()]));
+        assert_eq!(output.status.code(), Some(0), "{cache}: {}", stderr(&output));
+        let said = stdout(&output);
+        assert!(said.contains(" went back to the kernel; resident "), "{cache}: {said}");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", holder.pid()));
+        let status = status.expect("there");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("there");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        assert!(kib < 20_000, "{cache}: {kib} KiB are resident; {said}");
+    }
 }
 
 #[test]
@@ -392,7 +456,7 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
             assert_eq!(inside, None, "{mode}: word {at} is {word:#x}");
         }
         assert_eq!((report.facts.window_at, report.facts.table_at), (0, 0), "{mode}");
-        for order in [Order::Sample(4096), Order::Write, Order::Stop] {
+        for order in [Order::Sample(4096), Order::Write, Order::Stop, Order::Trim] {
             let slot = status.slot(slot).expect("there");
             let number = slot.ask(order, u64::MAX >> 1);
             assert_eq!(soon_some(|| slot.answer_to(number)), Answer::Refused, "{mode} {order:?}");
@@ -400,6 +464,9 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
         assert_eq!(number(&json(), "sampling_bytes"), 0, "{mode}");
         let output = done(&mut holder.command(&["profile", &holder.pid(), "--seconds", "1"]));
         assert_eq!(output.status.code(), Some(125), "{mode}: {}", stderr(&output));
+        assert!(stderr(&output).contains("is hardened"), "{mode}: {}", stderr(&output));
+        let output = done(&mut holder.command(&["trim", &holder.pid()]));
+        assert_eq!(output.status.code(), Some(1), "{mode}: {}", stderr(&output));
         assert!(stderr(&output).contains("is hardened"), "{mode}: {}", stderr(&output));
     }
 }
@@ -553,6 +620,9 @@ fn mistakes_are_one_line() {
         (&["top", "--json", "--prometheus"], "cannot be used with"),
         (&["top", "4294967295"], "there is no process"),
         (&["profile", "4294967295"], "there is no process"),
+        (&["trim"], "<PID>"),
+        (&["trim", "x"], "invalid value 'x'"),
+        (&["trim", "4294967295"], "there is no process"),
         (&["profile", "--seconds", "3", "true"], "running process"),
         (&["profile", "1", "--format", "junit"], "finds no mistakes"),
         (&["profile", "1", "--seconds", "x"], "invalid value 'x'"),

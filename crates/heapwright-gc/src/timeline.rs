@@ -14,12 +14,17 @@
 use heapwright_record::timeline as record;
 use heapwright_substrate::files::Prefix;
 use heapwright_substrate::sync::Lock;
+use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
+use heapwright_substrate::text::Line;
 use heapwright_substrate::{options, os};
 
 use super::cell::Num;
 use super::event::{self, Event};
 use super::forks;
 use super::locks::With;
+
+/// Whether a line has said that the time line cannot be written.
+static HAS_SAID: AtomicBool = AtomicBool::new(false);
 
 /// Events that are kept at most: a step has a few.
 const KEPT: usize = 32;
@@ -101,16 +106,20 @@ impl Timeline {
 }
 
 impl Kept {
-    /// Appends it to the process's file. What cannot be written is lost, with no word: the
-    /// program's own work goes on.
+    /// Appends it to the process's file. Events that cannot be written are lost; a line says so
+    /// once.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
         if length == 0 || self.process != forks::forks() {
             return;
         }
         let path = self.prefix.of(os::process_id());
-        if os::append_file(&path, &record::HEADER, true) {
-            os::append_file(&path, &self.bytes[..length], false);
+        let is_written = os::append_file(&path, &record::HEADER, true)
+            && os::append_file(&path, &self.bytes[..length], false);
+        if !is_written && !HAS_SAID.swap(true, Ordering::Relaxed) {
+            Line::new()
+                .text("cannot write the time line: look at the folder of option timeline")
+                .write();
         }
     }
 }

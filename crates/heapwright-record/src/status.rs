@@ -164,6 +164,8 @@ pub enum Order {
     Stop,
     /// Write the heap profile to a file with a known name: see [`PROFILE_NAME`].
     Write,
+    /// To give free memory back to the kernel.
+    Trim,
 }
 
 /// The answer to an order.
@@ -276,6 +278,7 @@ impl Slot {
             Order::Sample(period) => (1, period),
             Order::Stop => (2, 0),
             Order::Write => (3, 0),
+            Order::Trim => (4, 0),
         };
         self.what.store(what, Ordering::Relaxed);
         self.argument.store(argument, Ordering::Relaxed);
@@ -297,6 +300,7 @@ impl Slot {
             1 => Some(Order::Sample(self.argument.load(Ordering::Relaxed))),
             2 => Some(Order::Stop),
             3 => Some(Order::Write),
+            4 => Some(Order::Trim),
             _ => None,
         };
         let until = self.until.load(Ordering::Relaxed);
@@ -494,7 +498,7 @@ mod tests {
         with_status(|status| {
             let slot = &status.slots[3];
             assert!(slot.order().is_none());
-            for order in [Order::Sample(512), Order::Stop, Order::Write] {
+            for order in [Order::Sample(512), Order::Stop, Order::Write, Order::Trim] {
                 let number = slot.ask(order, 9);
                 assert!(slot.order().is_some());
                 assert_eq!(slot.order(), Some((number, Some(order), 9)));

@@ -21,7 +21,7 @@ use core::ptr;
 
 use crate::os;
 use crate::sync;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// A task. Its argument is the time in milliseconds; it returns the milliseconds until its next
 /// call.
@@ -97,6 +97,21 @@ static GENERATION: AtomicU32 = AtomicU32::new(1);
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
+}
+
+/// Whether a task has asked for all free memory to go back.
+static TRIM: AtomicBool = AtomicBool::new(false);
+
+/// Has the slow path that runs this task give free memory back. (The task does not know which cache
+/// that slow path holds.)
+pub fn ask_to_trim() {
+    TRIM.store(true, Ordering::Relaxed);
+}
+
+/// Whether the caller, a slow path after [`pass`], is to give free memory back.
+#[inline(always)]
+pub fn is_to_trim() -> bool {
+    TRIM.load(Ordering::Relaxed) && TRIM.swap(false, Ordering::Relaxed)
 }
 
 /// Runs the tasks that are due, for a caller that does not know the time.

@@ -8,7 +8,7 @@
 //!   withdraw()   gives the slot back
 //! ```
 //!
-//! `heapwright top` shows the slot, and `heapwright profile PID` gives orders. See
+//! `heapwright top` shows the slot; `profile PID` and `trim PID` of the command give orders. See
 //! `heapwright_record::status` for the memory. All this needs no thread, no signal and no ptrace.
 //!
 //! The memory is made when the heap starts, or the library is loaded. Later ticks make no system
@@ -230,6 +230,10 @@ fn tick(_now: u32) -> u32 {
         let answer = match order {
             _ if is_hardened() => Answer::Refused,
             Some(_) if until <= os::now_ns() => Answer::Failed,
+            Some(Order::Trim) => {
+                ticks::ask_to_trim();
+                Answer::Done
+            }
             Some(order) => follow(order, until),
             None => Answer::Unknown,
         };
@@ -343,6 +347,8 @@ fn follow(order: Order, until: u64) -> Answer {
             let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());
             write(folder) || write(common)
         }
+        // The slow path does this one.
+        Order::Trim => false,
     };
     if is_done { Answer::Done } else { Answer::Failed }
 }

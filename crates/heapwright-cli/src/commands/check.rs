@@ -19,9 +19,9 @@
 //! was killed, or still runs) gives 125, and its report begins with that.
 
 use super::ProgramArgs;
-use super::checked::{self, FRAMES, Follow, How, PYTHON_MALLOC, STEM, cannot_be_checked};
+use super::checked::{self, FRAMES, Follow, How, STEM, cannot_be_checked};
 use super::report::{FailOn, OutputArgs};
-use super::run::{command, not_started};
+use super::run::not_started;
 use super::twice::{self, Asked};
 use crate::inspect;
 use crate::output::Look;
@@ -37,7 +37,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec`
 /// and `malloc`, and what cargo starts may be one.
@@ -95,11 +94,6 @@ pub(crate) struct Args {
     /// there
     #[arg(long, value_name = "FILE")]
     sites: Option<PathBuf>,
-
-    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are checked:
-    /// small ones are else in an allocator of its own
-    #[arg(long)]
-    python: bool,
 
     /// Which processes that outlive the program to wait for, however long it takes: daemon (the
     /// program itself, gone to the background), all, or none; others are waited for for a second
@@ -185,16 +179,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         follow: args.follow,
         may_be_unchecked: args.anyway,
         kept: args.keep.as_deref(),
-        has_python_malloc: args.python,
+        has_python_malloc: args.program.python,
         limit: None,
     };
-    let program = |options: &Options| -> anyhow::Result<Command> {
-        let mut program = command(words, &library, options)?;
-        if args.python {
-            program.env(PYTHON_MALLOC, "malloc");
-        }
-        Ok(program)
-    };
+    let program = |options: &Options| args.program.program(&library, options);
     let (end, compared) = if args.twice {
         let asked = Asked {
             name: &words[0],

@@ -11,6 +11,7 @@
 //! that goes with [`Checked`].
 
 use super::run::{command, not_started, why_none};
+use super::{OWN_OBJECTS, has_own_objects};
 use crate::inspect::{self, Verdict};
 use crate::preload::{self, Options, SharedRules};
 use crate::process::orphans::Running;
@@ -36,9 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often they are looked at.
 const STEP: Duration = Duration::from_millis(20);
 const LONG_STEP: Duration = Duration::from_millis(200);
-
-/// What Python allocates with.
-pub(super) const PYTHON_MALLOC: &str = "PYTHONMALLOC";
 
 /// The exit code where nothing was checked.
 pub(crate) const COULD_NOT: u8 = 125;
@@ -125,12 +123,7 @@ impl End {
                 report.unseen.push(text);
             }
         }
-        if !how.has_python_malloc && std::env::var_os(PYTHON_MALLOC).is_none() && has_python(report)
-        {
-            let text =
-                "Python's small objects are in an allocator of its own, where nothing is checked";
-            report.notes.push(format!("{text} (--python has them in malloc)"));
-        }
+        note_python(report, how.has_python_malloc);
         for Running { pid, exe } in &self.running {
             if !has_record(report, *pid) {
                 let (exe, text) = (exe.display(), "is still running, and has written nothing yet");
@@ -232,6 +225,13 @@ fn processes(pids: &[u32]) -> String {
         Some((last, [])) => format!("process {last}"),
         Some((last, words)) => format!("processes {} and {last}", words.join(", ")),
         None => String::from("no process"),
+    }
+}
+
+/// Notes in a report with a process of Python's that small objects are not seen.
+pub(super) fn note_python(report: &mut Report, has_python_malloc: bool) {
+    if has_own_objects(has_python_malloc) && has_python(report) {
+        report.notes.push(OWN_OBJECTS.to_owned());
     }
 }
 

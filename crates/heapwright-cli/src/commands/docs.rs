@@ -27,9 +27,20 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "heapwright", &mut script);
+    clap_complete::generate(args.shell, &mut shown(), "heapwright", &mut script);
     output::to_stdout(|out| out.write_all(&script))?;
     Ok(Exit::Code(0))
+}
+
+/// The command without its hidden subcommands, which clap would complete, too.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let subcommands = all.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    let arguments = all.get_arguments().cloned();
+    clap::Command::new("heapwright")
+        .args(arguments)
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(subcommands)
 }
 
 pub(crate) fn man(args: &ManArgs) -> anyhow::Result<Exit> {

@@ -16,17 +16,20 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
+pub(crate) mod trim;
 pub(crate) mod twice;
 pub(crate) mod valgrind;
 pub(crate) mod workload;
 
+use crate::inspect;
 use crate::output;
-use crate::preload;
+use crate::preload::{self, Options};
 use crate::wrong::wrong;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Opens a file to write to, before the work, so that a mistake in its name costs nothing.
@@ -130,9 +133,49 @@ pub(crate) struct ProgramArgs {
     #[command(flatten)]
     pub(crate) library: LibraryArg,
 
+    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are seen:
+    /// small ones are else in an allocator of its own
+    #[arg(long)]
+    pub(crate) python: bool,
+
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The variable that names the allocator of Python's objects.
+const PYTHON_MALLOC: &str = "PYTHONMALLOC";
+
+impl ProgramArgs {
+    /// The program, to be started with the library and these options.
+    pub(crate) fn program(&self, library: &Path, options: &Options) -> anyhow::Result<Command> {
+        let mut program = run::command(&self.command, library, options)?;
+        if self.python {
+            program.env(PYTHON_MALLOC, "malloc");
+        }
+        Ok(program)
+    }
+
+    /// Says that small objects are not seen, if the program is Python.
+    pub(crate) fn note_python(&self) {
+        let name = Path::new(&self.command[0]).file_name().unwrap_or_default();
+        let inspected =
+            || inspect::inspect(&self.command[0], preload::target(preload::named().as_deref()));
+        let is_python = name.as_encoded_bytes().starts_with(b"python")
+            || inspected().findings.iter().any(|finding| finding.code == "python");
+        if is_python && has_own_objects(self.python) {
+            eprintln!("heapwright: note: {OWN_OBJECTS}");
+        }
+    }
+}
+
+/// What is said of Python's objects that are in no block of malloc's.
+pub(crate) const OWN_OBJECTS: &str = "Python's small objects are in an allocator of its own, and \
+                                      are not seen (--python has them in malloc)";
+
+/// Whether Python's small objects are in an allocator of its own.
+pub(crate) fn has_own_objects(is_asked: bool) -> bool {
+    !is_asked && std::env::var_os(PYTHON_MALLOC).is_none()
 }
 
 /// The choice of preload library that several subcommands share.

@@ -11,7 +11,8 @@
 //! ```
 
 use super::ProgramArgs;
-use super::run::{command, not_started, why_nothing};
+use super::checked::note_python;
+use super::run::{not_started, why_nothing};
 use crate::inspect;
 use crate::live::{Orders, Refusal, Statuses};
 use crate::output::Format;
@@ -24,6 +25,7 @@ use crate::statistics::Folder;
 use crate::wrong::wrong;
 use anyhow::anyhow;
 use clap::Parser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::thread;
@@ -51,7 +53,7 @@ const STEM: &str = "profile";
 Examples:
   heapwright profile -- ./program --its-option
   heapwright profile 4242 --seconds 60
-  heapwright profile --figure allocated -- python3 script.py
+  heapwright profile --python --figure allocated -- python3 script.py
   heapwright profile --sample 64k --format pprof -o heap.pb.gz -- ./server")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -206,7 +208,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     }
     preload::refuse_bad(&library, &options, &asked, "--option ")?;
     options.profile(&folder.path().join(STEM));
-    let outcome = match process::watch(command(&args.program.command, &library, &options)?) {
+    let outcome = match process::watch(args.program.program(&library, &options)?) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
@@ -217,7 +219,8 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: {} left no heap profile: {why}", name.display());
         return Ok(Exit::from(outcome.end));
     }
-    let made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
+    let mut made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
+    note_python(&mut made.report, args.program.python);
     // Whatever becomes of the profile, the program's end is handed on.
     let written = match file {
         Some(file) => output::render_to(file, &made.report, format),
@@ -249,6 +252,9 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let format = how.format()?;
     let statuses = Statuses::open();
     let slot = statuses.slot_of(pid)?;
+    if slot.is_hardened() {
+        return Err(refused(pid, Refusal::Hardened));
+    }
     let file = how.output.as_deref().map(super::open).transpose()?;
     let samples_already = slot.read().map_or(0, |report| report.facts.sampling);
     let Some(orders) = Orders::to(slot) else {
@@ -272,15 +278,24 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             "heapwright: process {pid} samples already, every {period}: the profile is of all that \
              it has allocated since"
         );
+    } else {
+        eprintln!(
+            "heapwright: profiling what process {pid} allocates from now on, for {} s; Ctrl-C ends \
+             this sooner",
+            wanted.as_secs_f64()
+        );
     }
+    let bar = progress(wanted);
     while began.elapsed() < wanted && interrupt::came().is_none() {
+        bar.set_position(began.elapsed().as_millis() as u64);
+        bar.set_message(if is_sampling { "" } else { "the process has allocated nothing yet" });
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
             // Again and again, so that it ends with this command.
             match orders.sample(how.sample(), GRACE, left.min(BETWEEN)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
-                Err(Refusal::Gone) => break,
+                Err(Refusal::Gone) if is_sampling => break,
                 Err(refusal) => return Err(refused(pid, refusal)),
             }
         }
@@ -296,12 +311,18 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             sleep(wanted.saturating_sub(began.elapsed()).min(BETWEEN));
         }
     }
+    bar.finish_and_clear();
     let patience = if interrupt::came().is_some() { BETWEEN } else { PATIENCE };
-    let written = if is_sampling { orders.write(&record, patience) } else { Err(Refusal::Quiet) };
+    if !is_sampling {
+        // It ends by itself, if the process reads the order later.
+        let _ = orders.stop(Duration::ZERO);
+        return Err(idle(pid));
+    }
+    let written = orders.write(&record, patience);
     if samples_already == 0 {
         // If it does not answer, it ends by itself.
-        let hears = is_sampling && written != Err(Refusal::Quiet);
-        let _ = orders.stop(if hears { patience } else { Duration::ZERO });
+        let is_quiet = written == Err(Refusal::Quiet);
+        let _ = orders.stop(if is_quiet { Duration::ZERO } else { patience });
     }
     match (written, written_at) {
         (Err(Refusal::Quiet), Some(at)) => eprintln!(
@@ -318,6 +339,28 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         })?,
     }
     Ok(Exit::Code(0))
+}
+
+/// A bar for so much time, on a terminal.
+fn progress(time: Duration) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(
+        Some(time.as_millis() as u64),
+        ProgressDrawTarget::stderr_with_hz(4),
+    );
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {elapsed} {wide_msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+/// An idle process gives no profile.
+fn idle(pid: u32) -> anyhow::Error {
+    anyhow!(
+        "process {pid} is idle: it has allocated too little since this command began to begin a \
+         profile, and older blocks are in none. heapwright explain {pid} says which parts its \
+         memory is in. Started by heapwright run --option sample=512k, the process samples from \
+         its start on, and explain says which calls its memory comes from"
+    )
 }
 
 /// Sleeps so long, or until a signal comes.
@@ -347,8 +390,7 @@ fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
             "process {pid} is in a sandbox, which might end it for writing a file; start it with the option profile"
         ),
         Refusal::Hardened => format!(
-            "process {pid} is hardened, and takes no orders from others: start it with the option \
-             mode=fast"
+            "process {pid} is hardened, and follows no orders: start it with the option mode=fast"
         ),
         Refusal::Taken { file, user } => format!(
             "process {pid} writes its profile to {}, and user {user} has a file there: remove it",

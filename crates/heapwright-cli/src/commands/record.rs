@@ -4,7 +4,7 @@
 //! what it did (`trace=PREFIX`). When it has ended, all of it is read, given numbers
 //! instead of addresses, and written to one file; which is then what `replay` plays.
 
-use super::run::{command, not_started, why_none};
+use super::run::{not_started, why_none};
 use super::{ProgramArgs, open, open_own};
 use crate::bench;
 use crate::output;
@@ -61,17 +61,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
     // Before the program runs, so that a bad FILE does not cost a run.
-    let was_there = args.output.exists();
     let is_default = args.output == Path::new(DEFAULT);
     let file = if is_default { open_own(&args.output)? } else { open(&args.output)? };
     let folder = Folder::new()?;
     options.trace(&folder.path().join(STEM));
-    let outcome = match process::watch(command(&args.program.command, &library, &options)?) {
+    let outcome = match process::watch(args.program.program(&library, &options)?) {
         Ok(outcome) => outcome,
-        Err(error) => {
-            forget(&args.output, was_there);
-            return Ok(not_started(&args.program.command[0], &error));
-        }
+        Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
     // Whatever becomes of the trace, the program's end is handed on.
     let (mut stories, notes) = collect(folder.path());
@@ -81,8 +77,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: {note}");
     }
     let name = args.program.command[0].display();
+    if !args.quiet {
+        args.program.note_python();
+    }
     if stories.is_empty() {
-        forget(&args.output, was_there);
         let why = why_none(&args.program.command[0], &outcome);
         // A program that asks for nothing leaves nothing, and cannot be distinguished from others.
         let refused = bench::refusal(&args.program.command[0]).is_some();
@@ -93,14 +91,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: {} could not be written: {error}", args.output.display());
     }
     Ok(Exit::from(outcome.end))
-}
-
-/// A file that was made for nothing goes; one that was there stays as it is.
-fn forget(path: &Path, was_there: bool) {
-    if !was_there {
-        // If it stays, it is empty.
-        let _ = fs::remove_file(path);
-    }
 }
 
 /// What all processes did, by when they began; and what is wrong with

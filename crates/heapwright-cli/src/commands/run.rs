@@ -137,7 +137,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     if args.wants_stats() || args.timeline.is_some() {
         return report(&args, &library, options);
     }
-    let program = command(&args.program.command, &library, &options)?;
+    let program = args.program.program(&library, &options)?;
     let error = process::replace(program);
     Ok(not_started(&args.program.command[0], &error))
 }
@@ -188,7 +188,7 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     if drawing.is_some() {
         options.timeline(&folder.path().join(TIMELINE));
     }
-    let outcome = match process::watch(command(&args.program.command, library, &options)?) {
+    let outcome = match process::watch(args.program.program(library, &options)?) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
@@ -199,6 +199,9 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     }
     if !args.wants_stats() {
         return Ok(Exit::from(outcome.end));
+    }
+    if args.output_args.format() == Plain::Text {
+        args.program.note_python();
     }
     let Collected { main, others, unreadable } = folder.collect(outcome.pid);
     drop(folder);

@@ -19,8 +19,8 @@ const RUNTIMES: [Runtime; 8] = [
         names: &["python"],
         libraries: &["libpython"],
         code: "python",
-        text: "Python serves small objects from arenas of its own; set PYTHONMALLOC=malloc to \
-               have them on heapwright too",
+        text: "Python serves small objects from arenas of its own; --python (or \
+               PYTHONMALLOC=malloc) has them on heapwright too",
     },
     Runtime {
         names: &["java", "javac"],

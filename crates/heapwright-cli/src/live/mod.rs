@@ -6,7 +6,7 @@
 //! /proc/PID/maps, pagemap --pagemap-> which of the heap's pages are in memory
 //!                                          |
 //!                                       parts: they add up to the resident size
-//! the slot                <--orders-- sample, stop, write a profile
+//! the slot                <--orders-- sample, stop, write a profile, trim
 //!
 //! history     one look after another: what happens a second, how it went
 //! limit       the memory limit of a process's control groups

@@ -1,4 +1,4 @@
-//! Orders to a process: sample, stop, write a profile.
+//! Orders to a process: sample, stop, write a profile, give free memory back.
 //!
 //! One command at a time gives orders to a process: it locks /proc/PID/environ. An order expires.
 //! Ordered sampling ends some seconds after the command last renewed it, so a killed command leaves
@@ -69,6 +69,11 @@ impl Orders {
         self.give(Order::Stop, patience, patience)
     }
 
+    /// Has free memory given back to the kernel.
+    pub(crate) fn trim(&self, patience: Duration) -> Result<(), Refusal> {
+        self.give(Order::Trim, patience, patience)
+    }
+
     /// Has the profile written, and moves it to the file `to`.
     pub(crate) fn write(&self, to: &Path, patience: Duration) -> Result<(), Refusal> {
         let pid = self.slot.owner().process;
@@ -89,7 +94,9 @@ impl Orders {
 
     /// Gives an order that counts for so long, and waits for the answer.
     fn give(&self, order: Order, time: Duration, patience: Duration) -> Result<(), Refusal> {
-        if order != Order::Stop && filters(&self.slot.owner().process.to_string()) > filters("self")
+        let pid = self.slot.owner().process;
+        if matches!(order, Order::Sample(_) | Order::Write)
+            && filters(&pid.to_string()) > filters("self")
         {
             return Err(Refusal::Sandboxed);
         }

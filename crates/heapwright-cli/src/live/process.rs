@@ -47,6 +47,8 @@ impl Process {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
         let words = command.split(|&byte| byte == 0).map(text);
+        // `setproctitle` leaves blanks where the command line was longer.
+        let words = words.map(|word| word.trim_end().to_owned());
         let mut command: Vec<String> = words.filter(|word| !word.is_empty()).collect();
         if command.is_empty() {
             command.extend(
@@ -137,6 +139,19 @@ mod tests {
         // SAFETY: no preconditions.
         assert_eq!(user_of(std::process::id()), Some(unsafe { libc::geteuid() }));
         assert_eq!(user_of(u32::MAX / 2), None);
+    }
+
+    /// As `setproctitle` leaves a command line.
+    #[test]
+    fn blanks_behind_words_are_left_out() {
+        use std::os::unix::process::CommandExt;
+        let title = format!("server: worker{}", " ".repeat(40));
+        let mut child =
+            std::process::Command::new("sleep").arg0(title).arg("9").spawn().expect("runs");
+        let process = Process::of(child.id()).expect("there");
+        let _ = child.kill();
+        let _ = child.wait();
+        assert_eq!(process.command, ["server: worker", "9"]);
     }
 
     #[test]

@@ -174,6 +174,11 @@ impl Slot {
         (0..1000).find_map(|_| slot.read())
     }
 
+    /// Whether the process is hardened: it shows a report without addresses, and follows no order.
+    pub(crate) fn is_hardened(&self) -> bool {
+        self.read().is_some_and(|report| report.facts.window_at == 0)
+    }
+
     /// The verdict about the slot's claim.
     pub(super) fn claim(&self) -> Claim {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())

@@ -1,29 +1,53 @@
 //! Files that a report goes to.
 //!
 //! They are opened before the work that the report is on, so that a mistake in
-//! a name costs nothing, and emptied only when there is something to write.
+//! a name costs nothing, and emptied only when there is something to write. A file that is new and
+//! that nothing was written to is removed at the end.
 
 use crate::symbols::rights::user;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Files that this command has made, and written nothing to.
+static MADE: Mutex<Vec<(u64, u64, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Opens a file with `options`, and remembers it if it is new.
+fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let is_new = path.symlink_metadata().is_err();
+    let file = options.write(true).create(true).truncate(false).open(path)?;
+    let about = file.metadata()?;
+    if is_new && let Ok(mut made) = MADE.lock() {
+        made.push((about.dev(), about.ino(), path.to_owned()));
+    }
+    Ok(file)
+}
+
+/// Removes the files that this command has made and written nothing to. The command ends.
+pub(crate) fn remove_unwritten() {
+    for (device, inode, path) in
+        MADE.lock().map_or_else(|_| Vec::new(), |mut made| made.split_off(0))
+    {
+        let is_it = |about: Metadata| (about.dev(), about.ino()) == (device, inode);
+        if path.symlink_metadata().is_ok_and(is_it) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
 
 /// Opens a file for [`replace`]; what is in it stays for now.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).open(path)
+    opened(path, &mut OpenOptions::new())
 }
 
 /// Opens a file for a name that the user has not chosen, and that others can guess: not a link, a
 /// pipe, or another user's file.
 pub(crate) fn open_own(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
+    let mut options = OpenOptions::new();
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = opened(path, &mut options)?;
     let about = file.metadata()?;
     if about.is_file() && about.nlink() == 1 && about.uid() == user() {
         return Ok(file);
@@ -38,7 +62,11 @@ pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
 
 /// The file without what it held.
 pub(crate) fn emptied(file: File) -> io::Result<File> {
-    let kind = file.metadata()?.file_type();
+    let about = file.metadata()?;
+    if let Ok(mut made) = MADE.lock() {
+        made.retain(|(device, inode, _)| (*device, *inode) != (about.dev(), about.ino()));
+    }
+    let kind = about.file_type();
     if !(kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {
         file.set_len(0)?;
     }
@@ -49,7 +77,6 @@ pub(crate) fn emptied(file: File) -> io::Result<File> {
 mod tests {
     use super::*;
     use crate::statistics::Folder;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -58,7 +58,7 @@ mod words;
 mod xml;
 
 pub(crate) use answer::{Answer, Trial};
-pub(crate) use file::{emptied, open, open_own, replace};
+pub(crate) use file::{emptied, open, open_own, remove_unwritten, replace};
 pub(crate) use look::Look;
 pub(crate) use render::{Format, Plain, WithMetrics, WithPage, render, render_to};
 pub(crate) use run::Run;

@@ -698,6 +698,14 @@ impl Report {
         self.errors.iter().fold(self.unreported.times, add)
     }
 
+    /// How many errors a summary counts, and from how many contexts: a group of leaked blocks of
+    /// `reaches` is an error, as it is for memcheck.
+    pub(crate) fn counted(&self, reaches: &[Reach]) -> (u64, u64) {
+        let leaks = self.leaks.iter().filter(|leak| reaches.contains(&leak.reach)).count() as u64;
+        let errors = (self.errors.len() as u64).saturating_add(self.unreported.errors);
+        (self.times().saturating_add(leaks), errors.saturating_add(leaks))
+    }
+
     /// Everything of one reach. Of what is reachable also what the checks have counted and not
     /// reported.
     pub(crate) fn total(&self, reach: Reach) -> Amount {

@@ -29,8 +29,9 @@ use super::arrays;
 use super::central;
 use super::depot::DepotChain;
 use super::forced_slow::PAUSE_NS;
-use super::magazines::{ALL, Magazines, PASS, Pass, SharedCache, are_of_cpus};
+use super::magazines::{self, ALL, Magazines, PASS, Pass, SharedCache, are_of_cpus};
 use super::visit;
+use super::{CACHES, Cache};
 use crate::chunk;
 use crate::os;
 use crate::purge_delay;
@@ -63,6 +64,27 @@ pub(crate) fn answer(cache: &'static SharedCache) {
         // SAFETY: locked above.
         unsafe { cache.unlock() };
     }
+}
+
+/// Gives back to the kernel what is free and in no list of a thread: of `held`, which the caller's
+/// slow path holds, of caches that no other slow path holds, and of the heap.
+#[cold]
+#[inline(never)]
+pub(super) fn trim(held: Option<&Cache>) {
+    let me = held.map_or(0, Cache::id);
+    let give_back = |cache: &Cache| {
+        cache.release_unlisted();
+        cache.purge_slabs();
+    };
+    held.into_iter().for_each(give_back);
+    for other in CACHES.all().filter(|other| other.id() != me) {
+        if let Some(_order) = other.visit() {
+            give_back(other);
+        }
+    }
+    abandoned::purge_abandoned();
+    magazines::release_all(me);
+    chunk::purge_all(0);
 }
 
 /// Asks operations by all caches that threads share to poll, for there is something to be done, and
@@ -145,6 +167,9 @@ impl Magazines {
         let is_new_tick = self.now.replace(now) != now;
         if is_new_tick || ticks::is_first() {
             ticks::pass(now);
+            if ticks::is_to_trim() {
+                trim(None);
+            }
         }
         if is_new_tick {
             self.rested.set(false);

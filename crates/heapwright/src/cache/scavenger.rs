@@ -90,6 +90,9 @@ impl Cache {
         }
         if is_new_tick || ticks::is_first() {
             ticks::pass(now);
+            if ticks::is_to_trim() {
+                maintenance::trim(Some(self));
+            }
         }
         let Some(delay) = purge_delay::purge_delay() else {
             if is_new_tick && ticks::has_status() {

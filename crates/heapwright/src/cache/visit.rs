@@ -27,7 +27,7 @@
 //! - *adopt*: a slab of a cache that rests, which has no thread.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
-//! (`malloc_trim` waits, and has no other lock.)
+//! (`malloc_trim` waits, and has no other lock; `heapwright trim` does not wait.)
 //!
 //! Called by the slow paths of `cache`.
 
@@ -77,7 +77,7 @@ impl Cache {
 
     /// The right to do slow work here, if this is the cache of a thread that
     /// lives and is not doing any just now.
-    fn visit(&self) -> Option<Visit<'_>> {
+    pub(super) fn visit(&self) -> Option<Visit<'_>> {
         // Around a fork: in the child the thread may be gone already.
         if sync::holds_all() || !self.lives() {
             return None;

@@ -10,6 +10,7 @@ use core::ptr;
 use heapwright_record::debug::{Occasion, Region};
 
 use crate::address_map::{Entry, Kind, MAP};
+use crate::chunk;
 use crate::describe::{self, BlockState, Description};
 use crate::files::Prefix;
 use crate::ids::Slot;
@@ -129,6 +130,9 @@ fn of(span: &Span) -> Option<&'static Heap> {
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     let heap = heap()?;
     ticks::come_by();
+    if ticks::is_to_trim() {
+        chunk::purge_all(0);
+    }
     Some(heap.allocate(request))
 }
 

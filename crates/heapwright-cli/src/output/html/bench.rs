@@ -6,7 +6,7 @@
 
 use super::scale::{Mark, Scale, place};
 use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
-use crate::bench::comparison::Group;
+use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
 use crate::output::document::{Document, Part, Words};
@@ -53,7 +53,7 @@ pub(crate) fn document(results: &Results) -> Document {
     let mut document = Document {
         kind: "bench",
         title: race::field(results),
-        verdict: headline(results).join("; ").into(),
+        verdict: headline(results).into(),
         facts: vec![
             race::rounds(results),
             results.head.started.replace('T', " ").replace('Z', " UTC"),
@@ -108,9 +108,9 @@ pub(crate) fn document(results: &Results) -> Document {
     document
 }
 
-/// How heapwright stands among the others: a sentence for time and one for
-/// memory.
-fn headline(results: &Results) -> Vec<String> {
+/// How heapwright stands among the others, in time and in memory, and what was measured. Where
+/// programs disagree with a mean, it says that the claim is of the mean.
+fn headline(results: &Results) -> String {
     let verdicts = |measure| -> Vec<Verdict> {
         let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
         let others = results.allocators.iter();
@@ -124,7 +124,32 @@ fn headline(results: &Results) -> Vec<String> {
     );
     let time = time.map(|words| format!("{HEAPWRIGHT} {words}"));
     let memory = memory.map(|words| format!("it {words}"));
-    [time, memory].into_iter().flatten().collect()
+    let claims: Vec<String> = [time, memory].into_iter().flatten().collect();
+    if claims.is_empty() {
+        return String::new();
+    }
+    let mut measured = vec![race::field(results), race::rounds(results)];
+    if results.notes.iter().any(|note| note.contains("busy")) {
+        measured.push("busy machine".to_owned());
+    }
+    let on_average = if agrees(results) { "" } else { "on average, " };
+    format!("{on_average}{} ({})", claims.join("; "), measured.join(", "))
+}
+
+/// Whether heapwright is on the same side of each other allocator in every program, by intervals
+/// of its time and of its memory.
+fn agrees(results: &Results) -> bool {
+    let Some(ours) = results.allocator(HEAPWRIGHT) else { return true };
+    let others = (0..results.allocators.len()).filter(|other| *other != ours);
+    let pairs = others.flat_map(|other| [(other, Measure::Time), (other, Measure::PeakRss)]);
+    let agrees = |(other, measure): (usize, Measure)| {
+        let name = &results.allocators[other].name;
+        let mean = results.summary.find(Group::All, measure, HEAPWRIGHT, name)?.estimate();
+        let raced = results.programs.iter().filter(|program| !program.is_empty_workload());
+        let of = |program| comparison::on_program(results, program, ours, other, measure);
+        Some(raced.filter_map(of).all(|one| one.verdict() == mean.verdict()))
+    };
+    pairs.into_iter().all(|pair| agrees(pair).unwrap_or(true))
 }
 
 /// `is faster than 4 of the 6 others, is as fast as 1 and is slower than 1`.
@@ -269,7 +294,7 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::comparison::{self, tests::example};
+    use crate::bench::comparison::tests::example;
     use crate::bench::results::Kind;
 
     #[test]
@@ -288,6 +313,22 @@ mod tests {
             printed(&[Less, Tie, More, Less]).as_deref(),
             Some("beats 2 of the 4 others, equals 1 and loses to 1")
         );
+    }
+
+    /// A claim of the mean is one of every program only where all agree.
+    #[test]
+    fn the_headline_says_what_was_measured_and_whether_all_agree() {
+        let mut results = example(&[("a", Kind::Program), ("b", Kind::Program)]);
+        let all = headline(&results);
+        assert!(all.starts_with("heapwright is faster than"), "{all}");
+        assert!(all.ends_with(" (2 programs, 7 rounds)"), "{all}");
+        results.notes.push("the machine was busy at the start: load 9.0 on 2 cores".to_owned());
+        let slow = results.programs[1].results[0].runs.clone();
+        results.programs[1].results[1].runs = slow;
+        results.summary = comparison::summary(&results, HEAPWRIGHT);
+        let some = headline(&results);
+        assert!(some.starts_with("on average, heapwright is "), "{some}");
+        assert!(some.ends_with(" (2 programs, 7 rounds, busy machine)"), "{some}");
     }
 
     #[test]

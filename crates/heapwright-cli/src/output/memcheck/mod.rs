@@ -80,12 +80,8 @@ impl Default for Style {
 impl Style {
     /// Errors and groups of blocks that count as errors, and how often they were found.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
-        let leaks =
-            report.leaks.iter().filter(|leak| self.errors_for.contains(&leak.reach)).count();
-        let leaks = leaks as u64;
-        let errors = (report.errors.len() as u64).saturating_add(report.unreported.errors);
-        let times = report.times().saturating_add(report.unwritten);
-        (times.saturating_add(leaks), errors.saturating_add(leaks))
+        let (times, contexts) = report.counted(&self.errors_for);
+        (times.saturating_add(report.unwritten), contexts)
     }
 }
 

@@ -99,9 +99,15 @@ fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memor
     let pid = process.pid;
     let mut live = part("live blocks", parts.live, &["the program holds them:"]);
     live.lines.push(format!("    {} blocks", units::count(stats.live_blocks)));
-    live.lines.push(format!(
-        "where they come from: heapwright profile {pid}; whether they are lost: heapwright check"
-    ));
+    live.lines.push(if report.age <= FRESH {
+        format!(
+            "where they come from: heapwright profile {pid}; whether they are lost: heapwright check"
+        )
+    } else {
+        "the process is idle, so heapwright profile sees nothing of them: start it with the option \
+         sample=512k, and explain says where they come from; or find lost ones with heapwright check"
+            .to_owned()
+    });
 
     let mut partial = part(
         "partial slabs",
@@ -137,6 +143,7 @@ fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memor
         parts.waiting,
         &["free pages that go back to the kernel unless they are needed before"],
     );
+    waiting.lines.push(format!("heapwright trim {pid} gives them back now"));
     waiting.lines.push(match report.facts.purge_delay_ms {
         MOST => "purge=never keeps them: purge=250..5500, the default, gives them back".to_owned(),
         ms => format!(

@@ -36,15 +36,15 @@ use crate::report::suppressions::is_main;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{Call, End, Ending, Reach, Root, Text};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::io;
 
 /// Processes that are reported one by one, at most.
 const LISTED: usize = 20;
 
-/// Frames behind `main` that are shown: as many as C has. Rust has twenty.
-const STARTS: usize = 4;
+/// Frames behind `main` that are shown. What starts a program has three in C, twenty in Rust.
+const STARTS: usize = 1;
 
 /// The whole report, a finding at a time: there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
@@ -83,6 +83,7 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
     super::profile::write(&mut out, report, look);
     if is_only_profiled {
         notes(&mut out, report);
+        modules(&mut out, report);
     } else {
         summary(&mut out, report);
     }
@@ -307,9 +308,6 @@ fn line(frame: &Frame, function: &Function) -> String {
     }
     if let Some(at) = &frame.place {
         let _ = write!(line, " ({}+{:#x})", printable(Text::from(&*at.path)), at.offset);
-        if !at.build_id.is_empty() {
-            let _ = write!(line, " (BuildId: {})", hex(&at.build_id));
-        }
     }
     line
 }
@@ -335,9 +333,21 @@ fn notes(out: &mut String, report: &Report) {
     }
 }
 
+/// The build-ids of the modules that frames are in.
+fn modules(out: &mut String, report: &Report) {
+    let first = pid(report.first());
+    let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
+    let all: BTreeSet<_> = places.map(|place| (&place.path, &place.build_id)).collect();
+    for (path, build_id) in all.into_iter().filter(|(_, build_id)| !build_id.is_empty()) {
+        let path = printable(Text::from(&**path));
+        let _ = writeln!(out, "=={first}== BuildId {}: {path}", hex(build_id));
+    }
+}
+
 /// The processes, and what was found.
 fn summary(out: &mut String, report: &Report) {
     notes(out, report);
+    modules(out, report);
     let first = pid(report.first());
     let listed = listed(report);
     for process in listed.iter().take(LISTED) {
@@ -401,12 +411,14 @@ fn summary(out: &mut String, report: &Report) {
                 .replace("finding ", "finding was ")
         ));
     }
+    let (times, contexts) = report.counted(&[Reach::Definite]);
+    let hidden = &report.suppressed;
+    let [times, contexts, hidden_times, hidden] =
+        [times, contexts, hidden.times + hidden.leaks, hidden.errors + hidden.leaks]
+            .map(units::count);
     line(&format!(
-        "ERROR SUMMARY: {} errors from {} contexts (suppressed: {} from {})",
-        units::count(report.times()),
-        units::count(report.errors.len() as u64 + report.unreported.errors),
-        units::count(report.suppressed.times),
-        units::count(report.suppressed.errors),
+        "ERROR SUMMARY: {times} errors from {contexts} contexts (suppressed: {hidden_times} from \
+         {hidden})"
     ));
 }
 
