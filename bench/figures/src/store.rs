@@ -88,7 +88,9 @@ fn data() -> Result<Value, String> {
 
 /// Replaces a section by what a command printed, and renders the pages.
 pub(crate) fn store(section: &str, origin: Origin, markdown: &str) -> Result<bool, String> {
-    let body = parts(markdown);
+    let mut body = parts(markdown);
+    // The section says it for all of its tables.
+    body.retain(|part| *part != format!("{}.", machine()));
     if !body.iter().any(Value::is_object) {
         return Err(format!("what is to be stored as {section} has no table"));
     }
@@ -140,6 +142,10 @@ fn parts(markdown: &str) -> Vec<Value> {
             }
             Some(Value::String(text)) if !between && !line.starts_with("- ") => {
                 text.push_str(&format!(" {}", line.trim_start()));
+            }
+            _ if line.starts_with('#') => {
+                parts.push(json!(format!("### {}", line.trim_start_matches(['#', ' ']))));
+                between = true;
             }
             _ => {
                 parts.push(json!(line));
