@@ -3,7 +3,8 @@
 //! ```text
 //! docs/figures.json
 //!   sections: NAME -> { command, machine, commit, date, body: [paragraph or table] }
-//!   readme:   [ { what, page, section, ours: [row, column], peers: [[row, column, name?]], peer? } ]
+//!   readme:   [ { what, page, section, ours: [row, column],
+//!                 peers: [[row, column, name?]], peer? } ]
 //! ```
 //!
 //! A page names a section by a line `<!-- figures:NAME -->`. The text up to the line
