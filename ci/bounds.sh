@@ -45,7 +45,9 @@ status=0
 row() { # FIGURE ASKED UNIT MEASURED
     local verdict=ok
     ! awk "BEGIN { exit !($4 > $2) }" || verdict=MISSED status=1
-    printf '%-42s %10s %3s %13s %3s %9s\n' "$1" "$2" "$3" "$4" "$3" $verdict
+    [ -n "${headed:-}" ] || printf '| figure | asked | measured | verdict |\n|---|--:|--:|---|\n'
+    headed=1
+    echo "| $1 | $2${3:+ $3} | $4${3:+ $3} | $verdict |"
 }
 
 startup() {
@@ -270,8 +272,10 @@ check() { # NAME PRELOAD
 for i in "${!names[@]}"; do check "${names[i]}" "${preloads[i]}"; done
 
 failures=0
-printf '%-55s %9s %5s %12s %7s' figure asked unit heapwright verdict
-for name in "${names[@]:1}"; do printf ' %14s' "$name"; done
+printf '| figure | asked | heapwright | verdict |'
+printf ' %s |' "${names[@]:1}"
+printf '\n|---|--:|--:|---|'
+for name in "${names[@]:1}"; do printf -- '--:|'; done
 printf '\n'
 
 # run PROGRAM ARGUMENT...: the rows of one run of a program, under each allocator.
@@ -302,9 +306,9 @@ run() {
         cells=
         for i in "${!names[@]}"; do
             [ "$i" -gt 0 ] || continue
-            cells+=$(sed -n "${row}p" "$SCRATCH/column.$i" | awk -F'\t' '{ printf " %14s", $2 "" ($3 > 0 && $2 + 0 > $3 + 0 ? "!" : "") }')
+            cells+=$(sed -n "${row}p" "$SCRATCH/column.$i" | awk -F'\t' '{ printf " %s |", $2 "" ($3 > 0 && $2 + 0 > $3 + 0 ? "!" : "") }')
         done
-        printf '%-55s %9s %5s %12s %7s%s\n' "$name" "$limit" "$unit" "$measured" "$verdict" "$cells"
+        echo "| $name, $unit | $limit | $measured | $verdict |$cells"
     done <"$SCRATCH/first"
 }
 

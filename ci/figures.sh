@@ -101,10 +101,7 @@ figures_end() {
     [ ${#files[@]} -gt 0 ] || { say "there are no results"; exit "$failed"; }
     cat "${files[@]}" >"$SCRATCH/results"
     {
-        printf '%s, %s processors, %s, Linux %s%s; heapwright %s, %s.\n\n' \
-            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" "$(getconf GNU_LIBC_VERSION)" \
-            "$(uname -r | cut -d. -f1,2)" "${PEERS:+, $PEERS}" \
-            "$(git describe --always --dirty 2>/dev/null || echo '?')" "$(date -u +%F)"
+        [ -z "${PEERS:-}" ] || printf '%s.\n\n' "${PEERS#, }"
         "$MADE/debug-figures" $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
         ! declare -F figures_more >/dev/null || figures_more
         echo "$failed" >"$SCRATCH/failed"

@@ -6,7 +6,7 @@
 # By hand, before it:
 #   1. CHANGELOG.md: "Unreleased" becomes the version and the date; UPGRADING.md has what breaks.
 #   2. Cargo.toml: workspace.package.version, and the same in workspace.dependencies ("=VERSION"); cargo update --workspace.
-#   3. bash .ci/run and ci/deep.sh pass; the figures in README are of this version.
+#   3. bash .ci/run and ci/deep.sh pass; ci/benchmarks.sh has taken the figures of the last 30 days.
 # By hand, after it:
 #   4. git tag -s vVERSION; the files of OUT go where HEAPWRIGHT_RELEASE_URL says.
 #   5. cargo publish --workspace (Cargo puts the crates in order and waits for each).
@@ -25,6 +25,8 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 grep -q "^## \[*$version" CHANGELOG.md || die "CHANGELOG.md has no section $version"
 if grep 'path = "crates/' Cargo.toml | grep -v "version = \"=$version\""; then die "Cargo.toml pins another version than $version"; fi
 
+bench build -p figures
+"$MADE/figures" check --days 30 || die "ci/benchmarks.sh takes these figures again"
 if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked check
 else

@@ -49,13 +49,14 @@ static void measure(const char *what, const void *const *addresses, int count, i
         if (each < least)
             least = each;
     }
-    printf("%-44s %6.1f ns\n", what, least);
+    printf("| %s | %.1f |\n", what, least);
     if (least > limit)
         above = 1;
 }
 
 int main(int argc, char **argv) {
     limit = argc > 1 ? atof(argv[1]) : 30;
+    printf("| address | ns a call |\n|---|--:|\n");
     static char data[64];
     const void *list[MANY];
 

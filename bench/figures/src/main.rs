@@ -7,14 +7,18 @@
 //! tables for the documentation, time and peak memory of each program under
 //! each allocator. Nothing is measured here: the same file gives the same text.
 //!
+//! `figures store` puts what a command measured into docs/figures.json, `figures render` renders
+//! the pages from it, and `figures check` refuses old figures ([`store`]).
+//!
 //! [`race`] is the file in memory, and two allocators on one program or on all; [`figures`] has the
 //! bounds, [`tables`] the tables.
 
 mod figures;
 mod race;
+mod store;
 mod tables;
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -41,19 +45,35 @@ enum Asked {
         launcher: PathBuf,
         results: PathBuf,
     },
+    /// Replaces SECTION of docs/figures.json by the Markdown on stdin, and renders the pages
+    Store {
+        section: String,
+        #[command(flatten)]
+        origin: store::Origin,
+    },
+    /// Renders the pages from docs/figures.json
+    Render,
+    /// Fails if a figure is older than DAYS, or of a commit that is no ancestor
+    Check {
+        #[arg(long)]
+        days: u64,
+    },
 }
 
 /// The longest that a planned run may take: valgrind on a long program.
 const SECONDS: u64 = 1200;
 
-fn read(file: &str) -> Result<Race, String> {
+fn text_of(file: &str) -> Result<String, String> {
     let text = if file == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
+        std::io::read_to_string(std::io::stdin())
     } else {
         std::fs::read_to_string(file)
     };
-    let text = text.map_err(|e| format!("cannot read {file}: {e}"))?;
+    text.map_err(|e| format!("cannot read {file}: {e}"))
+}
+
+fn read(file: &str) -> Result<Race, String> {
+    let text = text_of(file)?;
     Race::parse(&text).map_err(|e| format!("{file}: {e}"))
 }
 
@@ -65,6 +85,9 @@ fn run(asked: Asked) -> Result<bool, String> {
             Runner::new(&launcher, SECONDS, &results)?.all(&plan, rounds)?;
             Ok(true)
         }
+        Asked::Store { section, origin } => store::store(&section, origin, &text_of("-")?),
+        Asked::Render => store::render(),
+        Asked::Check { days } => store::check(days),
     }
 }
 
