@@ -37,8 +37,7 @@ def main():
         "<title id='title'>The race: time and peak memory of each allocator</title>",
         "<style>svg{background:#fff;font:13px system-ui,sans-serif}text{fill:#1b1f24}line{stroke:#d8dee4}"
         "circle{fill:#8c959f}.ours circle{fill:#0a58ca}.ours text{fill:#0a58ca;font-weight:600}</style>",
-        f"<text x='{LEFT}' y='24'>Geometric means, ratios to glibc; left and low is best "
-        f"(heapwright {taken[1]}, {taken[2]})</text>",
+        f"<text x='{LEFT}' y='24'>Geometric means, ratios to glibc (heapwright {taken[1]}, {taken[2]})</text>",
     ]
     for tenth in range(0, 60):
         value = tenth / 10
