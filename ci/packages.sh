@@ -59,7 +59,7 @@ root=$SCRATCH/debian
 mkdir "$root"
 tar -xf "$base" -C "$root" --exclude=./dev
 cp "$out"/*.deb "$SCRATCH/owns.c" "$root/tmp/"
-files() { (cd "$root" && find . -xdev ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './var/cache/*' ! -path './tmp/*' ! -path ./etc/ld.so.cache -printf '%y %m %s %p %l\n' | sort); }
+files() { (cd "$root" && find . -xdev ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './var/cache/ldconfig/*' ! -path './var/cache/debconf/*' ! -path './tmp/*' ! -path ./etc/ld.so.cache -printf '%y %m %s %p %l\n' | sort); }
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp "$@"; }
 files | awk '$1 != "d"' >"$SCRATCH/before"
 inside sh -c 'dpkg -i /tmp/*.deb' >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "dpkg does not install it"; }

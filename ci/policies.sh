@@ -5,7 +5,7 @@
 #
 #   ci/policies.sh race [OPTION...]      --rounds 15 --caches 2 ...; 9 rounds of all take some minutes
 #                                        and want a quiet machine
-#   ci/policies.sh simulate [OPTION...]  the tables of docs/caches-policies.md: ten minutes on two
+#   ci/policies.sh simulate [OPTION...]  tables of time and of what each policy does: ten minutes on two
 #                                        CPUs; --seeds 9 --cpus 96 --threads 50,100 ...
 #   ci/policies.sh calibrate [FILE]      measures this machine's costs; the default place is the file
 #                                        that is committed, bench/policies/calibration.toml

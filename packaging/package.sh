@@ -114,6 +114,9 @@ if [ -n "$prove" ]; then
         "$SCRATCH/another/packaging/package.sh" "$SCRATCH/second" "${formats[@]}"
 fi
 
+# alone PAGE: a page as it stands in a package, which has no other page: links are their words.
+alone() { sed -E -e '/^!\[/d' -e '/^<!--/d' -e 's/\[([^][]*)\]\([^):]*\)/\1/g' "$1"; }
+
 # stage FOLDER LIBDIR: what packages have below /usr, every file with the same time.
 stage() {
     rm -rf "$1"
@@ -122,8 +125,9 @@ stage() {
     "${STRIP:-strip}" --strip-all "$1"/usr/bin/*
     chmod 644 "$1/usr/$2"/*.so
     install -d "$1/usr/share/doc/heapwright"
-    install -m 644 README.md "$1/usr/share/doc/heapwright/"
-    install -m 644 CHANGELOG.md "$1/usr/share/doc/heapwright/"
+    alone README.md >"$1/usr/share/doc/heapwright/README.md"
+    alone CHANGELOG.md >"$1/usr/share/doc/heapwright/CHANGELOG.md"
+    chmod 644 "$1/usr/share/doc/heapwright"/*
 }
 # stage_debug FOLDER: the tree of the debug package. gdb and perf find a file there by the build-id.
 stage_debug() {
@@ -200,7 +204,7 @@ nfpm_package() {
             $0 == "@DESCRIPTION@" { print "description: |-\n  " description; next }
             { print }' >"$specification"
     # The debug package has no library for the loader's cache.
-    [ "$section" = devel ] || sed -i '/^  triggers:/,/- ldconfig/d' "$specification"
+    [ "$section" = devel ] || sed -i -e '/^  triggers:/,/- ldconfig/d' -e '/^overrides:/,/postremove:/d' "$specification"
     # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and
     # apk-tools refuses the file. Each file is therefore named, and the folders follow from the
     # files.
@@ -269,7 +273,8 @@ make_tar() {
     # Wherever it is unpacked.
     sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$folder/$archive/lib/pkgconfig/heapwright.pc"
     sed "s|@VERSION@|$version|" packaging/meson.build >"$folder/$archive/meson.build"
-    install -m 644 LICENSE-MIT LICENSE-APACHE README.md "$folder/$archive/"
+    install -m 644 LICENSE-MIT LICENSE-APACHE "$folder/$archive/"
+    alone README.md >"$folder/$archive/README.md"
     rm -r "$folder/$archive/share/doc"
     tarball "$folder" "$archive" "$out/$archive.tar.xz"
     stage_debug "$folder/debug"

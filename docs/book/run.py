@@ -2,12 +2,13 @@
 
     docs/book/run.py PREFIX SCRATCH [PAGE...]       PREFIX: what packaging/install.sh and packaging/install-command.sh have installed
 
-The pages are those that docs/SUMMARY.md names. Each is run from its top to its end, in an empty folder and by one shell,
+The pages are README.md and those that docs/SUMMARY.md names. Each is run from its top to its end, in an empty folder and by one shell,
 so that variables, background jobs and files last to the end of the page. Of a page there are run:
 
     <!-- file: leak.c -->          the block of code behind it is written to that file
     <!-- file: PATH as NAME -->    a file of docs/book is copied; the block behind it is a part of it
     <!-- patch -->                 the block of code behind it, a unified diff, is applied with patch -p0
+    <!-- before: COMMAND -->       the command runs before the block behind it; $ROOT is this checkout
     <!-- cargo: FEATURES -->       the page's Cargo finds the crate heapwright in this checkout
     ```console                     lines that begin with `$ ` are commands (a `\\` at the end: the next line, too); what
                                    follows one is all that it prints, to standard output and to standard error
@@ -27,7 +28,7 @@ and, for the one block behind such a comment,
     <!-- numbers: within 20 % -->  a number, with its unit, may be as far from the page's
     <!-- numbers: any -->          a number may be any; its unit may not
 
-In docs/book every block of a shell's commands is of this kind. One that CI runs in another way is ```sh and has the
+In README and docs/book every block of a shell's commands is of this kind. One that CI runs in another way is ```sh and has the
 comment <!-- run by: ci/packages.sh --> before it; the checker looks whether that script is there. The documents beside
 docs/book also have ```sh for calls with a reader's programs: of those the subcommands and options have to be there.
 """
@@ -52,8 +53,8 @@ NUMBER = r"\d[\d,]*(?:\.\d+)?"
 
 
 def pages():
-    """The pages that SUMMARY.md names, in its order."""
-    return [DOCS / path for path in re.findall(r"\]\(([^)]+\.md)\)", (DOCS / "SUMMARY.md").read_text())]
+    """README, and the pages that SUMMARY.md names, in its order."""
+    return [ROOT / "README.md"] + [DOCS / path for path in re.findall(r"\]\(([^)]+\.md)\)", (DOCS / "SUMMARY.md").read_text())]
 
 
 class Wrong(Exception):
@@ -67,7 +68,7 @@ def steps(page):
     """A page as steps: ("file", name, text), ("copy", path, name), ("patch", text), ("cargo", features) and
     ("run", command, expected lines, how numbers are compared, line in the page)."""
     text = page.read_text()
-    ours = (DOCS / "book") in page.parents
+    ours = (DOCS / "book") in page.parents or page == ROOT / "README.md"
     for block in FENCE.finditer(text):
         line = text.count("\n", 0, block.start()) + 1
         orders = ORDER.findall(ORDERS.search(text, 0, block.start())[1])
@@ -82,8 +83,8 @@ def steps(page):
                 yield ("copy", DOCS / "book" / path, name) if name else ("file", path, body)
             elif word == "patch":
                 yield ("patch", body)
-            elif word == "cargo":
-                yield ("cargo", rest)
+            elif word in ("before", "cargo"):
+                yield (word, rest)
             elif word == "numbers":
                 numbers = rest
                 if rest != "any" and not re.fullmatch(r"within \d+ %", rest):
@@ -239,7 +240,7 @@ def run(page, prefix, scratch):
     runs = [step for step in todo if step[0] == "run"]
     if not runs:
         return 0
-    work = scratch / str(page.relative_to(DOCS)).replace("/", "-").removesuffix(".md")
+    work = scratch / str(page.relative_to(ROOT)).replace("/", "-").removesuffix(".md")
     folder, hidden = work / "you", work / "steps"
     folder.mkdir(parents=True)
     hidden.mkdir()
@@ -250,6 +251,8 @@ def run(page, prefix, scratch):
         elif step[0] == "file":
             (hidden / f"{number:03}.text").write_text(step[2])
             do.write_text(f"mkdir -p \"$(dirname '{folder}/{step[1]}')\" && cp '{hidden}/{number:03}.text' '{folder}/{step[1]}'\n")
+        elif step[0] == "before":
+            do.write_text(f"ROOT='{ROOT}'\n{step[1]}\n")
         elif step[0] == "copy":
             do.write_text(f"cp '{step[1]}' '{folder}/{step[2]}'\n")
         elif step[0] == "patch":

@@ -39,7 +39,7 @@ fn a_miniature_is_the_same_everywhere() {
     for heading in text.lines().filter(|line| line.starts_with('#')) {
         assert!(heading.starts_with("### Simulated: "), "{heading}");
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, &text).unwrap();
     }
