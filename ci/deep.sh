@@ -27,6 +27,7 @@ part_storms() {
     for model in auto exclusive shared:2 percpu; do
         HEAPWRIGHT_TEST_CACHE=$model HEAPWRIGHT_TEST_SECONDS=60 ci/test.sh -p heapwright-malloc --test fork || return 1
     done
+    HEAPWRIGHT_TEST_SECONDS=10 ci/test.sh -p heapwright-malloc --test caches || return 1
     ci/chaos.sh "${CHAOS_SECONDS:-240}" && ci/profile.sh --storm 60
 }
 part_repeat() { ci/repeat.sh "${REPEAT_TIMES:-100}"; }

@@ -31,23 +31,44 @@ CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFI
     cargo build --quiet --release --locked -p heapwright-malloc --features observe --target-dir "$CARGO_TARGET_DIR/observe"
 export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 
-# All of them, even after a failure: the list is worth more than the first.
+# All of them, even after a failure: the list is worth more than the first. `both A B` runs two at
+# once, for many tests wait: the first one's output comes when the second one is through.
 status=0
-run() { say "test $*"; cargo test --locked --no-fail-fast "$@" || status=$?; }
+run() { say "test $*"; cargo test --locked --no-fail-fast "$@"; }
+both() {
+    "$1" >"$SCRATCH/first" 2>&1 &
+    "$2" || status=$?
+    wait $! || status=$?
+    cat "$SCRATCH/first"
+}
 # The library with all features that add something, once: a build for each would take longer than
 # all tests. (ci/lint.sh clippy compiles it with each alone.)
-run "${LIBRARY[@]}" --features debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04
-run --workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate
+ALL=(--features "debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04")
+OTHERS=(--workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate)
 # `checked` changes what pools do.
-run --quiet -p heapwright --features checked --test checked_pools
-run --quiet -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports"
-grep -v 'ended with' "$SCRATCH/reports" >&2 || true
+library() {
+    local status=0
+    run "${LIBRARY[@]}" "${ALL[@]}" || status=$?
+    run --quiet -p heapwright --features checked --test checked_pools || status=$?
+    run --quiet -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports" || status=$?
+    grep -v 'ended with' "$SCRATCH/reports" || true
+    return $status
+}
+others() { run "${OTHERS[@]}"; }
+cargo test --locked --no-run --quiet "${LIBRARY[@]}" "${ALL[@]}" || status=$?
+cargo test --locked --no-run --quiet "${OTHERS[@]}" || status=$?
+both library others
 # What of malloc's suite the cache model matters to, where threads share caches. (Two caches:
 # fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
-for model in shared:2 percpu; do
-    say "cache=$model"
-    export HEAPWRIGHT_TEST_CACHE=$model
-    run --quiet -p heapwright-malloc --test api --test caches --test cxx --test dlopen --test fork --test lifetime \
-        --test statistics --test surroundings --test threads
-done
+under() { # MODEL
+    local status=0
+    export HEAPWRIGHT_TEST_CACHE=$1
+    say "cache=$1"
+    run --quiet -p heapwright-malloc --test api --test cxx --test dlopen --test fork --test lifetime --test statistics --test threads || status=$?
+    run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack strace || status=$?
+    return $status
+}
+shared() { under shared:2; }
+per_cpu() { under percpu; }
+both shared per_cpu
 exit $status

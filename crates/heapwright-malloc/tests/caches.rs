@@ -53,6 +53,11 @@ fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
+/// How long each storm lasts, in seconds: 1, or `HEAPWRIGHT_TEST_SECONDS`.
+fn seconds() -> String {
+    std::env::var("HEAPWRIGHT_TEST_SECONDS").unwrap_or_else(|_| "1".into())
+}
+
 /// Whether the suite runs once more under another model, which is nothing to these tests.
 fn is_again() -> bool {
     let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
@@ -95,8 +100,8 @@ fn storms_of_forks_end() {
     if is_again() {
         return;
     }
-    fine_under_all("caches_fork.c", &["3"]);
-    fine_where_runs_are_shared("caches_fork.c", &["2", "runs"]);
+    fine_under_all("caches_fork.c", &[&seconds()]);
+    fine_where_runs_are_shared("caches_fork.c", &[&seconds(), "runs"]);
 }
 
 /// Where threads have caches of their own, a handler must not interrupt malloc (as with any
@@ -107,9 +112,9 @@ fn signal_handlers_may_interrupt_malloc() {
         return;
     }
     for what in ["fast", "all"] {
-        fine_where_shared("caches_signals.c", &[what, "2"]);
+        fine_where_shared("caches_signals.c", &[what, &seconds()]);
     }
-    fine_where_runs_are_shared("caches_signals.c", &["all", "2", "4", "runs"]);
+    fine_where_runs_are_shared("caches_signals.c", &["all", &seconds(), "4", "runs"]);
 }
 
 #[test]
@@ -117,8 +122,8 @@ fn forks_and_signal_handlers_do_not_wait_for_each_other() {
     if is_again() {
         return;
     }
-    fine_where_shared("caches_fork_signals.c", &["2"]);
-    fine_where_runs_are_shared("caches_fork_signals.c", &["2", "runs"]);
+    fine_where_shared("caches_fork_signals.c", &[&seconds()]);
+    fine_where_runs_are_shared("caches_fork_signals.c", &[&seconds(), "runs"]);
 }
 
 #[test]
@@ -126,8 +131,8 @@ fn threads_may_go_from_cpu_to_cpu() {
     if is_again() {
         return;
     }
-    fine_under_all("caches_wander.c", &["1"]);
-    fine_where_runs_are_shared("caches_wander.c", &["1", "runs"]);
+    fine_under_all("caches_wander.c", &[&seconds()]);
+    fine_where_runs_are_shared("caches_wander.c", &[&seconds(), "runs"]);
 }
 
 #[test]
