@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 steps() { HEAPWRIGHT_QUICK='' STEP_LIMIT=4800 bash .ci/run "$@"; }
 
 # Each crate and feature by itself; the crates as a registry has them; all documentation.
-part_builds() { steps clippy doc msrv header registry bench book gc-docs; }
+part_builds() { steps clippy doc msrv header registry book gc-docs; }
 # Other processors, C libraries, page sizes and systems; the packages.
 part_systems() { steps aarch64 musl apk old-glibc portable packages && ci/portable.sh --run; }
 part_miri() { steps miri; }

@@ -6,6 +6,9 @@
 #   ci/race.sh                             everything, 15 rounds (7 of the long)
 #   ci/race.sh --rounds 2 --workloads none only the real programs, quickly
 #   ci/race.sh --only glibc,heapwright,snmalloc
+#   ci/race.sh tools                       instead: the race's own tools work. The tests of bench's
+#                                          workspace, and a race so small that it measures nothing, from
+#                                          the command to the table of figures
 #
 # Options go to `heapwright bench` (see heapwright bench --help). Every run is
 # kept in race.json and shown in race.html, under the target folder's race/,
@@ -17,6 +20,25 @@ setup race
 
 # As in the other scripts, HEAPWRIGHT_SO names a library to race instead of ours.
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
+
+tools() {
+    # (Not optimised.)
+    bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
+    bench test -p figures -p peers -p debug-figures -p caches -p gc -p sweep
+    bench test -p realm
+
+    cargo build --quiet --locked -p heapwright-cli
+    "$CARGO_TARGET_DIR/debug/heapwright" bench --workloads cfrac,larson --scale 0 --rounds 2 \
+        --only glibc,heapwright --quiet --format json -o "$SCRATCH/race.json"
+    bench run -p figures -- race "$SCRATCH/race.json" >"$SCRATCH/figures"
+    # A row of numbers for each, in both tables; a failed run would be a word.
+    for program in empty cfrac larson; do
+        rows=$(grep -cE "^\\| $program \\| [0-9.]+ (ms|MiB) \\| [0-9.]+ \\([0-9.]+ to [0-9.]+\\) \\|$" "$SCRATCH/figures" || true)
+        [ "$rows" -eq 2 ] || { cat "$SCRATCH/figures"; die "$program has $rows rows in the tables instead of 2"; }
+    done
+    say "a small race is run and read"
+}
+if [ "${1:-}" = tools ]; then tools; exit; fi
 
 WORK=$CARGO_TARGET_DIR/race
 json=${RACE_JSON:-$WORK/race.json}

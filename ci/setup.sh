@@ -20,7 +20,6 @@ REAL="perl:perl ?ruby:ruby ?sqlite3:sqlite3 ?git:git ?redis-server:redis-server 
 CROSS="gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 declare -A NEEDS=(
     [aarch64]="$C $CROSS qemu-user qemu-system-arm cpio target:aarch64-unknown-linux-gnu"
-    [bench]="$C"
     [book]="$C python3:python3 patch:patch ps:procps crate:mdbook@=0.5.4+search"
     [bounds]="$C valgrind:valgrind"
     [caches]="$C $PEERS"
@@ -60,7 +59,7 @@ declare -A NEEDS=(
     [toy-vm]="$C python3:python3 pkg-config:pkgconf"
 )
 # What .ci/run uses.
-FIXED=(bench bounds caches check corpus debug floors fuzz fuzz-gc gc golden hardened html integrations leaks lint miri pools profile programs ruby sweep test workflows)
+FIXED=(bounds caches check corpus debug floors fuzz fuzz-gc gc golden hardened html integrations leaks lint miri pools profile programs ruby sweep test workflows)
 
 # Real programs say in their own heads what they need.
 of_programs() { # WAY
