@@ -527,6 +527,50 @@ fn a_forged_slot_is_refused_and_named() {
     assert_eq!(one.status.code(), Some(2));
 }
 
+/// Children by the number of its argument. Each allocates for two seconds, so that it takes a slot.
+const CROWD: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int children = atoi(words[1]);
+    free(memset(malloc(300000), 1, 300000));
+    for (int child = 0; child < children; child++)
+        if (fork() == 0) {
+            for (time_t until = time(NULL) + 2; time(NULL) < until; usleep(20000)) { void *volatile block = malloc(300000); free(block); }
+            pause();
+        }
+    signal(SIGTERM, SIG_IGN);
+    for (time_t until = time(NULL) + 5; time(NULL) < until; usleep(20000)) { void *volatile block = malloc(300000); free(block); }
+    printf("ready\n");
+    fclose(stdout);
+    getchar();
+    kill(0, SIGTERM);
+}
+"#;
+
+#[test]
+fn processes_beyond_the_last_slot_are_said() {
+    use std::os::unix::process::CommandExt;
+
+    let folder = Folder::new();
+    let program = folder.compile("crowd", &["-O0"], CROWD);
+    let mut command = heapwright();
+    command.args(["run", "--"]).arg(program).arg((SLOTS + 5).to_string()).process_group(0);
+    let mut crowd = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
+    let mut said = String::new();
+    BufReader::new(crowd.stdout.take().expect("piped")).read_line(&mut said).expect("read");
+    let list = done(heapwright().args(["top", "--once"]));
+    drop(crowd.stdin.take());
+    let _ = crowd.wait();
+    let expected =
+        format!("has {SLOTS} processes that show themselves; its others cannot be shown");
+    assert!(stderr(&list).contains(&expected), "{}", stderr(&list));
+}
+
 #[test]
 fn figures_of_before_a_burst_are_not_made_to_fit() {
     let folder = Folder::new();

@@ -1,7 +1,7 @@
 //! What is being run, and how long it will still take: on stderr, for people.
 //!
-//! On a terminal a bar; where somebody asked for it elsewhere, a line for each
-//! round; else nothing. The bar is drawn by the main thread between and during
+//! On a terminal a bar; elsewhere a line for each round if the user asked for it. A race of a minute
+//! or more says beforehand how long it takes. The bar is drawn by the main thread between and during
 //! runs, four times a second at most: it costs the program being timed nothing that
 //! can be measured.
 
@@ -13,6 +13,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Showing {
     Nothing,
+    /// Only how long the race takes, before its first round.
+    Length,
     Bar,
     Lines,
 }
@@ -27,7 +29,7 @@ impl Showing {
         } else if asked {
             Self::Lines
         } else {
-            Self::Nothing
+            Self::Length
         }
     }
 }
@@ -61,6 +63,14 @@ impl Progress {
     /// A run is over.
     pub(crate) fn done(&self, runs: usize) {
         self.bar.inc(runs as u64);
+    }
+
+    /// Says how long the race takes, if that is a minute or more.
+    pub(crate) fn expected(&self, left: Duration) {
+        if self.showing != Showing::Nothing && left >= Duration::from_secs(60) {
+            let line = format!("heapwright: the race takes about {}", rough(left));
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
     }
 
     /// A round begins.

@@ -109,6 +109,7 @@ impl Race<'_> {
         if ready.is_err() {
             interrupted = true;
         } else {
+            progress.expected(lanes.iter().map(|lane| lane.left(0)).sum());
             let most = lanes.iter().map(|lane| lane.rounds).max().unwrap_or_default();
             for round in 0..most {
                 if self.round(round, most, &mut lanes, progress)?.is_err() {

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             sort: args.sort,
         });
     }
-    for line in statuses.forged() {
+    for line in statuses.remarks() {
         eprintln!("heapwright: {line}");
     }
     let mut history = History::default();

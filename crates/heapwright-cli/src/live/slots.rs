@@ -121,9 +121,20 @@ impl Statuses {
         })
     }
 
-    /// A line for each forged slot.
-    pub(crate) fn forged(&self) -> Vec<String> {
+    /// A line for each forged slot, and for each status memory without a free slot.
+    pub(crate) fn remarks(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.slots().filter_map(|slot| slot.forged()).collect();
+        lines.extend(self.all.iter().filter_map(|status| {
+            let lives = |owner: Owner| process::user_of(owner.process).is_some();
+            let is_full = (0..SLOTS).all(|index| status.get().owner(index).is_some_and(lives));
+            let first = status.get().owner(0)?.process;
+            is_full.then(|| {
+                format!(
+                    "the program of process {first} has {SLOTS} processes that show themselves; its \
+                     others cannot be shown"
+                )
+            })
+        }));
         lines.sort();
         lines.dedup();
         lines
