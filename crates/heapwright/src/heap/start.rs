@@ -5,7 +5,7 @@
 //! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
 //!                                                        \-> FAILED (no memory)
 //! thread:   sentinel --first call--> the process's mode decides, once:
-//!             a front     passed on, observed, debugged: the thread gets a cache only when its front needs one
+//!             a front     passed on, observed, debugged: a cache only when the front needs one
 //!             own cache   `own`; with sampled or guarded blocks `modes` first
 //!             shared      `shared`, `cpu`
 //!             hardened    `modes`
