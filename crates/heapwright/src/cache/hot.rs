@@ -128,8 +128,8 @@ impl List {
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
-/// The heads of all lists that are closed in favour of the CPU's arrays are negative, where
-/// those of other closed lists are null: the place of a thread's area, less this.
+/// Lists that are closed in favour of the CPU's arrays have a negative head: the place of a
+/// thread's area, less this. Other closed lists have a null head.
 pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
 
 /// A tag mismatch: an address map entry, exclusive-ored with the tag of a hot part. For the
@@ -373,9 +373,9 @@ impl Serve {
 pub(crate) enum Common {
     /// None.
     Nowhere,
-    /// That of the shared cache behind the stub.
+    /// The list of the shared cache behind the stub.
     ToShared,
-    /// That of the CPU's arrays.
+    /// The list of the CPU's arrays.
     ToCpu,
 }
 

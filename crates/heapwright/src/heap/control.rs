@@ -4,7 +4,7 @@
 //!   control       ownership of an address; trimming; limits of address space
 //!   Heap          a cache with a lock in place of a thread; destroyed as a whole
 //!   move blocks   for each block that the program can move:
-//!                   should_move(block)         is it in a slab that could be emptied (`cache::density`)?
+//!                   should_move(block)         can its slab be emptied (`cache::density`)?
 //!                   malloc_uncached(size)      a free slot of a slab that stays
 //!                   ... copies, and changes its pointers
 //!                   free_uncached(block)       to its slab at once; the slab is given up if empty

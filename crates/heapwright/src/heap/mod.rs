@@ -5,11 +5,11 @@
 //!        |
 //!   modes                               wrappers: drawn blocks, counts, trace, tallies;
 //!        |                              modes: hardened, debug, passed on, late
-//!   resize ----> fast                   realloc; malloc and free -> lists; else one call through a table
+//!   resize ----> fast                   realloc; malloc and free -> lists, else a table's function
 //!        |        |
 //!        +------> own                   a thread's own cache
 //!                  |
-//!        shared, cpu, foreign           shared caches; blocks by their entries   (these name each other)
+//!        shared, cpu, foreign           shared caches; blocks by entry (these name each other)
 //!                  |
 //!                words                  a thread's two words, in this file
 //! ```
@@ -187,7 +187,7 @@ mod words {
         Cache(OwnCache),
         /// A cache that it shares with other threads.
         Shared(&'static SharedCache),
-        /// Whatever serves its CPU.
+        /// Its CPU's shared cache or arrays.
         ByCpu,
         /// A cache of the hardened heap.
         Hardened(&'static hardened::Cache),

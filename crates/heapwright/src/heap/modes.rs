@@ -9,7 +9,7 @@
 //!   hardened   the thread's hot part is a stub of its cache: rings, else the slow path
 //!   debug      passes each call to the debug heap; "not mine" goes to the thread's cache
 //!   passed on  passes each call to the preloaded copy of heapwright
-//!   late       one locked heap for threads without their cache, or the hardened heap without a cache
+//!   late       one locked heap for threads without a cache, or the hardened heap
 //! ```
 //!
 //! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written

@@ -2,7 +2,7 @@
 //! forks.
 //!
 //! ```text
-//! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
+//! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> call returns
 //!                                                        \-> FAILED (no memory)
 //! thread:   sentinel --first call--> the process's mode decides, once:
 //!             a front     passed on, observed, debugged: a cache only when the front needs one
