@@ -62,7 +62,7 @@ const SHARE: usize = 64;
 /// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;
 const MANY_BYTES: usize = 256 << 10;
-/// Bytes of blocks over [`MIDDLE`] in all depots, for each shared cache, and the number of caches
+/// Bytes of blocks over [`MIDDLE`] in all depots, for each shared cache, and the most caches
 /// that count.
 const MIDDLE_BYTES: usize = 1 << 20;
 const MIDDLE_CACHES: usize = 16;

@@ -1,8 +1,7 @@
 //! Counts of every call, if the options ask for statistics (`stats=exit`).
 //!
-//! In that case threads' fast words lead to a front that gets and counts every call
-//! (`heap::modes`). A cache has its own counters; only the peak of live bytes needs a word that all
-//! threads share.
+//! Then threads' fast words lead to a front that counts every call (`heap::modes`). A cache has its
+//! own counters; only the peak of live bytes is a word that all threads share.
 
 use super::{CACHES, Counters, magazines};
 use crate::options;

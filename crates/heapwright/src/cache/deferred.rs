@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!   a signal handler that has interrupted its thread in a slow path
-//!     frees a block that no cache takes   --> deferred, until a thread takes a central lists' chain
+//!     frees a block that no cache takes   --> deferred, until a thread takes a central chain
 //!     needs a block that no cache has     <-- a reserve, which that thread fills up
 //! ```
 //!
 //! Lock-free stacks (`remote`). Statistics count deferred blocks as on their way to their owner.
 //!
-//! Called by `central`, which drains the frees and fills the reserves, by `outgoing`, and by
-//! `heap`.
+//! Called by `central`, which drains and refills the stacks, by `outgoing`, and by `heap`.
 
 use core::ptr;
 

@@ -107,8 +107,7 @@ impl ForcedSlow {
     }
 }
 
-/// The polls of a cache still to be answered in this tick, and the time of the last one. Zero:
-/// none.
+/// The polls of a cache that are left in this tick, and the time of the last one. Zero: none.
 pub(super) struct Polls {
     pub(super) left: Cell<u32>,
     at_ns: Cell<u64>,

@@ -3,7 +3,7 @@
 //! ```text
 //!   hot (one per class, 16 bytes; the fast paths' data)
 //!     head -> block -> block -> ...      room: how many more the list takes
-//!                 |  full: the whole list, O(1)      ^ empty
+//!                |  full: the whole list, O(1)      ^ empty
 //!                v                                  | refill, in this order:
 //!   depot (a share of the slabs, in chains) --------+  1 a chain of the depot
 //!                |  full: oldest chain, block by block 2 remote frees

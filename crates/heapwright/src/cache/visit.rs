@@ -14,7 +14,7 @@
 //!
 //! A visit costs a fence in every thread, so a visitor first checks whether it is worth one.
 //!
-//! What visitors do:
+//! Visitors:
 //!
 //! - *drain*: a thread that sends blocks to a cache with many remote frees drains them itself;
 //! - *steal*: before a cache, or a class's central lists, takes a new slab, it checks some caches

@@ -437,7 +437,7 @@ pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
             options(pure, readonly, nostack, preserves_flags),
         );
     }
-    // SAFETY: null, or the descriptor, which nobody writes to.
+    // SAFETY: null, or the descriptor, which is never written to.
     unsafe { at.as_ref() }
 }
 

@@ -200,8 +200,7 @@ mod words {
         match word.addr() & MARKS {
             // SAFETY: null, or a cache, which is never freed.
             0 => match unsafe { word.cast::<Cache>().as_ref() } {
-                // SAFETY: the thread word leads to the thread's own cache until the thread gives it
-                // back.
+                // SAFETY: the thread word leads to the thread's own cache until it is given back.
                 Some(cache) => Own::Cache(unsafe { OwnCache::of(cache) }),
                 None => Own::Nothing,
             },

@@ -15,9 +15,8 @@
 //! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written
 //! to.
 //!
-//! A thread's calls are observed if the options ask for statistics or a trace
-//! (`options::detailed`), or while the thread counts its calls (`tallies`). So no other table
-//! checks for any of these.
+//! Calls are observed if the options ask for statistics or a trace (`options::detailed`), or while
+//! the thread counts its calls (`tallies`). So no other table checks for any of these.
 //!
 //! Called by the tables of `start`, and by the C layer (tokens).
 
@@ -256,7 +255,7 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
     }
 }
 
-/// Frees any block in a hardened process, whatever the call says; null does nothing.
+/// Frees any block in a hardened process, for any call; null does nothing.
 ///
 /// # Safety
 ///
@@ -434,7 +433,7 @@ static OBSERVED: Serve = front(allocate_observed, give_back_observed, resize_obs
 /// The front of threads whose calls are observed.
 pub(super) static OBSERVED_FRONT: Front = Front::new(&OBSERVED);
 
-/// Whether the calls of the calling thread are to be observed.
+/// Whether the calling thread's calls must be observed.
 pub(super) fn is_asked_for() -> bool {
     #[cfg(feature = "debug")]
     if tallies::counts_here() {

@@ -33,8 +33,8 @@ pub(super) static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// The cache that begins at `hot`, an argument of one of these functions.
 #[inline(always)]
 pub(super) fn cache_of(hot: &Hot) -> OwnCache {
-    // SAFETY: only hot parts of threads' own caches lead to a table with these functions, and a
-    // thread calls them with the one that its thread word leads to.
+    // SAFETY: only hot parts of threads' own caches lead to a table with these functions. A thread
+    // calls them with its own hot part.
     unsafe { OwnCache::of_hot(hot) }
 }
 

@@ -4,8 +4,8 @@
 //!   per-CPU entry | stub | place of a thread's rseq area | sources | targets |
 //!                                                             |         |    a pointer
 //!                                                             v         v    for each CPU
-//!   arrays   | top, floor of class 0 | of class 1 | ... | of runs of 1 to 4 units    16 bytes a row
-//!            | 128 pointers, class 0 | class 1    | ... | of runs of 1 to 4 units    1 KiB a row
+//!   arrays   | top, floor of class 0 | of class 1 | ... | of runs of 1 to 4 units   16 bytes a row
+//!            | 128 pointers, class 0 | class 1    | ... | of runs of 1 to 4 units   1 KiB a row
 //!
 //!   a row      floor           top          end, a multiple of 1 KiB less 8
 //!                | free | free |     |     |
