@@ -54,7 +54,7 @@ impl Cache {
         // Not as its owner: another thread may be the owner before this returns.
         let _order = self.lock.lock();
         self.end_sampling();
-        // First: no thread takes units that come back from now on.
+        // First: units that come back from now on must not go to the stash.
         self.keeps_units.set(false);
         self.stash.release();
         self.stash.give_extra_back();

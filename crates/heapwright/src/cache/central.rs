@@ -56,8 +56,8 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::unit_list::{BySize, UnitList};
 
-/// A class's depot may hold one byte of so many of its slabs; a cache's spare chains one of so many
-/// of all slabs.
+/// A class's depot may hold one byte for each so many of its slabs; a cache's spare chains, one for
+/// each so many of all slabs.
 const SHARE: usize = 64;
 /// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;

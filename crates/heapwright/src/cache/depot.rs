@@ -36,7 +36,7 @@ const MANY_BYTES: usize = 1 << 20;
 /// Between the two: one byte of so many of the cache's slabs.
 const SHARE: usize = 64;
 
-/// Of large blocks it may hold one byte of so many of the stash's bound.
+/// Large blocks in it may take one part in so many of the stash's bound.
 const SHARE_OF_STASH: usize = 4;
 /// The classes whose blocks are large.
 const LARGE_CLASSES: u128 = !0 << size_class::of(LARGE + 1);

@@ -159,7 +159,7 @@ impl Cache {
             return;
         }
         draw.countdown.draw(rate());
-        // Cutting a list takes a walk, so check first.
+        // Cutting walks the list, so the pace is checked first.
         if !is_time(self.scavenger.now.get()) {
             return;
         }

@@ -18,8 +18,8 @@
 //! Blocks in use become common with their slabs, so every thread frees them by the short path.
 //!
 //! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry
-//! sends its block to the old owner, which sends it on; so do lists of the old owner with blocks of
-//! a stolen slab (`visit`).
+//! sends its block to the old owner, which sends it on. Blocks of a stolen slab in the old owner's
+//! lists go the same way (`visit`).
 //!
 //! Called by `heap` (giving up) and by `outgoing` (counting).
 

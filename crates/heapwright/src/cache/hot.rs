@@ -168,7 +168,7 @@ impl Mismatch {
         self.0 - BIASED_TO_SHARED
     }
 
-    /// The list's class, if [`Mismatch::is_to_cpu`] or [`Mismatch::is_to_shared`].
+    /// The list's class, for a mismatch of each of these kinds.
     pub(crate) fn class(self) -> usize {
         (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source   a thread's cache, a first-class heap's, or a shared one. The caller holds it:
-//!            it is its thread's, or the caller has locked it
+//!            it is the thread's own and entered, or the caller has locked it
 //!
 //!   | used, in whole pages ....... | never touched | (room to grow) |      a large block
 //!   unit 0       unit 1       ...                   unit n-1

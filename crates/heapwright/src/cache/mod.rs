@@ -47,7 +47,7 @@
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
 //! owner, and the batch goes onto the owner's stack (`remote`).
 //!
-//! Invariants: a block is in exactly one list, chain, batch, stack or bit of its slab. Only the
+//! Invariants: a block is in at most one list, chain, batch, stack or bit of its slab. Only the
 //! holder of the ownership accesses anything except `remote` and `ownership`. Data that other
 //! threads read (statistics, the fork handler) is atomic, and relaxed.
 //!

@@ -216,7 +216,7 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
 }
 
 /// The size to allocate if a block in a slot of `have` bytes becomes one of `size`. A block that
-/// grows by less than a quarter gets a quarter, because it will probably grow again.
+/// grows by less than a quarter gets a quarter more, because it will probably grow again.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;

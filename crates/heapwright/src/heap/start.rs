@@ -368,13 +368,13 @@ pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Begins to count the calling thread's calls to the heap; with `keeps_sites` for each stack,
 /// Begins to count the calling thread's calls to the heap; with `keeps_sites` for each stack, too.
 /// Counts nest: an outer count includes the inner one.
+///
 /// # Errors
 ///
 /// [`CannotCount`] says why counting is not possible.
-/// [`CannotCount`] says why counting is not possible.
+///
 /// ```
 /// use heapwright::heap;
 /// heap::count_begin(false).unwrap();

@@ -109,8 +109,8 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
 pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
-/// Runs of each length get this part of a stash's room: the shorter they are, the more of them come
-/// in phases.
+/// Runs of each length may take a stash's room divided by this: the shorter they are, the more of
+/// them come in phases.
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
 /// Rows of classes and of lengths of runs.
 const ROWS: usize = CLASSES + LONGEST;
@@ -132,7 +132,7 @@ type Place = AtomicPtr<Block>;
 struct Top {
     /// The first place without a block.
     top: AtomicPtr<Place>,
-    /// The first place of the row that is used.
+    /// The first place that may have a block.
     floor: AtomicPtr<Place>,
 }
 
