@@ -1,7 +1,7 @@
 //! Abandoned caches: those whose threads have ended.
 //!
 //! ```text
-//!   thread ends --abandon--> warm (keeps its free blocks, if few)  --cool--> cool (all given back)
+//!   thread ends --abandon--> warm (keeps its free blocks, if few) --cool--> cool (all given back)
 //!                            |                                              |
 //!                            +---------- begin: the next thread adopts it --+
 //! ```

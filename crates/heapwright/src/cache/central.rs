@@ -8,7 +8,7 @@
 //!      | too many                  ^ empty
 //!      v                           |
 //!   slabs of the class  bits, lowest address first; then untouched slots
-//!      | no slot out               ^
+//!      | no slot in use            ^
 //!      v                           |
 //!   chunk               runs of units
 //! ```

@@ -82,7 +82,7 @@ fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     Some(head)
 }
 
-/// In a forked child: forgets what other threads may have been pushing.
+/// In a forked child: forgets the stacks, which other threads may have been changing.
 pub(crate) fn forget_after_fork() {
     DEFERRED.forget_after_fork();
     for reserve in &RESERVE {

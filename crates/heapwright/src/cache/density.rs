@@ -6,7 +6,7 @@
 //!
 //!     step    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
 //!     slabs   2   9  30  41  60  50  22   7   1
-//!             | sparse: as many as could ...|  dense: ... go into their free slots
+//!             | sparse: to be emptied       |  dense: their free slots take the blocks
 //!                                       cut
 //! ```
 //!

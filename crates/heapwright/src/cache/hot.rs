@@ -490,7 +490,7 @@ impl HotStub {
         self.0.forward_sized(true);
     }
 
-    /// Makes calls draw first, or no more.
+    /// Switches to the table that draws blocks, or back to the plain one.
     pub(super) fn draw_calls(&self, drawn: bool) {
         self.0.draw_calls(drawn);
     }
@@ -519,7 +519,7 @@ impl Hot {
         self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Makes calls draw first, or no more. (Does nothing before a thread has had the cache.)
+    /// Switches to the table that draws blocks, or back. (Not before a thread has had the cache.)
     pub(super) fn draw_calls(&self, drawn: bool) {
         if !self.serve.load(Ordering::Relaxed).is_null() {
             let serve = self.serve();
@@ -660,7 +660,7 @@ impl Hot {
         }
     }
 
-    /// Makes `free` take the slow path with every block, or no more.
+    /// Makes `free` take the slow path with every block, or ends that.
     pub(super) fn know_nothing(&self, nothing: bool) {
         self.limit.store(if nothing { 0 } else { MAP.limit() }, Ordering::Relaxed);
     }

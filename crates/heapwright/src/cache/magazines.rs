@@ -21,9 +21,10 @@
 //! `malloc` and `free` reach `closed` first: empty lists, and a tag with one changed bit, so that
 //! both miss. The sign of the tag mismatch shows a common block's entry (see `hot::HotStub`).
 //!
-//! **Bound.** A cache holds at most two chains of a class, and a stash. Its spares are bounded by a
-//! small share of all slabs and by [`SPARES`] bytes. In all this is less than 4 MiB. Blocks in a
-//! cache that no thread used for a purge delay go to the central lists.
+//! **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
+//! share of all slabs and by [`SPARES`] bytes, so lists and spares hold less than 2 MiB. The stash
+//! has its own bound. Blocks in a cache that no thread used for a purge delay go to the central
+//! lists.
 //!
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab. Only the holder
 //! of the slot's lock accesses anything but the atomics.
@@ -155,7 +156,7 @@ fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static
 /// release as many slots' locks as it took.
 pub(super) static RAISING: Lock<()> = Lock::new(());
 
-/// Makes each `malloc` from a shared cache count first (`sampling`), or no more.
+/// Begins or ends counting each `malloc` from a shared cache (`sampling`).
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     for cache in ALL.all() {

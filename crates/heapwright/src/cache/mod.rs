@@ -9,7 +9,7 @@
 //!                |  full: oldest chain, block by block 2 remote frees
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
-//!                |  no slot out                     ^  5 a unit of the stash
+//!                |  no slot in use                  ^  5 a unit of the stash
 //!                v                                  |  6 another cache's slab that is mostly free
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```

@@ -32,7 +32,7 @@ use crate::size_class::{self, UNIT};
 /// The lists' budget in bytes: at least this, and one byte of so many of the slabs.
 const BUDGET: usize = 48 << 10;
 const SHARE: usize = 16;
-/// The most extra bytes for one list.
+/// The most bytes of extra room for one list.
 const MOST: usize = 48 << 10;
 /// The first extra room of a list: in blocks, and at most so many bytes, but at least one block.
 const FIRST: usize = 4;
@@ -44,7 +44,7 @@ const LEAST: usize = 64;
 pub(super) struct Room {
     /// Slots out of the slabs.
     pub(super) out: Cell<i32>,
-    /// The extra room, in blocks.
+    /// The least room, in blocks, for chains that were wanted back.
     wanted: Cell<u32>,
 }
 

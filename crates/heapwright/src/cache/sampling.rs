@@ -4,10 +4,10 @@
 //! ```text
 //!   off   malloc <-- list <-- free
 //!
-//!   on    malloc <-- list <-- countdown <-- free     a block's bytes count when it enters the list,
+//!   on    malloc <-- list <-- countdown <-- free     a block's bytes count as it enters the list,
 //!                     |       countdown <-- chains   because it leaves the list only by malloc
 //!                     | empty, and a sample is due
-//!                   aside     due | counted | counted | due | counted | ...  from the first due block
+//!                   aside     due | counted | counted | due | counted | ..  from the first due one
 //!                              +------- below -------->+--- below ---> ...
 //! ```
 //!

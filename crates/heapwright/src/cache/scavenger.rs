@@ -9,9 +9,6 @@
 //!   its partial slabs      s -> s -> [next] -> s        purge if left alone
 //! ```
 //!
-//! A pass also purges a few runs of the chunk that have waited too long: other threads may not get
-//! there.
-//!
 //! Invariants: `next` is 0 or a slab in this class's partial list; a thread that removes a slab
 //! from that list first moves `next` on (`Cache::unlist`).
 //!

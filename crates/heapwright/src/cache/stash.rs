@@ -293,7 +293,7 @@ impl Stash {
         self.quick_left.set(if is_quick { STEP } else { 0 });
     }
 
-    /// Makes each fetch take a slow path from now on (`sampling`, `guard_draw`), or no more.
+    /// Makes each fetch take a slow path (`sampling`, `guard_draw`), or ends that.
     pub(super) fn count_fetches(&self, counted: bool) {
         self.is_counted.set(counted);
         self.quick_left.set(0);

@@ -131,7 +131,7 @@ impl Cache {
     /// A slab of `class` with returned slots from an abandoned cache, whose ownership is the
     /// caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // From a warm cache, which the next thread adopts, only a slab that is largely free: its
+        // From a warm cache, which the next thread adopts, only a slab with enough free slots: its
         // lists may have slots of that slab.
         let unit = if self.is_warm.get() {
             self.to_spare(class, SHARE_FREE)

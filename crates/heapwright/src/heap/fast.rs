@@ -683,7 +683,7 @@ pub mod assembly {
     pub const LIMIT: usize = Hot::LIMIT;
     /// The owner's tag.
     pub const TAG: usize = Hot::TAG;
-    /// Where the table for everything else is, and offsets in that.
+    /// The offset of the table for all other calls, and offsets in that table.
     pub const SERVE: usize = Hot::SERVE;
     /// Serves a `malloc` whose list is empty.
     pub const MALLOC: usize = offset_of!(Serve, malloc);

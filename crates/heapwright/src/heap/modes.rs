@@ -395,7 +395,7 @@ unsafe fn give_back_anything(
     unsafe { foreign::give_back(block, what) }
 }
 
-// Late comers. ------------------------------------------------------------------------------------
+// Threads without a cache. ------------------------------------------------------------------------
 
 static LATE: Serve = front(allocate_late, give_back_anything, resize::resize, &LATE);
 /// The front of threads whose cache is gone, or that get none for lack of memory.
@@ -646,7 +646,7 @@ mod drawing {
                 {
                     return block;
                 }
-                // No sample is possible just now; serve without drawing.
+                // No sample is possible now, so this serves without drawing.
                 return serve_undrawn(request, cache);
             }
             let block = own::serve(request, cache);

@@ -248,8 +248,8 @@ unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class:
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees the large block that begins at `block`, unless it belongs to a first-class heap or the
-/// stash is full.
+/// Frees the large block that begins at `block`, unless it belongs to a first-class heap, was freed
+/// before, or the stash is full.
 #[inline(always)]
 fn free_large(block: *mut u8, hot: &Hot) -> bool {
     if !block.addr().is_multiple_of(UNIT) {

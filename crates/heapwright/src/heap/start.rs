@@ -20,7 +20,7 @@
 //! of the C library's and takes no memory.)
 //!
 //! A thread may allocate after its cache was given back, in destructors that run after ours. Then
-//! one shared, locked heap serves it: nobody would give back a second cache.
+//! one shared, locked heap serves it: no hook would give back a second cache.
 
 use core::ffi::c_void;
 use core::ptr;

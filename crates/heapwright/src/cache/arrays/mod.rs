@@ -30,12 +30,12 @@
 //! [`Kind::Kept`](crate::address_map::Kind), as in a stash, so statistics, leak checks and late
 //! frees see that it is no block.
 //!
-//! **Bound.** A CPU's arrays hold at most 127 blocks and 16 KiB of a class, but at least one block:
-//! about 1.2 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor, for
-//! 127 blocks or 512 KiB, until the CPU rests. Runs of one length take at most a stash's room, or a
-//! part of it: 8 MiB in all with few CPUs, 512 KiB with many. Runs that stay unused between two
-//! passes go to the chunk. So do all of a CPU's runs before one of its threads makes the process
-//! grow.
+//! **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block:
+//! about 1 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor until
+//! the CPU rests: for 64 blocks up to 2 KiB each, or for 127 larger ones, at most 512 KiB. Runs of
+//! one length take at most a stash's room, or a part of it: 8 MiB in all with few CPUs, 832 KiB
+//! with many. Runs that stay unused between two passes go to the chunk. So do all of a CPU's runs
+//! before one of its threads makes the process grow.
 //!
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences write `top`, or the thread that has closed the CPU.
@@ -266,7 +266,7 @@ pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
     unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes each `malloc` from the arrays miss, to be counted (`sampling`), or no more.
+/// Makes each `malloc` from the arrays miss, to be counted (`sampling`), or ends that.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(cpu_entry) = cpu_entry() {
