@@ -1,17 +1,17 @@
 //! Abandoned caches: those whose threads have ended.
 //!
 //! ```text
-//!   thread ends --abandon--> warm (its free blocks kept, if few)  --cool--> cool (all free given back)
+//!   thread ends --abandon--> warm (keeps its free blocks, if few) --cool--> cool (all given back)
 //!                            |                                              |
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! An abandoned cache belongs to no thread: a thread that frees one of its blocks claims it for a
-//! moment and takes the block home (`reclaim`); a thread in need of a slab takes a partial one from
-//! it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
+//! No thread owns an abandoned cache. A thread that frees one of its blocks claims the cache for a
+//! moment and drains it (`reclaim`). A thread that needs a slab takes a partial one from it
+//! (`adopt_slab`). Blocks that arrive while a thread lets go are not lost: see `remote`.
 //!
-//! In a forked child the caches of all other threads rest, but nothing they say of free
-//! blocks is believed: see `heap::start`.
+//! In a forked child the caches of all other threads are abandoned, and the child ignores all that
+//! they say of free blocks: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
@@ -23,7 +23,7 @@ use crate::size_class::{self, CLASSES};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Caches that may rest with their blocks, and the bytes of them.
+/// The most warm caches, and the most bytes of blocks in one.
 const WARM: usize = 4;
 const WARM_BYTES: usize = 128 << 10;
 /// Warm caches that one pass of a scavenger cools.
@@ -33,7 +33,7 @@ const COOLS: usize = 2;
 static WARM_NOW: AtomicUsize = AtomicUsize::new(0);
 
 impl Cache {
-    /// A thread begins to use it.
+    /// Readies the cache for a thread that begins to use it.
     pub(crate) fn begin(&self) {
         self.no_longer_warm();
         self.keeps_units.set(true);
@@ -47,14 +47,14 @@ impl Cache {
         self.follow_sampling();
     }
 
-    /// The thread has ended: gives back what is free and lets go of the rest, for
-    /// others to reclaim and adopt. Of a few caches the next threads are to have
-    /// the free blocks too, if these are few: then it costs little to be a thread.
+    /// Ends the thread's use: gives back free memory and lets go of the rest, for others to reclaim
+    /// and adopt. A few caches with few free blocks keep these for the next threads, so that a
+    /// short thread costs little.
     pub(crate) fn abandon(&self) {
-        // Not as its owner: that may be another thread before this returns.
+        // Not as its owner: another thread may be the owner before this returns.
         let _order = self.lock.lock();
         self.end_sampling();
-        // First: what comes home from now on is kept for no thread.
+        // First: units that come back from now on must not go to the stash.
         self.keeps_units.set(false);
         self.stash.release();
         self.stash.give_extra_back();
@@ -76,17 +76,17 @@ impl Cache {
         self.let_go();
     }
 
-    /// Gives back what is free, of a cache that is no thread's.
+    /// Gives back the free memory of a cache that no thread owns.
     fn cool(&self) {
         self.release_free();
         for (class, bin) in self.bins.iter().enumerate() {
-            // Nobody carves on, so that a slab goes as soon as its last slot does.
+            // No current slab, so that a slab goes as soon as its last slot returns.
             bin.current.set(0);
             bin.want.set(first_length(class));
         }
     }
 
-    /// Returns whether it was.
+    /// Ends the warm state. Returns whether the cache was warm.
     fn no_longer_warm(&self) -> bool {
         let was_warm = self.is_warm.replace(false);
         if was_warm {
@@ -95,7 +95,7 @@ impl Cache {
         was_warm
     }
 
-    /// Lets go of the ownership; takes what arrives at the last moment.
+    /// Lets go of the ownership; drains blocks that arrive at the last moment.
     pub(super) fn let_go(&self) {
         loop {
             if !self.ownership().let_go(self.remote()) || !self.ownership().try_claim() {
@@ -105,7 +105,7 @@ impl Cache {
         }
     }
 
-    /// After a push: if nobody owns the cache, takes the pushed blocks home.
+    /// After a push: drains the cache if it has no owner.
     pub(super) fn reclaim(&self) {
         if self.ownership().needs_drainer() && self.ownership().try_claim() {
             self.drain_home();
@@ -113,7 +113,7 @@ impl Cache {
         }
     }
 
-    /// Takes over a slab of `class` with returned slots from a dead thread.
+    /// Takes over a slab of `class` with returned slots from an abandoned cache.
     pub(super) fn adopt_slab(&self, class: usize) -> bool {
         if self.is_heap() {
             return false;
@@ -121,10 +121,11 @@ impl Cache {
         visit::adopt(class, |dead, slab| self.take_over(dead, slab))
     }
 
-    /// In a forked child, for the cache of a thread that is not here: keeps
-    /// nothing but the identity. See `heap::start`.
+    /// In a forked child, for the cache of another thread: keeps only the identity. See
+    /// `heap::start`.
     pub(crate) fn forget_after_fork(&self) {
-        // SAFETY: the threads that may have been in are not in this process, which has one thread.
+        // SAFETY: threads that may have held the lock do not exist in this process, which has one
+        // thread.
         unsafe { self.lock.forget_after_fork() };
         self.hot.raise_limit();
         self.forget_sampling_after_fork();
@@ -156,7 +157,7 @@ impl Cache {
         self.ownership().orphan_after_fork();
     }
 
-    /// In a forked child: gets a slab back, all of whose slots count as out.
+    /// In a forked child: takes back a slab, all of whose slots count as in use.
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
         self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
@@ -169,8 +170,7 @@ pub(crate) fn none_warm_after_fork() {
     WARM_NOW.store(0, Ordering::Relaxed);
 }
 
-/// Cools a few of the caches that have rested for `delay` milliseconds and were
-/// not adopted.
+/// Cools a few of the caches that have been abandoned for `delay` milliseconds.
 pub(super) fn cool_abandoned(now: u32, delay: i32) {
     if WARM_NOW.load(Ordering::Relaxed) == 0 {
         return;
@@ -187,8 +187,7 @@ pub(super) fn cool_abandoned(now: u32, delay: i32) {
     });
 }
 
-/// Gives back what is free of the caches and slabs of ended threads, and the
-/// pages that hold no block.
+/// Gives back the free memory of abandoned caches, and pages without a block.
 pub(crate) fn purge_abandoned() -> usize {
     let mut given = 0;
     CACHES.visit_abandoned(usize::MAX, |dead| {

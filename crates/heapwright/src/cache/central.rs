@@ -1,4 +1,4 @@
-//! Central lists: the slabs that belong to everybody, class by class.
+//! Central lists: the slabs of the common owner, class by class.
 //!
 //! ```text
 //!   magazines (see `magazines`), K of them or one a CPU
@@ -8,30 +8,28 @@
 //!      | too many                  ^ empty
 //!      v                           |
 //!   slabs of the class  bits, lowest address first; then untouched slots
-//!      | no slot out               ^
+//!      | no slot in use            ^
 //!      v                           |
 //!   chunk               runs of units
 //! ```
 //!
-//! Where threads share caches, slabs cannot be a cache's: a thread that goes from one
-//! cache to another would free into the other's slabs, and each block would have to
-//! travel home. So all slabs are of one *common owner*, which is no cache, and what threads
-//! share are magazines without an owner above lists with a lock for each class.
+//! Slabs of shared caches cannot belong to one cache: a thread that moves from one cache to another
+//! would free into the first one's slabs, and each block would be a remote free. So all slabs
+//! belong to one *common owner*, which is no cache. Threads share magazines without an owner, above
+//! lists with a lock for each class.
 //!
-//! A *row* is what comes from the arrays of one CPU, and goes to those of another, as pointers: to
-//! walk a chain of blocks that another CPU has just freed is a cache miss for each, one after the
-//! other.
+//! A *row* holds blocks from the arrays of one CPU, on their way to another's, as pointers: walking
+//! a chain of blocks that another CPU has just freed takes one cache miss after the other.
 //!
 //! The common owner has an id (`address_map::COMMON`), and no object.
 //!
-//! **Signal handlers** that have interrupted their thread under one of these locks, or any
-//! other (`sync::is_interrupted`), must not wait for one. No function called on their
-//! behalf takes a lock: what they free and no cache takes is put aside in [`DEFERRED`], and
-//! what they need and no cache has comes from a reserve, a few blocks of two sizes, which
-//! is filled up by the thread that takes a chain next.
+//! **Signal handlers** that have interrupted their thread under one of these locks, or any other
+//! (`sync::is_interrupted`), must not wait for one. So the functions that they reach take no lock.
+//! A block that no cache takes goes to [`DEFERRED`]. A block that no cache has comes from a
+//! reserve, a few blocks of two sizes, which the next thread that takes a chain refills.
 //!
-//! Invariants: all but the statistics is touched under the class's lock. Locks are taken
-//! in this order: a magazine's, a class's, the chunk's.
+//! Invariants: everything except the statistics is accessed under the class's lock. The order of
+//! locks: a magazine's, a class's, the chunk's.
 //!
 //! Called by `magazines`.
 
@@ -58,29 +56,29 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::unit_list::{BySize, UnitList};
 
-/// Of so many bytes of slabs, one may be in the class's depot; and one in the spare chains
-/// of a cache.
+/// A class's depot may hold one byte for each so many of its slabs; a cache's spare chains, one for
+/// each so many of all slabs.
 const SHARE: usize = 64;
-/// Chains that a depot may always have, and bytes that it may have at most.
+/// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;
 const MANY_BYTES: usize = 256 << 10;
-/// Bytes of blocks over [`MIDDLE`] that all depots may have, for each cache that threads share, and
-/// for so many at most.
+/// Bytes of blocks over [`MIDDLE`] in all depots, for each shared cache, and the most caches
+/// that count.
 const MIDDLE_BYTES: usize = 1 << 20;
 const MIDDLE_CACHES: usize = 16;
-/// Blocks in a row, at most, and rows of a class.
+/// The most blocks in a row, and rows of a class.
 pub(crate) const ROW: usize = 32;
 const ROWS: usize = 8;
-/// Partial slabs that one pass looks at under one lock, and purges.
+/// Partial slabs that one pass checks, and purges, while it holds one lock.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
-/// Bytes in a chain of a magazine, where blocks are small enough: half of what a thread's
-/// own cache has, for these serve many threads, and what lies in them is nobody's.
+/// Bytes in a magazine's chain of small blocks: half of an exclusive cache's, because magazines
+/// serve many threads, and their blocks belong to none.
 const CHAIN_BYTES: usize = 8 << 10;
-/// And where a class of blocks over [`MIDDLE`] is busy.
+/// The same for a busy class of blocks over [`MIDDLE`].
 const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
-/// Blocks of more bytes are middle ones.
+/// Larger blocks are middle ones.
 pub(super) const MIDDLE: usize = 1 << 10;
 const CHAIN_BLOCKS: usize = 128;
 
@@ -97,29 +95,29 @@ pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
     }
 }
 
-/// What there is of one class.
+/// The central lists of one class.
 #[repr(align(128))]
 pub(crate) struct Central {
     lock: Lock<()>,
     depot: Depot,
-    /// The rows, of which so many are there, and their blocks.
+    /// The rows, how many are filled, and their blocks.
     rows: [Row; ROWS],
     row_count: Cell<usize>,
     row_blocks: Cell<usize>,
     /// Slabs with returned slots.
     partial: UnitList<BySize>,
-    /// The slab that is being carved, or 0.
+    /// The slab whose untouched slots are handed out, or 0.
     current: Cell<usize>,
     /// Slabs of the class.
     slabs: Cell<usize>,
-    /// The slab that the pass looks at next, or 0.
+    /// The slab that the pass checks next, or 0.
     next: Cell<usize>,
-    /// Whether a chain was taken since the last pass.
+    /// Whether a chain was taken after the last pass.
     was_wanted: Cell<bool>,
     /// Whether blocks over [`MIDDLE`] come and go fast: see `Magazines::is_busy`.
     is_busy: Cell<bool>,
     thief: Thief,
-    /// Blocks in rows and depot, for others to see.
+    /// Blocks in rows and depot, for other threads to read.
     depot_blocks: AtomicUsize,
 }
 
@@ -130,13 +128,13 @@ struct Row {
 }
 
 impl Row {
-    /// One without blocks.
+    /// A row without blocks.
     const fn new() -> Self {
         Self { blocks: [const { Cell::new(ptr::null_mut()) }; ROW], count: Cell::new(0) }
     }
 }
 
-// SAFETY: all but the atomics is touched under the lock.
+// SAFETY: everything except the atomics is accessed under the lock.
 unsafe impl Sync for Central {}
 
 static CENTRALS: [Central; CLASSES] = [const {
@@ -157,20 +155,20 @@ static CENTRALS: [Central; CLASSES] = [const {
     }
 }; CLASSES];
 
-/// Caches that threads share.
+/// The number of shared caches.
 static SHARING: AtomicUsize = AtomicUsize::new(0);
 /// Slabs of all classes.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks over [`MIDDLE`] in all depots.
 static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
-/// Whether any list ever had a block.
+/// Whether any list has ever held a block.
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
-/// The time, in milliseconds, as the thread that looked last saw it.
+/// The time in milliseconds at the last pass.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether slots came back to slabs that the last pass did not see, or found too young.
+/// Whether slots came back to slabs after the last pass, or were too young for it.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
-/// So many caches are above the lists now.
+/// Notes the number of caches above the lists.
 pub(super) fn note_sharing(caches: usize) {
     SHARING.store(caches, Ordering::Relaxed);
 }
@@ -185,14 +183,14 @@ pub(super) fn has_work() -> bool {
     HAS_WORK.load(Ordering::Relaxed)
 }
 
-/// Notes that it will. (Read first, for it is read by all, and mostly true.)
+/// Notes that it will. (Reads first: all threads read it, and it is mostly true.)
 fn note_work() {
     if !has_work() {
         HAS_WORK.store(true, Ordering::Relaxed);
     }
 }
 
-/// A pass begins: it sees all that came back until now.
+/// Begins a pass, which sees all that came back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
     if !DEFERRED.is_empty() {
@@ -200,12 +198,12 @@ pub(super) fn begin_pass() {
     }
 }
 
-/// Bytes that caches may have for spare, each, as a share of what the program needs.
+/// Bytes that each cache may keep in spare chains, a share of all slabs.
 pub(super) fn share() -> usize {
     SLABS.load(Ordering::Relaxed) * UNIT / SHARE
 }
 
-/// What a magazine is given.
+/// Blocks for a magazine.
 pub(super) struct Supply {
     pub(super) chain: DepotChain,
     /// Whether it is one block that reads as zero.
@@ -221,7 +219,7 @@ pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     take_chain(class, most)
 }
 
-/// Fills the reserves up, if they are half used.
+/// Refills the reserves that are half used.
 #[inline]
 pub(crate) fn fill_reserves() {
     for (reserve, (size, count)) in RESERVE.iter().zip(RESERVED) {
@@ -231,7 +229,7 @@ pub(crate) fn fill_reserves() {
     }
 }
 
-/// [`take`], no more than that.
+/// [`take`] without the reserves.
 fn take_chain(class: usize, most: usize) -> Option<Supply> {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -262,13 +260,13 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
         central.current.set(0);
     }
     if chain.count == 1 {
-        // A slot that comes alone was not written to, but its link will be read.
+        // A slot that comes alone was not written to, but the caller reads its link.
         return Some(Supply { chain: terminated(chain), zero: slab.is_zero() });
     }
     Some(Supply { chain: terminated(chain), zero: false })
 }
 
-/// Takes a chain of `class` back.
+/// Takes a chain of `class` from a magazine.
 pub(super) fn give(class: usize, chain: DepotChain) {
     if chain.count() == 0 {
         return;
@@ -283,20 +281,19 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     }
 }
 
-/// The depot of `class` is to hold more, for its blocks come and go fast.
+/// Lets the depot of `class` hold more, because its blocks come and go fast.
 pub(super) fn note_busy(class: usize) {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
     central.is_busy.set(true);
 }
 
-/// Takes blocks of `class` back that were in the arrays of a CPU, [`ROW`] at most. False: there is
-/// no room.
+/// Takes blocks of `class` from the arrays of a CPU, at most [`ROW`]. False: there is no room.
 ///
 /// # Safety
 ///
-/// They are free, of the class and of common slabs, and if this returns true the caller has given
-/// them away.
+/// They are free, of the class and of common slabs. If this returns true, the caller has given them
+/// away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -315,7 +312,7 @@ pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     true
 }
 
-/// Takes a row of blocks of `class`. Returns how many there are in it; 0: there is none.
+/// Takes a row of blocks of `class`. Returns the number of blocks; 0: there is no row.
 pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     let central = &CENTRALS[class];
     if central.depot_blocks.load(Ordering::Relaxed) == 0 {
@@ -326,17 +323,17 @@ pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     central.pop_row(class, into)
 }
 
-/// Makes a slab of an exclusive cache's a common one. `part` takes it out of that cache's lists,
-/// which nothing of it is in the way of.
+/// Makes a slab of an exclusive cache a common one. `part` takes the slab out of that cache's
+/// lists.
 pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     let central = &CENTRALS[slab.class];
     let _order = central.lock.lock();
     central.receive(slab, part);
 }
 
-/// Passes a slab of `class` with returned slots, of which one in `share` is free, to `take`, which
-/// makes it a cache's. (Blocks of it that are in arrays, rows and chains are sent after it when
-/// they leave these.) False: there is none, or another thread is at the class.
+/// Passes a slab of `class` with at least one in `share` slots returned to `take`, which makes it a
+/// cache's. (Its blocks in arrays, rows and chains are sent after it when they leave these.) False:
+/// there is no such slab, or another thread holds the class's lock.
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -355,8 +352,8 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     true
 }
 
-/// A returned slot of a common slab that is well filled, for a block that is moved there. `None`:
-/// there is none, or another thread is at the class.
+/// A returned slot of a well-filled common slab, for a block that is moved there. `None`: there is
+/// none, or another thread holds the class's lock.
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
@@ -364,24 +361,23 @@ pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     density::take(mine, &central.partial, central.slabs.get(), |slab| central.unlist(slab))
 }
 
-/// Sends one block back to its slab. False: another thread is at the class.
+/// Returns one block to its slab. False: another thread holds the class's lock.
 ///
 /// # Safety
 ///
-/// The block is of `class`, of a slab of the common owner's, and the caller gives it away, if it is
-/// taken.
+/// The block is of `class`, of a common slab, and the caller gives it away, if this returns true.
 pub(crate) unsafe fn put(class: usize, block: *mut Block) -> bool {
     let central = &CENTRALS[class];
     let Some(_order) = central.lock.try_lock() else { return false };
-    // SAFETY: the block is the caller's, who gives it away.
+    // SAFETY: the caller gives the block away.
     unsafe { Block::set_next(block, ptr::null_mut()) };
-    // SAFETY: one block of the class and the common owner, whose chain has ended.
+    // SAFETY: one block of the class and the common owner, whose link is null.
     central.distribute(class, unsafe { DepotChain::of(block, 1) });
     true
 }
 
-/// Before the process grows for a slab of `class`, whose lock is held: sends home what depots hold
-/// of middle blocks, but for those that other threads are at.
+/// Returns the middle blocks in depots to their slabs before the process grows for a slab of
+/// `class`, whose lock is held. Skips classes that other threads hold.
 #[cold]
 fn release_middle(class: usize) {
     for other in (size_class::of(MIDDLE + 1)..CLASSES).filter(|&other| other != class) {
@@ -394,12 +390,12 @@ fn release_middle(class: usize) {
     }
 }
 
-/// Fills one of the reserves up.
+/// Refills one of the reserves.
 #[cold]
 fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
     let class = size_class::of(size);
     loop {
-        // Looked at once: others fill it and empty it meanwhile.
+        // Read once: other threads fill it and empty it in the meantime.
         let missing = count.saturating_sub(reserve.len());
         if missing == 0 {
             return;
@@ -407,15 +403,15 @@ fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
         let Some(Supply { chain, .. }) = take_chain(class, missing) else { return };
         let mut tail = chain.head();
         for _ in 1..chain.count() {
-            // SAFETY: the chain is ours, and has so many blocks.
+            // SAFETY: the chain is ours, and has that many blocks.
             tail = unsafe { Block::next(tail) };
         }
-        // SAFETY: a linked chain that nobody else knows.
+        // SAFETY: a linked chain that no other thread knows.
         unsafe { reserve.push(chain.head(), tail, chain.count(), chain.count() * size) };
     }
 }
 
-/// Takes deferred frees home.
+/// Drains the deferred frees.
 #[cold]
 fn gather_deferred() {
     let (mut block, bound) = DEFERRED.take();
@@ -432,7 +428,7 @@ fn gather_deferred() {
             bytes += size_class::size(class);
             // SAFETY: the block is ours alone.
             unsafe { Block::set_next(block, ptr::null_mut()) };
-            // SAFETY: one free block, of the class and the common owner, whose chain has ended.
+            // SAFETY: one free block of the class and the common owner, whose link is null.
             give(class, unsafe { DepotChain::of(block, 1) });
         } else {
             // A run: see `defer_run`.
@@ -444,8 +440,8 @@ fn gather_deferred() {
     DEFERRED.taken(found, bytes);
 }
 
-/// Gives back what is free and not in a magazine: chains to their slabs, pages without a
-/// block in use to the kernel. Returns bytes.
+/// Gives back free memory outside magazines: chains to their slabs, pages without a block in use to
+/// the kernel. Returns the kernel's bytes.
 pub(crate) fn purge_all() -> usize {
     let mut given = 0;
     if !DEFERRED.is_empty() {
@@ -464,8 +460,8 @@ pub(crate) fn purge_all() -> usize {
     given
 }
 
-/// A pass over one class, that gives back what nobody has wanted for `age`
-/// milliseconds. Returns whether the class is done.
+/// Makes a pass over one class, which gives back memory that stayed unused for `age` milliseconds.
+/// Returns whether the class is done.
 pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     NOW.store(now, Ordering::Relaxed);
     let central = &CENTRALS[class];
@@ -504,14 +500,14 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     false
 }
 
-/// Blocks and bytes in depots and reserves, and on their way home.
+/// Blocks and bytes in depots and reserves, and deferred.
 pub(crate) fn waiting() -> (usize, usize) {
     let mut total = (DEFERRED.len(), DEFERRED.bytes());
     for reserve in &RESERVE {
         total.0 += reserve.len();
         total.1 += reserve.bytes();
     }
-    // (Where no block ever waited, not to look spares a process that ends the pages of all lists.)
+    // (If no block ever waited, a process that ends need not touch the pages of all lists.)
     if HAVE_WAITED.load(Ordering::Relaxed) {
         for (class, central) in CENTRALS.iter().enumerate() {
             let blocks = central.depot_blocks.load(Ordering::Relaxed);
@@ -529,21 +525,21 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
     for central in CENTRALS.iter().rev() {
-        // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+        // SAFETY: by the contract this thread (or the one that it is a copy of) holds it.
         unsafe { central.lock.release() };
     }
 }
 
-// The lock is held in all of these.
+// The caller of each of these holds the lock.
 impl Central {
-    /// Publishes how much is in the depot.
+    /// Publishes how many blocks are in the depot.
     fn publish(&self, class: usize) {
         let (now, size) = (self.waiting(), size_class::size(class));
         let before = self.depot_blocks.load(Ordering::Relaxed);
@@ -576,7 +572,7 @@ impl Central {
         count
     }
 
-    /// The newest chain of the depot, or a row as one.
+    /// The newest chain of the depot, or a row as a chain.
     fn undepot(&self, class: usize) -> Option<DepotChain> {
         if let Some(chain) = self.depot.pop() {
             self.publish(class);
@@ -586,11 +582,11 @@ impl Central {
         let count = self.pop_row(class, &mut row);
         let mut head = ptr::null_mut();
         for &block in row[..count].iter().rev() {
-            // SAFETY: a free block that the row had, and nobody else.
+            // SAFETY: a free block from the row, which is in no other list.
             unsafe { Block::set_next(block, head) };
             head = block;
         }
-        // SAFETY: just linked; what rows hold is of the class and the common owner.
+        // SAFETY: just linked; blocks in rows are of the class and the common owner.
         (count > 0).then(|| unsafe { DepotChain::of(head, count) })
     }
 
@@ -606,7 +602,7 @@ impl Central {
         (self.waiting() + count) * size <= share.clamp(few, MANY_BYTES.max(few))
     }
 
-    /// Returned slots of slabs, about `most`.
+    /// About `most` returned slots of slabs.
     fn take_returned(&self, class: usize, most: usize) -> Option<DepotChain> {
         let now = NOW.load(Ordering::Relaxed);
         gather(&self.partial, class, most, now, |slab| self.unlist(slab)).map(terminated)
@@ -614,7 +610,7 @@ impl Central {
 
     fn new_slab(&self, class: usize) -> Option<usize> {
         let want = want_of_slab(class, self.slabs.get(), SLABS.load(Ordering::Relaxed));
-        // The entry is set last: the record must be a slab's by then.
+        // The entry is set last: by then the record must be a slab's.
         let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
         Slab::at(&MAP, run.unit, class).open(run.zero);
         self.slabs.set(self.slabs.get() + 1);
@@ -639,7 +635,7 @@ impl Central {
         }
     }
 
-    /// Sends the blocks of a chain back to their slabs.
+    /// Returns the blocks of a chain to their slabs.
     fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, os::coarse_ms());
         note_work();
@@ -653,24 +649,25 @@ impl Central {
             }
             // SAFETY: the unit of a block is below the map's limit.
             if unsafe { MAP.entry(unit) } != mine {
-                // Its slab was taken over by a cache meanwhile.
+                // A cache took its slab over in the meantime.
                 // SAFETY: the chain is the caller's and has `left` linked blocks.
                 let next = unsafe { Block::next(block) };
-                // SAFETY: a free block of the chain's, which leaves it here.
+                // SAFETY: a free block of the chain, which leaves the chain here.
                 unsafe { outgoing::forward(block) };
                 block = next;
                 left -= 1;
                 continue;
             }
             let unit_of = |address| MAP.unit_of(address);
-            // SAFETY: the chain is of common blocks of the class, whose lock is held.
+            // SAFETY: the chain is of common blocks of the class, and this thread holds the class's
+            // lock.
             if unsafe { put_run(&way, unit, class, &mut block, &mut left, unit_of) } {
                 self.settle(Slab::at(&MAP, unit, class));
             }
         }
     }
 
-    /// Some of a slab's slots came back: lists it, or gives its unit back.
+    /// Some of a slab's slots came back: lists the slab, or returns its unit to the chunk.
     fn settle(&self, slab: Slab<'_>) {
         if slab.is_empty() && self.current.get() != slab.unit {
             self.retire(slab);
@@ -689,7 +686,7 @@ impl Central {
         slab.set_listed(false);
     }
 
-    /// Gives a slab's unit back.
+    /// Returns a slab's unit to the chunk.
     fn retire(&self, slab: Slab<'_>) {
         slab.clear();
         if slab.is_listed() {
@@ -700,7 +697,7 @@ impl Central {
         chunk::give(slab.unit, 1);
     }
 
-    /// Gives back what is not in use and not in a magazine.
+    /// Gives back free memory outside magazines.
     fn release(&self, class: usize) {
         while let Some(chain) = self.undepot(class) {
             self.distribute(class, chain);
@@ -732,7 +729,7 @@ mod tests {
         let class = |size: usize| size_class::of(size);
         let all = || -> Vec<*mut Block> { core::iter::from_fn(|| reserved(class(24))).collect() };
         let blocks = all();
-        // The small ones first, though the large would do.
+        // The small ones first, though a large one would do.
         let size = |&block: &*mut Block| match MAP.lookup(block.addr()).1.kind() {
             Kind::Slab(class) => size_class::size(class),
             kind => panic!("a reserved block in {kind:?}"),
@@ -740,21 +737,20 @@ mod tests {
         let sizes: Vec<usize> = blocks.iter().map(size).collect();
         assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
         assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
-        // What handlers free is theirs again, before a thread that may wait has been here.
+        // Blocks that handlers free serve them again, before a thread that may wait gets here.
         for block in &blocks {
             // SAFETY: a reserved block, of a common slab of this class, given back once.
             unsafe { defer(class(size(block)), *block) };
         }
         assert!(DEFERRED.is_empty());
         assert_eq!(all().len(), blocks.len());
-        // The next taker of a chain fills it up.
+        // The next thread that takes a chain fills it up.
         let taken = take(class(48), 1).expect("there is memory");
         give(class(48), taken.chain);
         assert_eq!(all().len(), blocks.len());
     }
 
-    /// A request for no blocks once went round for ever in slots that had come back, under the
-    /// class's lock.
+    /// A request for no blocks once looped for ever over returned slots, under the class's lock.
     #[test]
     fn a_request_for_none_gets_one() {
         assert!(crate::substrate::open_and_begin());

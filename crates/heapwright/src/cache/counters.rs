@@ -1,7 +1,7 @@
-//! Counting every call, where statistics were asked for (`stats=exit`).
+//! Counts of every call, if the options ask for statistics (`stats=exit`).
 //!
-//! Then threads' fast words lead to a front that sees every call (`heap::modes`), and counts it.
-//! A cache counts for itself; only the peak of live bytes needs a word that all threads share.
+//! Then threads' fast words lead to a front that counts every call (`heap::modes`). A cache has its
+//! own counters; only the peak of live bytes is a word that all threads share.
 
 use super::{CACHES, Counters, magazines};
 use crate::options;
@@ -22,7 +22,7 @@ pub(crate) fn allocation(counters: &Counters, size: usize, usable: usize) {
     add(&counters.allocations, 1);
     add(&counters.requested, size as u64);
     add(&counters.sizes[Stats::size_bucket(size)], 1);
-    // (Blocks without usable bytes are the hardened heap's.)
+    // (Blocks with no usable bytes are the hardened heap's.)
     if (1..=SLAB_MAX).contains(&usable) {
         let (count, requested) = &counters.by_class[size_class::of(usable)];
         add(count, 1);
@@ -37,7 +37,7 @@ pub(crate) fn free(counters: &Counters, usable: usize) {
     live(-(usable as i64));
 }
 
-/// Counts a block that changed its size in place, where each call is counted.
+/// Counts a block that changed its size in place, if each call is counted.
 pub(crate) fn resized(change: i64) {
     if options::detailed() {
         live(change);
@@ -51,8 +51,8 @@ fn live(change: i64) {
     }
 }
 
-/// Adds what all caches counted to `stats`. Returns, for each class, how many
-/// allocations it served and how many bytes were asked for in them.
+/// Adds the counts of all caches to `stats`. Adds to `by_class`, for each class, its allocations
+/// and their requested bytes.
 pub(crate) fn totals(stats: &mut Stats, by_class: &mut [(u64, u64); size_class::CLASSES]) {
     let own = CACHES.all().map(|cache| &cache.counters);
     let shared = magazines::ALL.all().map(|slot| {

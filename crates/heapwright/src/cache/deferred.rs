@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   a signal handler that has interrupted its thread in a slow path
-//!     frees a block that no cache takes   --> deferred, until a thread takes a chain of the central lists
-//!     needs a block that no cache has     <-- a reserve, a few blocks of two sizes, which that thread fills up
+//!     frees a block that no cache takes   --> deferred, until a thread takes a central chain
+//!     needs a block that no cache has     <-- a reserve, which that thread fills up
 //! ```
 //!
-//! Stacks without a lock (`remote`). What is deferred counts as on its way home.
+//! Lock-free stacks (`remote`). Statistics count deferred blocks as on their way to their owner.
 //!
-//! Called by `central`, which empties and fills them, by `outgoing`, and by `heap`.
+//! Called by `central`, which drains and refills the stacks, by `outgoing`, and by `heap`.
 
 use core::ptr;
 
@@ -16,21 +16,21 @@ use crate::address_map::MAP;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, SLAB_MAX, UNIT};
 
-/// Blocks that came back where no lock could be waited for (see [`defer`]).
+/// Blocks freed where no lock may be waited for (see [`defer`]).
 pub(super) static DEFERRED: RemoteStack = RemoteStack::new();
-/// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
-/// handler pops from one of them it is empty for the others, and it may be stopped there.
+/// Blocks for signal handlers, of the sizes in [`RESERVED`]. Several stacks, because a stack is
+/// empty for others while a handler pops from it, and the handler may be stopped there.
 pub(super) static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
-/// Their sizes, and how many there are in each.
+/// Their sizes, and the number of blocks in each.
 pub(super) const RESERVED: [(usize, usize); 6] =
     [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
 
-/// Takes back a block of `class` from a caller that must not wait for a lock: a signal
-/// handler, perhaps, that has interrupted the holder.
+/// Frees a block of `class` for a caller that must not wait for a lock: perhaps a signal handler
+/// that has interrupted the lock's holder.
 ///
 /// # Safety
 ///
-/// The block is of `class`, of a slab of the common owner's, and the caller gives it away.
+/// The block is of `class`, of a common slab, and the caller gives it away.
 pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
     let size = size_class::size(class);
     let mut reserves = RESERVE.iter().zip(RESERVED);
@@ -39,7 +39,7 @@ pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
     unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
 }
 
-/// Takes back a large block's run, as [`defer`] does. Its record says that it is kept.
+/// Frees a large block's run, as [`defer`] does. Its record says that it is kept.
 ///
 /// # Safety
 ///
@@ -50,16 +50,16 @@ pub(crate) unsafe fn defer_run(unit: usize) {
     unsafe { DEFERRED.push(block, block, 1, UNIT) };
 }
 
-/// A block for a request of `class` from the reserve, for a signal handler. `None`: it
-/// has been used up.
+/// A block for a request of `class` from the reserve, for a signal handler. `None`: the reserve is
+/// used up.
 pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
     RESERVE.iter().zip(RESERVED).find_map(|(reserve, (size, _))| {
         if size < size_class::size(class) { None } else { pop(reserve, size) }
     })
 }
 
-/// Takes one block of a stack, whose blocks are of `size`: all of them are taken, and the
-/// rest put back, for where one alone is popped it may have come back meanwhile.
+/// Takes one block of a stack, whose blocks are of `size`. Takes all and puts the rest back,
+/// because a lone pop would be wrong if its block came back in the meantime.
 fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     let (head, _) = stack.take();
     if head.is_null() {
@@ -76,13 +76,13 @@ fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     }
     stack.taken(left + 1, (left + 1) * size);
     if left > 0 {
-        // SAFETY: what is left of the chain, linked and nobody else's.
+        // SAFETY: the rest of the chain, linked, and in no other list.
         unsafe { stack.push(rest, tail, left, left * size) };
     }
     Some(head)
 }
 
-/// In a forked child: forgets what other threads may have been pushing.
+/// In a forked child: forgets the stacks, which other threads may have been changing.
 pub(crate) fn forget_after_fork() {
     DEFERRED.forget_after_fork();
     for reserve in &RESERVE {

@@ -1,39 +1,39 @@
-//! Density: which slabs are worth being emptied, by a program that can move its blocks, and which
-//! ones are filled then.
+//! Density: which slabs are worth emptying for a program that can move its blocks, and which slabs
+//! the blocks go to.
 //!
 //! ```text
-//!   slabs of one owner and class with returned slots, by how many of their slots are out:
+//!   slabs of one owner and class with returned slots, by the share of their slots in use:
 //!
 //!     step    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
 //!     slabs   2   9  30  41  60  50  22   7   1
-//!             | sparse: as many as could ...|  dense: ... go into their free slots
+//!             | sparse: to be emptied       |  dense: their free slots take the blocks
 //!                                       cut
 //! ```
 //!
-//! Where `n` slabs have `used` slots out, `used / capacity` slabs would do for them; the others can
-//! be emptied, and to empty the sparsest is to move least. Slabs of the step that the cut goes
-//! through are told apart by their addresses: the lower ones stay.
+//! If `n` slabs have `used` slots in use, `used / capacity` slabs suffice; the others can be
+//! emptied, and emptying the sparsest moves the fewest blocks. Slabs of the step at the cut are
+//! told apart by address: the lower ones stay.
 //!
-//! All is counted for one owner (a thread's cache, or the common owner), because a block that is
-//! moved stays with its owner: the caller's. So sparse slabs never stand against dense ones of
-//! somebody else, into which nothing can be moved. A *census* is what is known of an owner's slabs.
-//! Its survey goes through the map twice, in the order of addresses, when the last one is
-//! [`INTERVAL_MS`] old and it takes no more than a hundredth of the time. There are few censuses,
-//! for programs move blocks in one thread; a census that is not asked is used for another owner.
+//! All counts are for one owner (a thread's cache, or the common owner), because a moved block
+//! stays with its owner: the caller's. So sparse slabs are never compared with another owner's
+//! dense ones, which could not take their blocks. A *census* holds the data on an owner's slabs.
+//! Its survey walks the map twice, by address, once the last one is [`INTERVAL_MS`] old, and takes
+//! at most a hundredth of the time. There are few censuses, because programs move blocks in one
+//! thread; an unused census is reused for another owner.
 //!
-//! What is moved goes into the next dense slab of the owner's list of those with returned slots
-//! ([`take`]), which looks at no more than [`LOOKS`] slabs at a time, and at none where a whole
-//! round has found nothing, until the next survey.
+//! Moved blocks go to the next dense slab in the owner's list of slabs with returned slots
+//! ([`take`]). A search checks at most [`LOOKS`] slabs at a time, and none until the next survey if
+//! a whole round has found nothing.
 //!
-//! Not counted: slabs of which slots are still untouched; classes of whole pages, for the pages of
-//! a free slot go back to the kernel by themselves.
+//! Not counted: slabs with untouched slots; classes of whole pages, because the pages of a free
+//! slot go back to the kernel by themselves.
 //!
-//! Everything here is advice, read from atomics without a lock, and may be wrong by a moment or an
-//! interval. Who takes a slot or gives one back looks at the slab's entry again under the owner's
-//! lock.
+//! Everything here is advice, read from atomics without a lock, and may be out of date by a moment
+//! or an interval. A thread that takes or returns a slot checks the slab's entry again under the
+//! owner's lock.
 //!
 //! The idea of moving blocks from sparse slabs into dense ones is redis's active defragmentation,
-//! which asks jemalloc's bins.
+//! which uses the counts of jemalloc's bins.
 //!
 //! Called by `cache`, `central` and `heap`.
 
@@ -50,26 +50,26 @@ use crate::unit_list::{BySize, UnitList};
 
 /// Steps from empty to full.
 const STEPS: usize = 16;
-/// Milliseconds from one survey to the next, at least; and one of how many parts of the time they
-/// may take.
+/// The least milliseconds between two surveys; surveys take at most one part in so many of the
+/// time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// What a survey takes at most, in nanoseconds, and with each unit of the heap: one that takes
-/// longer was interrupted.
+/// The longest time of a survey, in nanoseconds, plus that for each unit of the heap: a survey that
+/// takes longer was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
-/// Slabs that are looked at for one block.
+/// Slabs that the search for one block checks.
 const LOOKS: usize = 64;
-/// Owners that are known at a time.
+/// The most owners with a census.
 const OWNERS: usize = 4;
 
-/// Which slabs are sparse: those of a step below the upper half, and those of that step above the
-/// unit in the lower half.
+/// The sparse slabs: those of a step below the upper half, and those of that step above the unit in
+/// the lower half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut(u64);
 
 impl Cut {
-    /// None is.
+    /// No slab is sparse.
     const NOTHING: Self = Self::new(0, u32::MAX);
 
     const fn new(step: usize, above: u32) -> Self {
@@ -85,7 +85,7 @@ impl Cut {
     }
 }
 
-/// The step of a slab of which `used` of `carved` slots are out, some of them but not all.
+/// The step of a slab with `used` of `carved` slots in use, some of them but not all.
 fn step(used: usize, carved: usize) -> usize {
     (used * STEPS / carved.max(1)).min(STEPS - 1)
 }
@@ -94,15 +94,14 @@ fn step(used: usize, carved: usize) -> usize {
 #[derive(Clone, Copy)]
 struct Count {
     by_step: [u32; STEPS],
-    /// Slots that are out of them.
+    /// Their slots in use.
     used: u64,
 }
 
 impl Count {
     const NONE: Self = Self { by_step: [0; STEPS], used: 0 };
 
-    /// The step through which the cut goes, and how many slabs of it stay. `None`: nothing can be
-    /// emptied.
+    /// The step of the cut, and how many slabs of it stay. `None`: no slab can be emptied.
     fn cut(&self, capacity: usize) -> Option<(usize, u32)> {
         let slabs: u32 = self.by_step.iter().sum();
         let needed = self.used.div_ceil(capacity as u64);
@@ -120,14 +119,14 @@ impl Count {
     }
 }
 
-/// A slab that counts: how many of its slots are out, and the step that makes.
+/// A counted slab: its slots in use, and its step.
 struct Place {
     used: usize,
     step: usize,
 }
 
 impl Place {
-    /// The slab of `class` at `unit`; `None` if it does not count.
+    /// The slab of `class` at `unit`; `None` if it is not counted.
     fn of(unit: usize, class: usize) -> Option<Self> {
         let slab = Slab::at(&MAP, unit, class);
         let (carved, free) = (slab.carved(), slab.free());
@@ -138,18 +137,18 @@ impl Place {
     }
 }
 
-/// What is known of one owner's slabs.
+/// The data on one owner's slabs.
 struct Census {
-    /// 0: of nobody's.
+    /// 0: no owner.
     owner: AtomicU32,
-    /// Had by the thread that makes a survey, or takes the census for another owner.
+    /// Held by the thread that makes a survey, or takes the census for another owner.
     turn: Kept<()>,
-    /// Whether there was a survey, and the time from which on there may be another one.
+    /// Whether there was a survey, and the time of the next one.
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// The slab of each class that was found last, or where to look next; and how many were looked
-    /// at since, in vain.
+    /// The slab of each class that was found last, or the next to check; and the slabs checked in
+    /// vain since.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -167,13 +166,13 @@ static CENSUSES: [Census; OWNERS] = [const {
 }; OWNERS];
 
 impl Census {
-    /// That of an owner, if there is one.
+    /// The census of an owner, if there is one.
     fn existing(owner: u32) -> Option<&'static Self> {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// That of an owner, or one that was not asked since its survey has become old. `None`: all are
-    /// in use.
+    /// The census of an owner, or one whose survey is old and that no call has used since. `None`:
+    /// all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
@@ -181,8 +180,7 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // As long as somebody makes a survey of it, it is not taken, and nobody makes one while it
-        // is.
+        // A census cannot be taken during a survey of it, nor surveyed while it is taken.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -198,14 +196,14 @@ impl Census {
         !self.is_surveyed.load(Ordering::Relaxed) || now.wrapping_sub(again).cast_signed() >= 0
     }
 
-    /// Makes a survey if the last one is too old, and nobody else does.
+    /// Makes a survey if the last one is too old, and no other thread makes one.
     fn look(&self, now: u32) {
         if !self.is_due(now) {
             return;
         }
         self.turn.with(|()| {
-            // Looked at again: another one may just have been made. While the chunk is locked,
-            // nothing is known yet.
+            // Checked again: another survey may have just ended. While the chunk is locked, the
+            // frontier is unknown.
             if self.is_due(now)
                 && let Some(usage) = chunk::usage_now()
             {
@@ -229,7 +227,7 @@ impl Census {
                 counts[class].used += place.used as u64;
             }
         });
-        // The cut of each class, and how many slabs of its step still stay.
+        // The cut of each class, and how many slabs of its step may still stay.
         let mut cuts = [(Cut::NOTHING, 0); CLASSES];
         for (class, count) in counts.iter().enumerate() {
             if let Some((step, stay)) = count.cut(size_class::capacity(class)) {
@@ -255,13 +253,13 @@ impl Census {
         Cut(self.cuts[class].load(Ordering::Relaxed))
     }
 
-    /// Whether a slab of the owner's is one of those to be emptied.
+    /// Whether a slab of the owner should be emptied.
     fn is_sparse(&self, unit: usize, class: usize) -> bool {
         Place::of(unit, class).is_some_and(|place| self.cut(class).has(place.step, unit))
     }
 }
 
-/// Visits the owner's slabs below the frontier, with their classes, in the order of addresses.
+/// Visits the owner's slabs below the frontier, with their classes, by address.
 fn each_slab(owner: u32, frontier: usize, mut visit: impl FnMut(usize, usize)) {
     let mut unit = 0;
     while unit < frontier {
@@ -278,7 +276,7 @@ fn each_slab(owner: u32, frontier: usize, mut visit: impl FnMut(usize, usize)) {
     }
 }
 
-/// Whether the slab of `class` at `unit`, which is `owner`'s, is one of those to be emptied.
+/// Whether the slab of `class` at `unit`, which is `owner`'s, should be emptied.
 pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
     let now = os::coarse_ms();
     Census::of(owner, now).is_some_and(|census| {
@@ -287,9 +285,9 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
     })
 }
 
-/// A returned slot for a block that is moved, of a dense slab of those with the entry `mine`, of
-/// which `partial` has all with returned slots; there are `slabs` in all. `unlist` takes a slab out
-/// that has no more. The caller holds the owner's lock. `None`: none was found that stays.
+/// A returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has all
+/// slabs with returned slots; there are `slabs` in all. `unlist` removes a slab without further
+/// ones. The caller holds the owner's lock. `None`: the search found no dense slab.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,
@@ -309,7 +307,7 @@ pub(super) fn take(
     Some(block.cast())
 }
 
-/// The slab into which moved blocks go; see [`take`].
+/// The slab for moved blocks; see [`take`].
 fn find(
     census: &Census,
     mine: Entry,
@@ -347,7 +345,7 @@ mod tests {
 
     use super::*;
 
-    /// Slabs of `capacity` slots, of which so many are out.
+    /// Slabs of `capacity` slots with these numbers in use.
     fn count(used: &[usize], capacity: usize) -> Count {
         let mut count = Count::NONE;
         for &used in used {
@@ -359,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_sparsest_slabs_are_emptied_and_as_few_stay_as_hold_all() {
-        // Ten slabs at a half: five would do.
+        // Ten slabs at a half: five suffice.
         assert_eq!(count(&[50; 10], 100).cut(100), Some((8, 5)));
         // 10 + 90 + 95 fit into two.
         assert_eq!(count(&[10, 90, 95], 100).cut(100), Some((1, 0)));

@@ -7,19 +7,18 @@
 //!                        +--> block -> block -> ... -> null
 //! ```
 //!
-//! It is small: a share of the cache's slabs, between two bounds. More would
-//! save the way back to the slabs, and lose more than that in the next round:
-//! slabs hand returned slots out in the order of their addresses, a chain in the
-//! order in which they were freed. (Measured on a search tree that is built and
-//! dropped: a depot of a quarter of the slabs saves 7 % of the instructions and
-//! adds 10 % to the misses of a 2-MiB cache.)
+//! It is small: a share of the cache's slabs, between two bounds. A larger depot would save trips
+//! to the slabs, and lose more in the next round: slabs hand out returned slots by address, a chain
+//! in the order of the frees. (Measured on a search tree that is built and dropped: a depot of a
+//! quarter of the slabs saves 7 % of the instructions and adds 10 % to the misses of a 2-MiB
+//! cache.)
 //!
-//! Of blocks over 2 KiB it holds more, for these pay for a slab's way there and back by twos and
-//! threes; they go home before the process grows.
+//! It holds more of blocks over 2 KiB: only two or three of them share the cost of a trip to a
+//! slab. They return to their slabs before the process grows.
 //!
-//! Invariants: a chain has at least one block, and fewer than 2^16; addresses of
-//! blocks fit 48 bits, which the kernel sees to unless a mapping asks for more.
-//! Only the holder of the ownership touches it.
+//! Invariants: a chain has at least one block, and fewer than 2^16; addresses of blocks fit 48
+//! bits, which the kernel guarantees unless a mapping asks for more. Only the holder of the
+//! ownership accesses it.
 //!
 //! Called by the rest of `cache`.
 
@@ -31,22 +30,22 @@ use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
-/// Bytes that a depot may always hold, and may hold at most.
+/// Bytes that a depot may always hold, and that it may hold at most.
 const FEW_BYTES: usize = 256 << 10;
 const MANY_BYTES: usize = 1 << 20;
-/// Between the two: one of so many bytes of the cache's slabs.
+/// Between the two: one byte of so many of the cache's slabs.
 const SHARE: usize = 64;
 
-/// Of large blocks it may hold one of so many parts of what the stash may.
+/// Large blocks in it may take one part in so many of the stash's bound.
 const SHARE_OF_STASH: usize = 4;
 /// The classes whose blocks are large.
 const LARGE_CLASSES: u128 = !0 << size_class::of(LARGE + 1);
 
-/// Chains of so few blocks become one.
+/// Two chains of at most this many blocks become one.
 const SHORT: usize = 8;
 
-/// A chain of free blocks of one class, which are the holder's: a function that is handed one may
-/// write to its blocks. So it is made by [`DepotChain::of`] alone, and not copied.
+/// A chain of free blocks of one class. The holder owns the blocks, and a function that takes a
+/// chain may write to them. So only [`DepotChain::of`] makes one, and it cannot be copied.
 #[must_use]
 pub(super) struct DepotChain {
     head: *mut Block,
@@ -66,12 +65,12 @@ impl DepotChain {
     /// No block.
     pub(super) const EMPTY: Self = Self { head: ptr::null_mut(), count: 0 };
 
-    /// The chain that `head` is the first block of, with `count` blocks.
+    /// The chain of `count` blocks whose first block is `head`.
     ///
     /// # Safety
     ///
-    /// They are of one class and one owner, linked, free, and the caller's: in no other chain or
-    /// list, and no slab's any more.
+    /// The blocks are of one class and one owner, linked, free, and the caller's: in no other chain
+    /// or list, and out of their slabs.
     pub(super) unsafe fn of(head: *mut Block, count: usize) -> Self {
         Self { head, count }
     }
@@ -86,7 +85,7 @@ impl DepotChain {
         self.count
     }
 
-    /// The block that is number `count`, counted from 1. Takes a step for each.
+    /// The block with the number `count`, counted from 1. Takes a step for each block.
     fn block(&self, count: usize) -> *mut Block {
         let mut block = self.head;
         for _ in 1..count {
@@ -96,7 +95,7 @@ impl DepotChain {
         block
     }
 
-    /// The two as one chain.
+    /// The two chains as one.
     pub(super) fn before(self, other: Self) -> Self {
         // SAFETY: the last block of a chain that is the caller's.
         unsafe { Block::set_next(self.block(self.count), other.head) };
@@ -108,14 +107,14 @@ impl DepotChain {
         let last = self.block(count);
         // SAFETY: the chain is the caller's, and longer than `count`.
         let rest = unsafe { Block::next(last) };
-        // SAFETY: a block of the chain's, which is the caller's.
+        // SAFETY: a block of the chain, which is the caller's.
         unsafe { Block::set_next(last, ptr::null_mut()) };
         (Self { head: self.head, count }, Self { head: rest, count: self.count - count })
     }
 }
 
 impl Depot {
-    /// An empty one.
+    /// An empty depot.
     pub(super) const fn new() -> Self {
         Self { top: Cell::new(ptr::null_mut()), blocks: Cell::new(0) }
     }
@@ -163,7 +162,7 @@ impl Depot {
 }
 
 impl Cache {
-    /// Keeps a chain in the depot, and makes room for it there.
+    /// Keeps a chain in the depot and evicts others for it, or sends the chain to its slabs.
     pub(super) fn keep(&self, class: usize, chain: DepotChain) {
         let bytes = chain.count * size_class::size(class);
         let is_large = size_class::size(class) > LARGE;
@@ -182,26 +181,26 @@ impl Cache {
         }
     }
 
-    /// Bytes that the depot may hold of small blocks.
+    /// Bytes of small blocks that the depot may hold.
     fn depot_room(&self) -> usize {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// And of large ones, of which no list holds a phase's worth.
+    /// The same of large blocks, which lists hold too few of for a program's phase.
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }
 
-    /// Before the process grows: sends back to their slabs what the depot holds of large blocks
-    /// beyond what it may always hold.
+    /// Before the process grows: returns the depot's large blocks to their slabs, down to the bytes
+    /// that it may always hold.
     pub(super) fn shrink_depot_of_large(&self) {
         if self.large_depot_bytes.get() > FEW_BYTES {
             self.shrink_depot(true, FEW_BYTES);
         }
     }
 
-    /// Sends chains of small blocks, or of large ones, back until at most `most` bytes are left.
-    /// False: more is left.
+    /// Returns chains of small blocks, or of large ones, until at most `most` bytes are left.
+    /// False: more bytes are left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {
             let large = self.large_depot_bytes.get();
@@ -223,14 +222,14 @@ impl Cache {
         Some(chain)
     }
 
-    /// Sends a chain of `class` back to its slabs. False: there is none.
+    /// Returns a chain of `class` to its slabs. False: there is none.
     pub(super) fn evict(&self, class: usize) -> bool {
         let Some(chain) = self.undepot(class) else { return false };
         self.distribute(class, chain);
         true
     }
 
-    /// Sends some chain of one of `classes` back to its slabs; round the classes. False: none left.
+    /// Returns a chain of one of `classes`, in turn, to its slabs. False: there is none left.
     fn evict_any(&self, classes: u128) -> bool {
         loop {
             let kept = self.kept.get() & classes;
@@ -248,7 +247,7 @@ impl Cache {
         }
     }
 
-    /// Counts blocks that come into the depot, or leave it.
+    /// Counts blocks that enter the depot or leave it.
     fn account(&self, class: usize, blocks: isize) {
         let size = size_class::size(class) as isize;
         if size as usize > LARGE {

@@ -1,23 +1,22 @@
-//! Draws: which blocks are samples of a heap profile, and which stand between guards
-//! (`guard=sample`).
+//! Draws: which blocks become samples of a heap profile, and which are guarded (`guard=sample`).
 //!
 //! ```text
-//!   a sample          every so many bytes (`period`)      a countdown: distances at random, so that each
-//!   a guarded block   every so many blocks (`rate`)       byte, and each block, has the same chance
+//!   a sample          every so many bytes (`period`)    a countdown: random distances, so that
+//!   a guarded block   every so many blocks (`rate`)     each byte or block has the same chance
 //!
-//!   a countdown is    a cache's, which counts what comes into its lists    (`sampling`, `guard_draw`)
+//!   a countdown is    a cache's, for blocks that enter its lists   (`sampling`, `guard_draw`)
 //!                     one of 64, for calls of threads that share caches    ([`Shared`])
 //! ```
 //!
-//! **Pace.** Without a rate of the user's, guarded blocks are drawn often and made seldom: at most
-//! one in [`PAUSE_MS`] in the whole process, by the clock of the slow paths, so that it costs about
-//! as little in any program.
+//! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely: at most
+//! one in [`PAUSE_MS`] in the whole process, by the clock of the slow paths. So they cost about the
+//! same in any program.
 //!
-//! A refill that is not drawn may ask its caller to *look* at who calls: a stack that has no
-//! guarded block yet gets one. Looks cost a stack, so they become rare where they find nothing new,
-//! and begin again where they do.
+//! A refill that is not drawn may make its caller *look* at the stack: a stack without a guarded
+//! block gets one. Looks cost a stack trace, so they become rare while they find nothing new, and
+//! frequent when they do.
 //!
-//! Called by `sampling` and `guard_draw`, by caches that threads share, and by `heap`.
+//! Called by `sampling` and `guard_draw`, by shared caches, and by `heap`.
 
 use core::cell::Cell;
 
@@ -28,16 +27,16 @@ use crate::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-/// Bytes from one sample to the next, on average; 0: nothing is sampled.
+/// The mean distance of samples in bytes; 0: nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes from one sample to the next, on average; 0: nothing is sampled.
+/// The mean distance of samples in bytes; 0: nothing is sampled.
 #[inline(always)]
 pub(crate) fn period() -> usize {
     PERIOD.load(Ordering::Relaxed)
 }
 
-/// Whether some calls are to be looked at that the lists do not serve: for samples, or for guards.
+/// Whether some slow paths check calls for samples or guards.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Whether blocks are sampled, or some guarded.
@@ -46,22 +45,21 @@ pub(crate) fn is_watched() -> bool {
     IS_WATCHED.load(Ordering::Relaxed)
 }
 
-/// What is sampled or guarded has changed.
+/// Updates that after a change of the period or the rate.
 fn watch_again() {
     IS_WATCHED.store(period() != 0 || guards_are_watched(), Ordering::Relaxed);
 }
 
-/// Sets the period. Its callers have those that draw follow.
+/// Sets the period. Callers notify the caches.
 pub(super) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
     watch_again();
-    // What is made meanwhile looks at the period after it is there for all to see, and here it is
-    // looked for after that is set.
+    // Pairs with [`look_again`]: either a new cache sees this period, or the caller's notification,
+    // which comes after this fence, sees the cache.
     fence(Ordering::SeqCst);
 }
 
-/// Has a per-CPU entry or a shared cache that was just made count its calls, by `count`, if blocks
-/// are sampled.
+/// Makes a new per-CPU entry or shared cache count its calls, by `count`, if blocks are sampled.
 pub(super) fn look_again(count: fn(bool)) {
     fence(Ordering::SeqCst);
     if period() != 0 {
@@ -73,37 +71,36 @@ pub(super) fn look_again(count: fn(bool)) {
     }
 }
 
-/// Blocks from one that is drawn to the next, on average; 0: none is.
+/// The mean distance of drawn blocks, in blocks; 0: none is drawn.
 static RATE: AtomicUsize = AtomicUsize::new(0);
-/// When the last one was made, in milliseconds, where they have a pace; [`UNPACED`] where they have
-/// none.
+/// The time of the last guarded block, in milliseconds, or [`UNPACED`] if there is no pace.
 static LAST: AtomicU32 = AtomicU32::new(UNPACED);
 const UNPACED: u32 = u32::MAX;
-/// The rate of those that have a pace.
+/// The rate if there is a pace.
 const PACED_RATE: usize = 1000;
-/// Milliseconds between two of them, at least.
+/// The least milliseconds between two guarded blocks.
 const PAUSE_MS: u32 = 3;
-/// Refills between two looks, at most.
+/// The most refills between two looks.
 const LOOKS_MOST: u32 = 255;
 
-/// Blocks from one that is drawn to the next, on average; 0: none is.
+/// The mean distance of drawn blocks, in blocks; 0: none is drawn.
 #[inline(always)]
 pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks from now on; `None`: at a pace of its own. Before any thread has a
-/// cache.
+/// Draws one of `every` blocks from now on; `None`: at the pace above. Called before any thread has
+/// a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
-        // A process that ends before its first pays for none.
+        // A process that ends before its first guarded block pays for none.
         LAST.store(os::coarse_ms().min(UNPACED - 1), Ordering::Relaxed);
     }
     RATE.store(every.unwrap_or(PACED_RATE).max(1), Ordering::Relaxed);
     watch_again();
 }
 
-/// Draws as [`begin`] says, for a heap that asks by itself ([`draws_apart`]): nothing of `cache`
+/// Draws as [`begin`] says, for a heap that checks by itself ([`draws_apart`]). Nothing in `cache`
 /// looks.
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
@@ -112,26 +109,26 @@ pub(crate) fn begin_apart(every: Option<usize>) {
     begin(every);
 }
 
-/// Blocks that a heap which asks by itself makes without a pause when a process starts: short
+/// Guarded blocks that such a heap makes without a pause when a process starts, so that short
 /// programs have a chance, too.
 const AT_START: u32 = 32;
-/// How many are left of them.
+/// How many of them are left.
 static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 
-/// Refills of that heap that are early when a process starts: each looks at who calls, and brings
-/// one block, so that the next call looks, too. So the first block of a call in a small program, or
-/// of the start of a large one, is seen.
+/// Early refills of that heap when a process starts: each looks at the stack and brings one block,
+/// so that the next call looks, too. So the first block of a call in a small program, or in the
+/// start of a large one, gets a look.
 const FIRST_REFILLS: u32 = 512;
-/// How many are left of them.
+/// How many of them are left.
 static EARLY: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the next refill of the heap that asks by itself is an early one.
+/// Whether the next refill of such a heap is an early one.
 #[inline]
 pub(crate) fn is_early() -> bool {
     EARLY.load(Ordering::Relaxed) > 0
 }
 
-/// Whether it is another heap that asks.
+/// Whether another heap than `cache` draws.
 static APART: AtomicBool = AtomicBool::new(false);
 
 /// Whether the slow paths of `cache` look.
@@ -139,12 +136,11 @@ fn guards_are_watched() -> bool {
     rate() != 0 && !APART.load(Ordering::Relaxed)
 }
 
-/// Refills of that heap to the next look at who calls, and from that one to the one after it, if it
-/// finds nothing.
+/// That heap's refills to the next look, and the pause after it, if it finds nothing.
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
-/// What the call is to be whose refill brings `blocks` blocks. `None`: a call like any.
+/// The kind of block for a call whose refill brings `blocks` blocks. `None`: an ordinary one.
 pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     if rate() == 0 {
         return None;
@@ -166,30 +162,30 @@ pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     is_time(os::coarse_ms()).then_some(Draw::IfNew)
 }
 
-/// A look of [`draws_apart`]'s has found a new stack, or none.
+/// Notes whether a look of [`draws_apart`] has found a new stack.
 pub(crate) fn looked_apart(found: bool) {
     let pause = next_pause(LOOK_PAUSE.load(Ordering::Relaxed), found);
     LOOK_PAUSE.store(pause, Ordering::Relaxed);
     TO_LOOK.store(pause, Ordering::Relaxed);
 }
 
-/// Refills from a look, which has found a new stack or none, to the next one.
+/// Refills from a look to the next one; `found`: it has found a new stack.
 pub(super) fn next_pause(pause: u32, found: bool) -> u32 {
     if found { 0 } else { (2 * pause + 1).min(LOOKS_MOST) }
 }
 
-/// Whether one may be made now, by the pace.
+/// Whether the pace allows a guarded block now.
 pub(super) fn is_time(now: u32) -> bool {
     let last = LAST.load(Ordering::Relaxed);
     last == UNPACED || is_later(now, last) || AT_ONCE.load(Ordering::Relaxed) > 0
 }
 
-/// Whether it is time again at `now`, which a slow path may have read a while ago, before `last`.
+/// Whether the pause is over at `now`, which a slow path may have read before `last`.
 fn is_later(now: u32, last: u32) -> bool {
     now.wrapping_sub(last).cast_signed() >= PAUSE_MS.cast_signed()
 }
 
-/// One is about to be made. False: another thread makes one just now, or has.
+/// Claims the next guarded block. False: another thread makes one now, or has.
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
     if last == UNPACED || sync::take_one(&AT_ONCE).is_some() {
@@ -202,17 +198,16 @@ pub(crate) fn take_turn() -> bool {
             .is_ok()
 }
 
-/// Why a guarded block is to be made.
+/// The reason for a guarded block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Draw {
     /// It was drawn.
     Drawn,
-    /// It is made if its stack is new.
+    /// It is made only if its stack is new.
     IfNew,
 }
 
-/// The distance to the next draw, the drawn one included; on average `mean`. 0: never, as far as
-/// counts go.
+/// The distance to the next draw, including the drawn one; `mean` on average. 0: effectively never.
 fn distance(random: &mut u64, mean: usize) -> usize {
     match mean {
         0 => usize::MAX / 2,
@@ -227,30 +222,30 @@ fn seed(of: usize) -> u64 {
 
 /// A thread's countdown. Zero: nothing is drawn.
 pub(super) struct Countdown {
-    /// What is left to the drawn one, that one included.
+    /// The count down to the drawn one, including it.
     left: Cell<usize>,
     random: Cell<u64>,
 }
 
 impl Countdown {
-    /// Begins, with draws that are `mean` apart on average.
+    /// Begins, with draws at a mean distance of `mean`.
     pub(super) fn begin(&self, mean: usize) {
         self.random.set(seed(core::ptr::from_ref(self).addr()));
         self.draw(mean);
     }
 
-    /// Ends.
+    /// Ends the draws.
     pub(super) fn end(&self) {
         self.left.set(0);
     }
 
-    /// What is left; 0: nothing is drawn.
+    /// The count down to the next draw; 0: nothing is drawn.
     #[inline(always)]
     pub(super) fn left(&self) -> usize {
         self.left.get()
     }
 
-    /// Counts `amount`, less than what is left.
+    /// Counts `amount`, which is less than the rest.
     #[inline(always)]
     pub(super) fn pass(&self, amount: usize) {
         self.left.set(self.left.get() - amount);
@@ -265,8 +260,8 @@ impl Countdown {
     }
 }
 
-/// Countdowns for calls that are counted one by one: for a CPU each, or for some of the shared
-/// caches or threads, so that few threads use one at a time.
+/// Countdowns for calls that are counted one by one, for each CPU or for some of the shared caches
+/// or threads, so that few threads use one at a time.
 pub(crate) struct Shared([SharedCountdown; COUNTDOWNS]);
 
 const COUNTDOWNS: usize = 64;
@@ -285,22 +280,22 @@ impl Shared {
         )
     }
 
-    /// Begins all anew, with draws that are `mean` apart on average.
+    /// Begins all anew, with draws at a mean distance of `mean`.
     pub(crate) fn begin(&self, mean: usize) {
         for countdown in &self.0 {
             countdown.draw(mean);
         }
     }
 
-    /// Counts `amount` for a call on the CPU, or by the shared cache, with that number. True: it is
-    /// drawn.
+    /// Counts `amount` for a call on the CPU, or of the shared cache, with this number. True: the
+    /// call is drawn.
     #[inline(always)]
     pub(crate) fn counts_out(&self, number: usize, amount: usize, mean: usize) -> bool {
         let countdown = &self.0[number % COUNTDOWNS];
         if countdown.random.load(Ordering::Relaxed) == 0 {
             countdown.draw(mean);
         }
-        // What another thread counts just now may be lost, which is seldom, and no block's fault.
+        // A count of another thread may be lost now. This is rare, and favours no block.
         let left = countdown.left.load(Ordering::Relaxed) - amount as i64;
         if left > 0 {
             countdown.left.store(left, Ordering::Relaxed);
@@ -329,11 +324,11 @@ impl SharedCountdown {
     }
 }
 
-/// Of refills of caches that threads share, and of large blocks of theirs.
+/// Countdowns for refills of shared caches, and for large blocks of their threads.
 static REFILLS: Shared = Shared::new();
 
-/// Counts `blocks` that a refill of caches that threads share brings, or one that comes from no
-/// list. True: the call that asked for them is drawn.
+/// Counts `blocks` that a refill of a shared cache brings, or one block that comes from no list.
+/// True: the call is drawn.
 pub(crate) fn draws_shared(blocks: usize) -> bool {
     REFILLS.counts_out_here(blocks, rate()) && is_time(os::coarse_ms())
 }
@@ -350,7 +345,7 @@ mod tests {
             let draws = 20_000;
             let sum: u64 = (0..draws).map(|_| distance(&mut random, rate) as u64).sum();
             let mean = sum as f64 / f64::from(draws);
-            // Their deviation is as large as their mean: of so many, a 140th.
+            // Their deviation equals their mean: the sum of so many deviates by a 140th.
             assert!((mean / rate as f64 - 1.0).abs() < 0.1, "{rate}: {mean}");
         }
     }

@@ -33,11 +33,11 @@ use super::depot::DepotChain;
 use crate::os;
 use crate::remote::Block;
 
-/// Polls that are answered without giving the list back, in one tick.
+/// Polls in one tick that are answered without restoring a list.
 const POLLS: u32 = 16;
-/// And as many more at each list.
+/// Further polls at each list.
 const POLLS_A_LIST: u8 = 2;
-/// A program that polls so late after the last time is quiet, in nanoseconds.
+/// A program that polls so long after its last poll is quiet, in nanoseconds.
 pub(super) const PAUSE_NS: u64 = 20_000;
 
 /// The blocks of a forced-slow list. Zero: the list is not forced slow.
@@ -55,7 +55,7 @@ impl ForcedSlow {
         self.is_on.get()
     }
 
-    /// How many blocks are.
+    /// The number of blocks that are kept back.
     pub(super) fn count(&self) -> usize {
         self.count.get() as usize
     }
@@ -76,13 +76,13 @@ impl ForcedSlow {
     /// Ends the list's forced-slow state, and returns its blocks.
     pub(super) fn take(&self) -> DepotChain {
         self.is_on.set(false);
-        // SAFETY: what `put` was given, less what `pop` and with what `push` had; forgotten here.
+        // SAFETY: the blocks from `put`, less those of `pop`, with those of `push`; forgotten here.
         unsafe {
             DepotChain::of(self.head.replace(ptr::null_mut()), self.count.replace(0) as usize)
         }
     }
 
-    /// The first block, which is taken out. Null: there is none.
+    /// Takes out the first block. Null: there is none.
     pub(super) fn pop(&self) -> *mut Block {
         let block = self.head.get();
         if !block.is_null() {
@@ -93,7 +93,7 @@ impl ForcedSlow {
         block
     }
 
-    /// Puts a block in, which is free and the caller's.
+    /// Puts in a block, which is free and the caller's.
     fn push(&self, block: *mut Block) {
         // SAFETY: a free block, which is the caller's.
         unsafe { Block::set_next(block, self.head.get()) };
@@ -107,7 +107,7 @@ impl ForcedSlow {
     }
 }
 
-/// How many more polls of a cache are answered in this tick, and when the last one was. Zero: none.
+/// The polls of a cache that are left in this tick, and the time of the last one. Zero: none.
 pub(super) struct Polls {
     pub(super) left: Cell<u32>,
     at_ns: Cell<u64>,
@@ -126,7 +126,7 @@ impl Polls {
         since
     }
 
-    /// One less is left. False: none was.
+    /// Counts a poll. False: none was left.
     fn count(&self) -> bool {
         let fewer = self.left.get().checked_sub(1);
         self.left.set(fewer.unwrap_or(0));
@@ -155,7 +155,7 @@ impl Cache {
     #[inline(never)]
     fn force_slow(&self, class: usize) {
         let count = self.listed(class);
-        // SAFETY: the list's blocks; it forgets them here.
+        // SAFETY: the list's blocks, which the list forgets here.
         let chain = unsafe { DepotChain::of(self.take_all_listed(class), count) };
         self.hot.list(class).room.set(0);
         self.bins[class].forced_slow.put(&chain);
@@ -168,7 +168,7 @@ impl Cache {
         }
     }
 
-    /// Forces the list of `class` slow again, which was too long, unless its polls are used up.
+    /// Forces the list of `class`, which was too long, slow again, unless its polls are used up.
     pub(super) fn force_slow_again(&self, class: usize) {
         if self.count_poll(class) && !self.bins[class].forced_slow.is_on() {
             self.scavenger.are_forced_slow.set(true);
@@ -176,7 +176,7 @@ impl Cache {
         }
     }
 
-    /// Brings the list of `class`, which is empty, back.
+    /// Restores the list of `class`, which is empty.
     pub(super) fn restore(&self, class: usize) {
         let bin = &self.bins[class];
         if bin.forced_slow.is_on() {
@@ -186,7 +186,7 @@ impl Cache {
         }
     }
 
-    /// Brings all lists back.
+    /// Restores all lists.
     pub(super) fn restore_lists(&self) {
         if self.scavenger.are_forced_slow.replace(false) {
             for class in 0..self.bins.len() {
@@ -195,8 +195,8 @@ impl Cache {
         }
     }
 
-    /// Answers a `malloc` that polls because the list of `class` is forced slow. Null:
-    /// there was no block in it.
+    /// Answers a `malloc` that polls because the list of `class` is forced slow. Null: there was no
+    /// block in it, or a sample is due.
     #[cold]
     #[inline(never)]
     pub(super) fn pop_forced_slow(&self, class: usize) -> *mut Block {
@@ -212,12 +212,12 @@ impl Cache {
         forced_slow.pop()
     }
 
-    /// Answers a `free` that polled because the list of `class` is forced slow. False:
-    /// the list, which is back, is too long.
+    /// Answers a `free` that polled because the list of `class` is forced slow. False: the list is
+    /// restored, and too long.
     #[cold]
     #[inline(never)]
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
-        // The one block; aside, if it is to be a sample.
+        // The one block; it is aside if it is due.
         let block = self.take_all_listed(class);
         let room = &self.hot.list(class).room;
         room.set(room.get() + 1);
@@ -233,7 +233,7 @@ impl Cache {
         fits
     }
 
-    /// Counts a poll; beyond those of one tick, the list comes back.
+    /// Counts a poll; restores the list if the tick's polls are used up.
     fn answer(&self, class: usize) {
         if !self.count_poll(class) {
             self.restore(class);

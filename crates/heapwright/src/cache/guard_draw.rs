@@ -1,24 +1,22 @@
-//! Draws for guards: which refills of a cache's lists are to bring a block that stands between
-//! guards.
+//! Draws for guarded blocks: which refills of a cache's lists bring one.
 //!
 //! ```text
-//!   refill of a list    drawn?  --yes--> the caller makes a guarded block, and the list stays empty
+//!   refill of a list    drawn?  --yes--> the caller makes a guarded block; the list stays empty
 //!                         | no
 //!                         v
-//!   the list            block | block | block | ... | the one that is drawn | ...
+//!   the list            block | block | block | ... | the drawn one | ...
 //!                       +--- stays in the list ----+ +--- back to the depot --->
 //! ```
 //!
-//! Only refills look: `malloc` and `free` are what they are without guards, instruction by
-//! instruction. A refill counts the blocks that it puts into the list. Where the countdown (`draw`)
-//! ends among them, the list is cut before that block, and the call that finds the list empty is
-//! the drawn one: so each position in a list has the same chance, and a program whose refills
-//! always come from one place is drawn elsewhere, too. What goes back to the depot was not counted,
-//! and the distribution has no memory.
+//! Only refills check: `malloc` and `free` have the same instructions as without guards. A refill
+//! counts the blocks that it puts into the list. If the countdown (`draw`) ends among them, the
+//! list is cut before that block, and the call that finds the list empty is drawn. So each position
+//! in a list has the same chance, and even a program whose refills come from one place is drawn
+//! elsewhere. Blocks that go back to the depot are not counted; the distribution has no memory.
 //!
-//! What a thread frees and takes again from its list is not counted: the rate is one of so many
-//! blocks that come into lists. With a rate of 1 each refill is drawn, so no list is ever filled,
-//! and every call is.
+//! Blocks that a thread frees and takes again from its list are not counted: the rate is per block
+//! that enters a list. With a rate of 1 each refill is drawn, so no list is ever filled, and every
+//! call is drawn.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -28,23 +26,23 @@ use super::Cache;
 use super::draw::{Countdown, Draw, is_time, next_pause, rate};
 use crate::os;
 
-/// No [`Draw`], and each of them, as numbers.
+/// No [`Draw`], and each kind of it, as numbers.
 const NOTHING: u8 = 0;
 const DRAWN: u8 = 1;
 const IF_NEW: u8 = 2;
 
-/// A thread's draws. Zero: nothing is drawn.
+/// A thread's draws. Zero: draws nothing.
 pub(crate) struct GuardDraw {
-    /// Blocks to the next one that is drawn.
+    /// Blocks up to the next drawn one.
     countdown: Countdown,
     /// Classes whose next refill is drawn.
     due: Cell<u128>,
-    /// What the refill that has just failed is to be: a [`Draw`] as a number, and 0 for nothing,
-    /// for a cache is made of zeros.
+    /// The kind of block for the call whose refill has just failed: a [`Draw`] as a number; 0 is
+    /// none, because a cache is made of zeros.
     pending: Cell<u8>,
-    /// The next refill is not looked at.
+    /// Whether the next refill is not checked.
     skips: Cell<bool>,
-    /// Refills to the next look, and from that one to the one after it, if it finds nothing.
+    /// Refills to the next check for a new stack, and the pause after it, if it finds none.
     to_look: Cell<u32>,
     pause: Cell<u32>,
 }
@@ -61,8 +59,8 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// What the call whose refill failed is to be. `None`: it failed for want of memory, or there
-    /// was none.
+    /// The kind of block for the call whose refill failed. `None`: there was no memory, or no
+    /// failure.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,
@@ -85,12 +83,12 @@ impl GuardDraw {
         is_time(os::coarse_ms())
     }
 
-    /// The next refill is not looked at, for there can be no guarded block; or it is, again.
+    /// Skips the check of the next refill, because no guarded block is possible, or ends that.
     pub(crate) fn skip(&self, skips: bool) {
         self.skips.set(skips);
     }
 
-    /// A look has found a new stack, or none.
+    /// Notes whether a check has found a new stack.
     pub(crate) fn looked(&self, found: bool) {
         self.pause.set(next_pause(self.pause.get(), found));
         self.to_look.set(self.pause.get());
@@ -98,7 +96,7 @@ impl GuardDraw {
 }
 
 impl Cache {
-    /// Begins to draw, if the process does. The cache is about to be a thread's.
+    /// Begins to draw, if the process does. A thread is about to get the cache.
     pub(super) fn begin_guards(&self) {
         let draw = &self.guard_draw;
         if rate() == 0 || self.is_heap() {
@@ -110,14 +108,14 @@ impl Cache {
         self.watch(true);
     }
 
-    /// Draws none from now on.
+    /// Ends the draws.
     pub(super) fn end_guards(&self) {
         self.guard_draw.countdown.end();
         self.watch(self.sampling.is_on());
     }
 
-    /// Looks at a refill of `class`, whose list is empty. False: it is drawn, or is to be looked at
-    /// by its caller, who finds out by [`GuardDraw::take_pending`].
+    /// Checks a refill of `class`, whose list is empty. False: the refill is drawn, or its caller
+    /// must check the stack; [`GuardDraw::take_pending`] says which.
     pub(super) fn draws_guarded(&self, class: usize) -> bool {
         let draw = &self.guard_draw;
         let left = draw.countdown.left();
@@ -149,7 +147,7 @@ impl Cache {
     }
 
     /// Counts the blocks that a refill has put into the list of `class`, and cuts the list before
-    /// the one that is drawn.
+    /// the drawn one.
     pub(super) fn count_for_guards(&self, class: usize) {
         let (draw, listed) = (&self.guard_draw, self.length(class));
         let left = draw.countdown.left();
@@ -161,12 +159,12 @@ impl Cache {
             return;
         }
         draw.countdown.draw(rate());
-        // To cut a list is to walk along it, which is not done in vain.
+        // Cutting walks the list, so the pace is checked first.
         if !is_time(self.scavenger.now.get()) {
             return;
         }
         draw.due.set(draw.due.get() | 1 << class);
-        // A list that is forced slow, or has samples beside it, is left as it is.
+        // A list that is forced slow, or has samples aside, stays as it is.
         if self.bins[class].forced_slow.is_on() || self.sampling.is_on() {
             return;
         }

@@ -1,26 +1,25 @@
-//! Handing over: how a thread gives its cache up, because threads hand blocks to each other.
+//! Handing over: a thread gives its cache up, because threads hand blocks to each other.
 //!
 //! ```text
-//!   blocks sent and received, tick by tick --> many, in several ticks --> the thread gives its cache up
-//!                                                                     --> threads that start get none
+//!   blocks sent and received, by tick --> many, in several ticks --> the thread gives its cache up
+//!                                                                --> new threads get none
 //!
 //!   cache    slab, slab, slab ..      each: out of the cache's lists, entry of the common owner,
 //!     |                                     into the central lists, under the lock of its class
 //!     v
-//!   abandoned, without a slab; what others send it still goes on to the central lists
+//!   abandoned, without a slab; later remote frees go on to the central lists
 //! ```
 //!
-//! A block that another thread frees travels home to an exclusive cache: a batch, a push, a pull,
-//! and meanwhile it is memory that nobody uses. What a CPU's arrays take in, the next `malloc` on
-//! that CPU hands out. So where `cache=auto` a thread whose blocks travel goes by its CPU's arrays,
-//! and one whose blocks stay keeps its cache, whose paths are shorter.
+//! A block that another thread frees travels to an exclusive cache in a batch, a push and a drain,
+//! and in the meantime its memory is unused. The next `malloc` on a CPU hands out what its arrays
+//! took. So with `cache=auto`, a thread whose blocks travel uses its CPU's arrays, and a thread
+//! whose blocks stay keeps its cache, whose paths are shorter.
 //!
-//! The blocks that are in use become the common owner's with their slabs, so that they are freed by
-//! the short path, too, whoever does it.
+//! Blocks in use become common with their slabs, so every thread frees them by the short path.
 //!
 //! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry
-//! sends its block to the old owner, where it is found to be another's, and goes on; so do blocks
-//! that were in a list of the old owner's when a slab was stolen (`visit`).
+//! sends its block to the old owner, which sends it on. Blocks of a stolen slab in the old owner's
+//! lists go the same way (`visit`).
 //!
 //! Called by `heap` (giving up) and by `outgoing` (counting).
 
@@ -30,42 +29,40 @@ use crate::os;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Blocks handed over, both ways, per millisecond of CPU time from which a thread should use its
+/// Blocks handed over, both ways, per millisecond of CPU time, above which a thread should use its
 /// CPU's arrays. (CPU time, because wall time would hide threads that work in bursts or share a
 /// CPU.)
 const BLOCKS_A_MS: u64 = 250;
-/// Blocks between two looks at the clock.
+/// Blocks between two readings of the clock.
 const LOOK: u32 = 256;
-/// Excess of ticks over the rate, to those below, that makes a thread give its cache up.
+/// Ticks above the rate, less those below, after which a thread gives its cache up.
 const TICKS: u32 = 2;
 
-/// What a thread is asked for: to give its cache up, and to look whether its blocks are to be
-/// sampled.
+/// Requests to a thread: to give its cache up; to check whether its blocks are sampled.
 const GIVE_UP: u8 = 1;
 const FOLLOW_SAMPLING: u8 = 2;
 
-/// Whether threads of this process hand over much.
+/// Whether threads of this process hand over many blocks.
 static IS_MUCH: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads of this process hand over so much that a new one should have no cache of its
-/// own.
+/// Whether threads hand over so many blocks that a new thread should get no cache of its own.
 pub(crate) fn is_much_handed_over() -> bool {
     IS_MUCH.load(Ordering::Relaxed)
 }
 
-/// A cache's hand-over counters. Zero: none.
+/// A cache's hand-over counters. Zero: no blocks yet.
 ///
-/// Atomics, because visitors add what they take home. A lost update does not matter.
+/// Atomics, because visitors add the blocks that they drain. A lost update does not matter.
 pub(super) struct HandOver {
-    /// Blocks that came or went since the clock was looked at.
+    /// Blocks that came or went since the last reading of the clock.
     new: AtomicU32,
-    /// The tick that it was in then, the CPU time that the thread had had, and the blocks since.
+    /// The tick of that reading, the CPU time at the tick's start, and the blocks since.
     tick: AtomicU32,
     cpu_ns: AtomicU64,
     blocks: AtomicU64,
-    /// Ticks with many, less those without.
+    /// Ticks with many blocks, less those without.
     ticks: AtomicU32,
-    /// What its thread is asked for: `GIVE_UP`, `FOLLOW_SAMPLING`.
+    /// Pending requests: `GIVE_UP`, `FOLLOW_SAMPLING`.
     asked: AtomicU8,
 }
 
@@ -99,7 +96,7 @@ impl HandOver {
         }
     }
 
-    /// A tick of the clock ended.
+    /// Ends a tick of the clock.
     fn end_tick(&self) {
         let (now, before) = (os::thread_cpu_ns(), self.cpu_ns.load(Ordering::Relaxed));
         self.cpu_ns.store(now, Ordering::Relaxed);
@@ -117,25 +114,25 @@ impl HandOver {
 }
 
 impl Cache {
-    /// Whether its thread should give it up, if it can have anything else.
+    /// Whether its thread should give it up, if it can use anything else.
     #[inline(always)]
     pub(crate) fn should_be_given_up(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) & GIVE_UP != 0
     }
 
-    /// Whether its thread is asked for anything.
+    /// Whether any request to its thread is pending.
     #[inline(always)]
     pub(crate) fn is_asked(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether its thread is asked to begin to sample, or to end.
+    /// Whether a request to begin or end sampling is pending.
     #[inline(always)]
     pub(crate) fn is_asked_to_follow_sampling(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) & FOLLOW_SAMPLING != 0
     }
 
-    /// Asks its thread to begin to sample, or to end (`sampling`).
+    /// Requests its thread to begin or end sampling (`sampling`).
     #[cfg_attr(
         not(feature = "debug"),
         allow(dead_code, reason = "nothing is sampled without stacks")
@@ -144,18 +141,18 @@ impl Cache {
         self.hand_over.asked.fetch_or(FOLLOW_SAMPLING, Ordering::Relaxed);
     }
 
-    /// It does.
+    /// Clears that request.
     pub(super) fn no_longer_asked_to_follow_sampling(&self) {
-        // What is read then is what it was set for.
+        // Acquire: later reads see what the request was made for.
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
     }
 
-    /// Its thread has freed so many blocks of the common owner's.
+    /// Counts blocks of common slabs that its thread has freed.
     pub(crate) fn note_handed_over(&self, blocks: usize) {
         self.hand_over.count(blocks);
     }
 
-    /// Its thread cannot have anything else.
+    /// Withdraws the request to give it up: its thread can use nothing else.
     pub(crate) fn stays_in_use(&self) {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }
@@ -173,7 +170,7 @@ impl Cache {
         }
     }
 
-    /// Forgets a slab, which becomes another owner's.
+    /// Removes a slab, which becomes another owner's.
     pub(super) fn part_with(&self, slab: Slab<'_>) {
         let bin = &self.bins[slab.class];
         if slab.is_listed() {

@@ -1,4 +1,4 @@
-//! The hot part of a cache: all that `malloc` and `free` touch.
+//! The hot part of a cache: all memory that the fast paths of `malloc` and `free` touch.
 //!
 //! ```text
 //!   0      descriptor of malloc's sequence           of the per-CPU entry alone, see `arrays`
@@ -6,18 +6,18 @@
 //!   48     list 1
 //!   ...
 //!   1312   base | limit | tag | sized tag            the thread's own copies
-//!   1344   outgoing batch | the table of what serves all else
+//!   1344   outgoing batch | the table for all other calls
 //! ```
 //!
-//! An address map entry, exclusive-ored with the tag, is the offset of the
-//! list that a block goes to; a request's size less one, rounded down, is the
-//! offset of the list that it comes from. So neither path computes an index.
+//! An address map entry, exclusive-ored with the tag, is the offset of the list that a block goes
+//! to. A request's size less one, rounded down, is the offset of the list that its block comes
+//! from. So neither path computes an index.
 //!
-//! Invariants: only the owner touches it; blocks in a list are free, linked,
-//! and of the list's class and owner; the table's entries below `limit` can be read.
+//! Invariants: only the owner touches it; blocks in a list are free, linked, and of the list's
+//! class and owner; entries below `limit` can be read.
 //!
-//! What threads without a cache of their own find instead is a [`HotStub`]: the same
-//! bytes, but many threads read it, so it is a type of its own, which can be shared.
+//! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, but many
+//! threads read it, so it is a type of its own, which is `Sync`.
 //!
 //! Called by `heap`'s fast paths, and by the rest of `cache`.
 
@@ -31,21 +31,21 @@ use crate::request::{Origin, Return, Said};
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// The free blocks of one class: 16 bytes, so that an address map entry's kind
-/// is the offset of its list.
+/// The free blocks of one class: 16 bytes, so that an address map entry's kind is the offset of its
+/// list.
 ///
-/// Plain memory but for the head: only the owner touches it, and the compiler may then count in one
+/// Plain memory except for the head: only the owner touches it, so the compiler may count in one
 /// instruction. The heads of the per-CPU entry's lists change under their readers.
 #[repr(C)]
 pub(crate) struct List {
     pub(super) head: Head,
-    /// Blocks it still takes; below zero it is too long.
+    /// How many more blocks it takes; below zero it is too long.
     pub(super) room: Cell<i32>,
     /// The class's reciprocal, here so that `free` needs no other table.
     pub(super) reciprocal: u32,
 }
 
-/// The first block of a list. An atomic, of which loads and stores are those of plain memory.
+/// The first block of a list. An atomic whose loads and stores compile to plain ones.
 pub(super) struct Head(AtomicPtr<Block>);
 
 impl Head {
@@ -63,7 +63,7 @@ impl Head {
         self.0.store(block, Ordering::Relaxed);
     }
 
-    /// The first block, in whose place another one comes. The list is the calling thread's.
+    /// Replaces the first block and returns it. The list is the calling thread's.
     pub(super) fn replace(&self, block: *mut Block) -> *mut Block {
         let before = self.get();
         self.set(block);
@@ -72,13 +72,13 @@ impl Head {
 }
 
 const _: () = assert!(size_of::<List>() == CLASS_STEP);
-// What the C layer's assembly adds to a list's offset.
+// Offsets for the C layer's assembly.
 const _: () = assert!(offset_of!(List, head) == 0);
 const _: () = assert!(offset_of!(List, room) == 8);
 const _: () = assert!(offset_of!(List, reciprocal) == 12);
 
 impl List {
-    /// The newest block, taken out; null: there is none.
+    /// Takes out the newest block; null: there is none.
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut Block {
         match self.pop_open() {
@@ -87,8 +87,8 @@ impl List {
         }
     }
 
-    /// The newest block, taken out; where there is none, whether the list is closed in
-    /// favour of the CPU's arrays.
+    /// Takes out the newest block. `Err`: there is none; true if the list is closed in favour of
+    /// the CPU's arrays.
     #[inline(always)]
     pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
         let block = self.head.get();
@@ -101,7 +101,7 @@ impl List {
         Ok(block)
     }
 
-    /// Puts a block in. Returns whether the list is now too long.
+    /// Puts a block in. Returns whether the list is too long now.
     ///
     /// # Safety
     ///
@@ -116,94 +116,92 @@ impl List {
         self.room.get() < 0
     }
 
-    /// Whether `offset` bytes into a slab of the list's class begins a slot.
+    /// Whether a slot begins `offset` bytes into a slab of the list's class.
     #[inline(always)]
     pub(crate) fn is_slot_start(&self, offset: u32) -> bool {
         size_class::is_slot_start(offset, self.reciprocal)
     }
 }
 
-/// What is changed in the tag of a stub, so that what is left of an entry of the
-/// common owner's says where the block goes: to a shared cache, or to the CPU's arrays.
+/// Bits that a stub changes in the common owner's tag. So the tag mismatch of a common slab's entry
+/// says where the block goes: to a shared cache, or to the CPU's arrays.
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
-/// The heads of all lists that are closed in favour of the CPU's arrays are negative, where
-/// those of other closed lists are null: the place of a thread's area, less this.
+/// Lists that are closed in favour of the CPU's arrays have a negative head: the place of a
+/// thread's area, less this. Other closed lists have a null head.
 pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
 
-/// What is left of an address map entry when the thread's tag is taken out of it, where
-/// that is not a list of the thread's own.
+/// A tag mismatch: an address map entry, exclusive-ored with the tag of a hot part. For the
+/// thread's own slabs, it is the offset of a list.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Mismatch(usize);
 
 impl Mismatch {
-    /// Nothing is known of the address: it is beyond the limit.
+    /// The address is beyond the limit, so its entry is unknown.
     const UNKNOWN: Self = Self(BIASED_TO_SHARED - 1);
 
-    /// Whether the address lies in a slab of the owner whose tag was taken out.
+    /// Whether the address lies in a slab of the tag's owner.
     #[inline(always)]
     pub(crate) fn is_mine(self) -> bool {
         self.0 < SLAB_KINDS
     }
 
-    /// Whether the address lies in a slab of the common owner's, and the thread goes by
-    /// the CPU's arrays.
+    /// Whether the address lies in a common slab, and the thread uses its CPU's arrays.
     #[inline(always)]
     pub(crate) fn is_to_cpu(self) -> bool {
-        // One signed compare: what is left of others' entries is not negative.
+        // One signed compare: the mismatches of other owners' entries are not negative.
         (self.0 as i32) < i32::MIN + SLAB_KINDS as i32
     }
 
-    /// Whether the address lies in a slab of the common owner's, and the thread shares
-    /// caches.
+    /// Whether the address lies in a common slab, and the thread has a shared cache.
     #[inline(always)]
     pub(crate) fn is_to_shared(self) -> bool {
         self.0.wrapping_sub(BIASED_TO_SHARED) < SLAB_KINDS
     }
 
-    /// Then the offset of the shared cache's list that the block goes to.
+    /// If so, the offset of the shared cache's list that the block goes to.
     #[inline(always)]
     pub(crate) fn shared_list(self) -> usize {
         // A constant, so that it becomes a part of the list's address.
         self.0 - BIASED_TO_SHARED
     }
 
-    /// The class of the list, in either case.
+    /// The list's class, for a mismatch of each of these kinds.
     pub(crate) fn class(self) -> usize {
         (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }
 
-    /// What is left without a further tag.
+    /// The mismatch exclusive-ored with a further tag.
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     #[inline(always)]
     pub(super) fn without(self, tag: usize) -> Self {
         Self(self.0 ^ tag)
     }
 
-    /// As the sequences take it.
+    /// The form for the sequences.
     #[inline(always)]
     pub(crate) fn bits(self) -> usize {
         self.0
     }
 
-    /// What was [`Mismatch::bits`].
+    /// The mismatch whose [`Mismatch::bits`] these are.
     ///
     /// # Safety
     ///
-    /// It was.
+    /// `bits` comes from there.
     pub(crate) unsafe fn of(bits: usize) -> Self {
         Self(bits)
     }
 }
 
-/// Blocks of other owners that are sent at once, and their bytes.
+/// A batch is sent at this many blocks of another owner, or at this many bytes.
 pub(super) const BATCH: u64 = 32;
 const BATCH_BYTES: u64 = 64 << 10;
 
-/// What a block of each class adds to a batch: one block in the upper half, bytes in the
-/// lower one.
+/// The weight of a block of each class in a batch: one block in the upper half, its bytes in the
+/// lower half.
 static WEIGHTS: [u64; CLASSES] = {
     let mut weights = [0; CLASSES];
     let mut class = 0;
@@ -213,17 +211,17 @@ static WEIGHTS: [u64; CLASSES] = {
     }
     weights
 };
-/// The bits of which a batch that is due has one: a batch is sent as soon as it is due, so
-/// neither half goes past twice its bound.
+/// A batch that is due has one of these bits: it is sent as soon as it is due, so neither half
+/// exceeds twice its bound.
 const DUE: u64 = BATCH << 32 | BATCH_BYTES;
 const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
 const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 
-/// Blocks of another owner on their way home. Zero is an empty one.
+/// Blocks on their way to another owner. Zero is an empty batch.
 #[repr(C)]
 pub(super) struct Outgoing {
-    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored
-    /// with both this and the cache's tag is a list's offset exactly if its slab is the batch
+    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry, exclusive-ored
+    /// with both this and the cache's tag, is a list's offset exactly if its slab is the batch
     /// owner's. 0: the batch is empty, or the hot part is no cache's.
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
@@ -255,7 +253,7 @@ impl Outgoing {
         self.weight.load(Ordering::Relaxed) as u32 as usize
     }
 
-    /// Puts a block in. Returns whether the batch is due: it is to be sent.
+    /// Puts a block in. Returns whether the batch is due to be sent.
     ///
     /// # Safety
     ///
@@ -273,7 +271,7 @@ impl Outgoing {
         weight & DUE != 0
     }
 
-    /// Forgets the batch: it was sent, or is lost.
+    /// Forgets the batch, which was sent, or is lost.
     pub(super) fn forget(&self) {
         self.tag.set(0);
         self.head.set(ptr::null_mut());
@@ -282,49 +280,49 @@ impl Outgoing {
     }
 }
 
-/// What the fast paths touch.
+/// The data of the fast paths.
 #[repr(C, align(64))]
 pub(crate) struct Hot {
     descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
-    /// The window's base, and how many units of it this cache knows of: copies
-    /// that no other thread writes. All slabs of the cache are below.
-    /// (Others may lower the limit of a [`HotStub`]; so it is an atomic.)
+    /// The window's base, and the number of its units that this cache knows: copies that no other
+    /// thread writes. All slabs of the cache are below. (Other threads may lower the limit of a
+    /// [`HotStub`], so it is an atomic.)
     base: Cell<*mut u8>,
     limit: AtomicUsize,
-    /// The owner's id, shifted as in an address map entry. A whole word, so that
-    /// the entry is widened by its load and not by an instruction of its own.
+    /// The owner's id, shifted as in an address map entry. A whole word, so that the entry's load
+    /// widens it without a further instruction.
     pub(super) tag: usize,
-    /// The same, or nobody's where frees that know their size must be passed on
-    /// (see `forward_sized_frees`).
+    /// The same, or no owner's if sized frees must be passed on (see `forward_sized_frees`).
     sized_tag: Cell<usize>,
-    /// Blocks of another owner on their way home. In a stub there are none.
+    /// Blocks on their way to another owner. A stub has none.
     pub(super) outgoing: Outgoing,
-    /// What serves all that the lists do not: a [`Serve`]. An atomic, because a stub's changes
+    /// The table for all calls that the lists do not serve. An atomic, because a stub's changes
     /// under its readers.
     serve: AtomicPtr<Serve>,
 }
 
-/// One way to serve calls: what the fast paths call where their lists are not enough.
+/// A table of functions that the fast paths call if their lists do not serve a call.
 ///
-/// There is a static table for each way (`heap::start`). A hot part leads to one, so a function of
-/// a table knows what `hot` is, and asks nothing of the process's mode.
+/// Each way to serve has a static table (`heap::start`). A hot part leads to one table, so a
+/// function of a table knows what kind `hot` is, and does not check the process's mode.
 #[repr(C)]
 pub(crate) struct Serve {
-    /// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
+    /// Serves `malloc(size)`, for a size of some class, where the list at `offset` in `hot` is
+    /// empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
-    /// Frees a block by `free`, which is of no list of `hot`, and of another owner than the
-    /// outgoing batch. `mismatch` is what the tag of `hot` leaves of its unit's entry.
+    /// Frees a block for `free` that neither `hot` nor the outgoing batch's owner owns. `mismatch`
+    /// is the tag mismatch of its unit's entry with `hot`.
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, mismatch: Mismatch),
-    /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
+    /// Frees a block for `free` whose unit `hot` does not know, or where no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
-    /// Serves a call for a large block, or for no bytes, that says nothing but the size.
+    /// Serves a call for a large block, or for no bytes, that gives only the size.
     pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
-    /// Frees a block, of which the call says more: `size` and `align`, as far as `said` has them.
-    /// `mismatch` is as in `free`, or nothing is known of the unit yet. Null does nothing.
+    /// Frees a block that the call says more about: `size` and `align`, as far as `said` has them.
+    /// `mismatch` is as in `free`, or the unit's entry is unknown. Null does nothing.
     pub(crate) give_back: unsafe fn(
         block: *mut u8,
         hot: &Hot,
@@ -335,14 +333,14 @@ pub(crate) struct Serve {
     ),
     /// Changes the size of a block.
     pub(crate) resize: unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8,
-    /// The same way where calls are drawn to be samples or guarded blocks, or itself.
+    /// The variant that may draw samples or guarded blocks, or this table itself.
     pub(crate) drawn: &'static Serve,
-    /// The same way where none is.
+    /// The variant that draws none.
     pub(crate) plain: &'static Serve,
 }
 
 impl Serve {
-    /// Frees a block, of which a call says `what`; null does nothing.
+    /// Frees a block that the call describes by `what`; null does nothing.
     ///
     /// # Safety
     ///
@@ -370,20 +368,20 @@ impl Serve {
     }
 }
 
-/// Which list what is left of a common block's entry names to the threads that read a stub.
+/// Which list the mismatch of a common block's entry names, for threads that read a stub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Common {
     /// None.
     Nowhere,
-    /// That of the shared cache behind the stub.
+    /// The list of the shared cache behind the stub.
     ToShared,
-    /// That of the CPU's arrays.
+    /// The list of the CPU's arrays.
     ToCpu,
 }
 
 /// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
-// No entry has the bit, and no cache: only a stub makes one of it.
+// No entry and no cache has the bit: only a stub sets it.
 const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32);
 
 impl Hot {
@@ -405,42 +403,40 @@ impl Hot {
     pub(crate) const LISTS: usize = offset_of!(Hot, lists);
 }
 
-// Where assembly finds what it needs: see `heap::fast` and `arrays`.
+// Offsets for assembly: see `heap::fast` and `arrays`.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 impl Hot {
     pub(crate) const BASE: usize = offset_of!(Hot, base);
     pub(crate) const LIMIT: usize = offset_of!(Hot, limit);
     pub(crate) const TAG: usize = offset_of!(Hot, tag);
     pub(crate) const SERVE: usize = offset_of!(Hot, serve);
-    /// Where a list's reciprocal is, from the list's offset on.
+    /// The offset of a list's reciprocal, relative to the list's offset.
     pub(crate) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
 }
 
-/// A hot part that misses always: its lists are empty for ever and it owns nothing, but it
-/// knows the window, so that what is left of a common block's entry says which list.
+/// A hot part that always misses: its lists stay empty and it owns nothing. But it knows the
+/// window, so that the mismatch of a common block's entry says which list.
 ///
-/// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
-/// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
-/// [`HotStub::become_stub`] only its limit changes, the heads of the per-CPU entry's, and where
-/// misses go, which are atomics.
+/// Many threads read it at once through their fast words, as a [`Hot`], so it must be one, bit for
+/// bit. Unlike the hot part of a thread's cache it may be shared: after [`HotStub::become_stub`]
+/// only its limit, the per-CPU entry's heads and its table change, and these are atomics.
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 
-// What the fast paths and assembly find at an offset of one they find in the other.
+// The fast paths and assembly use the offsets of one for the other.
 const _: () = assert!(size_of::<HotStub>() == size_of::<Hot>());
 const _: () = assert!(align_of::<HotStub>() == align_of::<Hot>());
 const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
-// SAFETY: its cells are written by `become_stub`, while no other thread knows it, and by
-// `forward_sized`, while there is no other thread. Threads that reach it by a fast word write none:
-// `pop` takes no block from an empty list, `push` is for blocks of the part's owner, of which there
-// are none, and `send_along` does nothing, for the outgoing batch's tag stays 0 and no mismatch of
-// a stub is a list.
+// SAFETY: `become_stub` writes its cells while no other thread knows it, and `forward_sized` while
+// there is no other thread. Threads that reach it by a fast word write none: `pop` takes no block
+// from an empty list, `push` is for blocks of the part's owner, which do not exist, and
+// `send_along` does nothing: the outgoing batch's tag stays 0, and no mismatch of a stub is a list.
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
-    /// Makes one of zeros. The heads are all `head`: null, or negative. Its limit is what can
-    /// be read for as long as there is, for nobody raises it: `readable` units' entries.
+    /// Makes a stub of zeros. All heads are `head`: null, or negative. The limit is `readable`: the
+    /// number of entries that can be read from now on. It is never raised.
     pub(super) fn become_stub(
         &mut self,
         serve: &'static Serve,
@@ -466,7 +462,7 @@ impl HotStub {
         self.set_heads(head);
     }
 
-    /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no
+    /// Makes a stub of zeros that passes every call of a thread to the hardened heap: it knows no
     /// unit.
     pub(crate) fn become_hardened(&mut self, serve: &'static Serve) {
         self.become_stub(serve, Common::Nowhere, 0, false, 0);
@@ -479,8 +475,8 @@ impl HotStub {
         }
     }
 
-    /// Lowers the limit: the table behind it is about to go. Nothing that a program may free
-    /// lies there, so it does not matter which of the two a thread finds.
+    /// Lowers the limit, because the table beyond it is about to go. No block lies there that a
+    /// program may free, so a thread may read either limit.
     pub(super) fn lower_limit(&self, readable: usize) {
         self.0.limit.fetch_min(readable, Ordering::Relaxed);
     }
@@ -489,17 +485,17 @@ impl HotStub {
     ///
     /// # Safety
     ///
-    /// No other thread uses the heap meanwhile.
+    /// No other thread uses the heap during the call.
     pub(super) unsafe fn forward_sized(&self) {
         self.0.forward_sized(true);
     }
 
-    /// Has calls drawn first, or no more.
+    /// Switches to the table that draws blocks, or back to the plain one.
     pub(super) fn draw_calls(&self, drawn: bool) {
         self.0.draw_calls(drawn);
     }
 
-    /// Says which sequence `malloc` is: a thread arms it with the address of this.
+    /// Names the sequence of `malloc`: a thread arms it with the address of this stub.
     pub(super) fn describe_sequence(&mut self, descriptor: [u64; 4]) {
         self.0.descriptor = descriptor;
     }
@@ -511,19 +507,19 @@ impl Hot {
         self.sized_tag.set(if forward { NOBODY } else { self.tag });
     }
 
-    /// What serves all that the lists do not.
+    /// The table for all calls that the lists do not serve.
     #[inline(always)]
     pub(crate) fn serve(&self) -> &'static Serve {
         // SAFETY: set, to a static table, before a fast word leads here.
         unsafe { &*self.serve.load(Ordering::Relaxed) }
     }
 
-    /// Sets it.
+    /// Sets the table.
     pub(crate) fn serve_by(&self, serve: &'static Serve) {
         self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Has calls drawn first, or no more. (Nothing of a cache that no thread has had yet.)
+    /// Switches to the table that draws blocks, or back. (Not before a thread has had the cache.)
     pub(super) fn draw_calls(&self, drawn: bool) {
         if !self.serve.load(Ordering::Relaxed).is_null() {
             let serve = self.serve();
@@ -544,7 +540,7 @@ impl Hot {
         unsafe { &*list.cast::<List>() }
     }
 
-    /// What is left of the entry of the unit that `address` lies in, without the tag.
+    /// The tag mismatch of the entry of the unit that `address` lies in.
     #[inline(always)]
     pub(crate) fn residue_of(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
@@ -555,19 +551,19 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// Whether `mismatch` is what is left of a large block's entry.
+    /// Whether `mismatch` is that of a large block's first entry.
     #[inline(always)]
     pub(crate) fn is_large_head(&self, mismatch: Mismatch) -> bool {
         mismatch.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
     }
 
-    /// The entry that `mismatch` is what is left of.
+    /// The entry that `mismatch` was computed from.
     #[inline(always)]
     pub(crate) fn entry(&self, mismatch: Mismatch) -> Entry {
         Entry((mismatch.0 ^ self.tag) as u32)
     }
 
-    /// As [`Hot::residue_of`], of any unit that the map knows, whatever the limit is.
+    /// As [`Hot::residue_of`], for any unit that the map knows, whatever the limit.
     pub(crate) fn residue_by_map(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if unit >= MAP.limit() {
@@ -577,13 +573,13 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// `mismatch`, or if the unit of `address` was not known, as [`Hot::residue_by_map`].
+    /// `mismatch`, or [`Hot::residue_by_map`] if the unit of `address` was unknown.
     #[inline(always)]
     pub(crate) fn known(&self, mismatch: Mismatch, address: usize) -> Mismatch {
         if mismatch.0 == Mismatch::UNKNOWN.0 { self.residue_by_map(address) } else { mismatch }
     }
 
-    /// As [`Hot::residue_of`], but no list where sized frees are passed on.
+    /// As [`Hot::residue_of`], but never a list if sized frees are passed on.
     #[inline(always)]
     pub(crate) fn residue_of_sized(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
@@ -594,14 +590,14 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
     }
 
-    /// The list of the class of a slab whose owner's tag was taken out of its entry.
+    /// The list for a slab of this part's owner, by the mismatch of its entry.
     ///
     /// # Safety
     ///
     /// [`Mismatch::is_mine`].
     #[inline(always)]
     pub(crate) unsafe fn list_of(&self, mismatch: Mismatch) -> &List {
-        // SAFETY: below `SLAB_KINDS`, where all kinds are slabs': multiples of the step.
+        // SAFETY: below `SLAB_KINDS` all kinds are slabs', which are multiples of the step.
         unsafe { self.list_at(mismatch.0) }
     }
 
@@ -610,17 +606,16 @@ impl Hot {
     /// `unit` is below this part's limit.
     #[inline(always)]
     unsafe fn entry_of(&self, unit: usize) -> usize {
-        // SAFETY: there is an entry for the unit, as the caller promises, and the base is the
-        // map's.
+        // SAFETY: the unit has an entry, as the caller promises, and the base is the map's.
         unsafe { MAP.entry_from(self.base.get(), unit) }.0 as usize
     }
 
     /// Whether `unit` is below the limit.
     #[inline(always)]
     fn knows(&self, unit: usize) -> bool {
-        // The compiler does not make a compare with memory of an atomic load.
+        // For an atomic load, the compiler emits no compare with memory.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: an aligned load of the limit, which is what a relaxed one is.
+        // SAFETY: an aligned load of the limit, like a relaxed atomic one.
         unsafe {
             core::arch::asm!(
                 "cmp {unit}, qword ptr [{hot} + {limit}]",
@@ -639,7 +634,7 @@ impl Hot {
         }
     }
 
-    /// The window's unit that `address` lies in.
+    /// The unit of the window that `address` lies in.
     #[inline(always)]
     pub(crate) fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.get().addr()) >> UNIT_SHIFT
@@ -651,21 +646,21 @@ impl Hot {
         &self.lists[class]
     }
 
-    /// Looks where the window is. Before another thread knows the cache.
+    /// Reads the window's base from the map. Called before another thread knows the cache.
     pub(super) fn know_window(&mut self) {
         self.base.set(MAP.base());
         self.know_nothing(false);
     }
 
-    /// Looks again how far the window goes, unless the cache is to know nothing. The cache's thread
-    /// calls this, or a visitor of its cache; the window only grows.
+    /// Reads the window's limit again, unless the cache knows no block. Only the cache's thread
+    /// calls this, or a visitor; the window only grows.
     pub(super) fn raise_limit(&self) {
         if self.limit.load(Ordering::Relaxed) != 0 {
             self.limit.store(MAP.limit(), Ordering::Relaxed);
         }
     }
 
-    /// Has `free` know no block, and take the longer way with all, or no more.
+    /// Makes `free` take the slow path with every block, or ends that.
     pub(super) fn know_nothing(&self, nothing: bool) {
         self.limit.store(if nothing { 0 } else { MAP.limit() }, Ordering::Relaxed);
     }
@@ -697,13 +692,13 @@ pub(crate) mod tests {
         }
     };
 
-    /// A hot part that nothing was made of yet.
+    /// A hot part of zeros.
     fn zeros() -> Hot {
         Hot::sentinel(&NOTHING)
     }
 
-    /// Compiles only if there is one way to read `Hot as Exclusive<_>`, that is, if `Hot`
-    /// cannot be shared.
+    /// Compiles only if there is one way to read `Hot as Exclusive<_>`, that is, if `Hot` is not
+    /// `Sync`.
     #[test]
     fn a_threads_own_cannot_be_shared_and_a_closed_one_can() {
         trait Exclusive<A> {
@@ -716,7 +711,7 @@ pub(crate) mod tests {
         is_shared::<HotStub>();
     }
 
-    /// A data race, to Miri, if readers or the writer treat the limit as plain memory.
+    /// A data race for Miri, if readers or the writer treat the limit as plain memory.
     #[test]
     fn the_limit_of_a_closed_one_is_lowered_under_its_readers() {
         let mut stub = HotStub(zeros());

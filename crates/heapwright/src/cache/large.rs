@@ -1,22 +1,23 @@
 //! Slow allocation from any source, and large blocks, which are runs of whole units.
 //!
 //! ```text
-//!   source   a thread's cache, a first-class heap's, or one that threads share. The caller holds it:
-//!            it is its thread's and its lock is taken, or it is locked
+//!   source   a thread's cache, a first-class heap's, or a shared one. The caller holds it:
+//!            it is the thread's own and entered, or the caller has locked it
 //!
 //!   | used, in whole pages ....... | never touched | (room to grow) |      a large block
 //!   unit 0       unit 1       ...                   unit n-1
 //! ```
 //!
-//! A run's tail behind the last page in use is address space, not memory, so a block of 33 KiB
-//! costs 36 KiB of memory though it takes a unit of 64 KiB.
+//! A run's tail behind the last page in use is only address space, so a block of 33 KiB costs 36
+//! KiB of memory, although its unit has 64 KiB.
 //!
 //! A block grows within its run's own units at no cost, then into a free run behind it, then into a
-//! new run. The kernel moves many pages to the new run (`mremap`); few are copied. Blocks that grew
-//! once tend to grow again, so the new run gets a quarter more address space than it needs.
+//! new run. The kernel moves many pages to the new run (`mremap`); few pages are copied. A block
+//! that grew once tends to grow again, so the new run gets a quarter more address space than it
+//! needs.
 //!
-//! Invariants: the record of the first unit holds the run's length, the bytes that may be used (a
-//! whole number of pages) and the bytes asked for; a block starts at its first unit.
+//! Invariants: the first unit's record holds the run's length, the usable bytes (whole pages) and
+//! the requested size; a block starts at its first unit.
 //!
 //! Called by `heap` and `drawn`.
 
@@ -37,32 +38,31 @@ use crate::unit_record::Record;
 
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
-/// From this many bytes on, pages are moved instead of bytes copied.
+/// Blocks of at least this size move by pages instead of a copy.
 const MOVE_PAGES: usize = 1 << 20;
 
-/// A block that gets smaller by at most one of so many parts keeps its run: it may grow again.
+/// A block that shrinks by at most one part in so many keeps its run: it may grow again.
 const STAYS: usize = 8;
 /// In units: 1 MiB.
 const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 
-/// What a request is served from.
+/// A cache that serves a request.
 pub(crate) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
-    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample, or
-    /// may be a guarded block.
+    /// Whether [`Source::alloc`] gave none of `class` because a sample is due, or a guarded block
+    /// may be.
     fn is_sample_due(&self, class: usize) -> bool;
-    /// Runs kept for the next large block.
+    /// Runs for the next large block.
     fn stash(&self) -> &Stash;
-    /// A bounded step towards giving back what nobody has wanted for a while.
+    /// A bounded step towards giving back memory that has not been used for a while.
     fn tend(&self);
-    /// Before a run of `units` units is taken from memory that was not used yet: gives back what
-    /// may do.
+    /// Gives back runs that may serve instead, before a run of `units` units takes unused memory.
     fn make_way(&self, units: usize);
-    /// Gives back all that is free.
+    /// Gives back all free memory.
     fn release(&self);
-    /// The heap whose large blocks it lists, if it is one's. (Those of threads that have no cache
-    /// are in no list, as other threads' are: a free of one need not wait for that heap.)
+    /// The heap that lists its large blocks, if this is one. (Large blocks of the late heap, like
+    /// those of threads' caches, are in no list: a free of one need not wait for that heap.)
     fn heap(&self) -> Option<&Cache>;
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
         if request.class().is_some_and(|class| source.is_sample_due(class)) {
             return None;
         }
-        // What the cache keeps of other classes may be what is missing.
+        // Memory of other classes in the cache may suffice.
         source.release();
         serve(source, request)
     });
@@ -148,11 +148,11 @@ pub(crate) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     hand_over(request, given, usable)
 }
 
-/// Makes a block as the caller wants it.
+/// Makes the block read as zero if the request says so, and returns it.
 pub(crate) fn hand_over(request: Request, given: Allocated, usable: usize) -> *mut u8 {
     if request.zero {
         if given.zero && usable <= SLAB_MAX {
-            // Fresh memory, but a slot's first word may have been a link.
+            // Fresh memory, except that a slot's first word may have been a link.
             // SAFETY: a slot has room for a word, and it is the caller's.
             unsafe { given.block.cast::<usize>().write(0) };
         } else if !given.zero {
@@ -163,7 +163,7 @@ pub(crate) fn hand_over(request: Request, given: Allocated, usable: usize) -> *m
     given.block
 }
 
-/// A block for a request, and how many bytes of it may be used.
+/// A block for a request, and its usable bytes.
 fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
     if let Some(class) = request.class() {
         return Some((source.alloc(class)?, size_class::size(class)));
@@ -175,8 +175,8 @@ fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
     Some((Allocated { block: large.block, zero: true }, large.usable))
 }
 
-/// The heap of threads that have no cache: those whose cache is gone, those for which
-/// there is no memory for one, those that cannot wait for a shared one.
+/// The heap of threads without a cache: theirs is gone, there is no memory for one, or they cannot
+/// wait for a shared one.
 #[cold]
 pub(crate) fn late() -> Option<&'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
@@ -185,8 +185,8 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
     let cache = CACHES.make_new(|cache| cache.become_heap(Use::Late))?;
     let made = ptr::from_ref(cache).cast_mut();
-    // Two threads may come here at once; the one that is late leaves an empty
-    // cache behind, once in a process's life.
+    // Two threads may get here at once; the later one leaves an empty cache behind, once in a
+    // process.
     match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(cache),
         // SAFETY: a cache, which is never freed.
@@ -194,7 +194,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
 }
 
-/// Serves a request of a thread that has no cache, and cannot have one. Null: there is no memory.
+/// Serves a request of a thread that has and gets no cache. Null: there is no memory.
 #[cold]
 pub(crate) fn allocate_late(request: Request) -> *mut u8 {
     let Some(cache) = late() else { return ptr::null_mut() };
@@ -215,8 +215,7 @@ fn whole_pages(size: usize) -> usize {
     (size + last) & !last
 }
 
-/// Allocates a block of `size` bytes (at most `isize::MAX`), from what `keeper`
-/// kept if it can.
+/// Allocates a block of `size` bytes (at most `isize::MAX`), from the stash of `keeper` if it can.
 pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     if align <= UNIT
         && let Some(given) = from_kept(size, zero, keeper)
@@ -236,8 +235,8 @@ pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
     hand_out(run, size, usable, zero)
 }
 
-/// Gives all free memory back if a block of `size` bytes would be fresh memory and may not fit
-/// below the memory limit. At most once in a tick of the clock.
+/// Gives all free memory back if a block of `size` bytes would take fresh memory and may exceed the
+/// memory limit. At most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if size < MOVE_PAGES
@@ -252,7 +251,7 @@ fn make_way_at_limit(size: usize, keeper: &impl Source) {
     }
 }
 
-/// A block of `size` bytes from a run that `keeper` kept.
+/// A block of `size` bytes from the stash of `keeper`.
 fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     let usable = whole_pages(size.max(1));
     let units = usable.div_ceil(UNIT);
@@ -260,7 +259,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     keeper.tend();
     keeper.stash().note_step();
     MAP.set_entry(unit, Entry::LARGE_HEAD);
-    // What can be used already stays so, for the next one of the run may be longer again.
+    // Usable bytes stay usable, because the run's next block may be longer again.
     let record = MAP.record(unit);
     let usable =
         if large_block::is_usable(record, size) { large_block::usable(record) } else { usable };
@@ -271,8 +270,8 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to
-/// be changed but who has it.
+/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a kept run of which only the record's
+/// requested size has to change.
 #[inline(always)]
 pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -281,8 +280,8 @@ pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     })
 }
 
-/// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes.
-/// Null: a part of it is gone, and does not come back; it has been given back.
+/// Makes the run at `block`, which was kept and is now the caller's, a large block of `size` bytes.
+/// Null: a part of the run is lost, and the run has been given back.
 #[inline(always)]
 pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -294,13 +293,13 @@ pub(crate) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     block
 }
 
-/// [`reuse`] where other bytes of the run are in use than before.
+/// [`reuse`] if the usable bytes of the run have to change.
 #[cold]
 #[inline(never)]
 fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     if sync::is_interrupted() {
-        // There may be a lock to be waited for, which this thread holds.
-        // SAFETY: the caller gives the run away, which was a block once.
+        // This thread may hold the lock that it would wait for.
+        // SAFETY: the caller gives the run away, which was a block before.
         unsafe { deferred::defer_run(unit) };
         return ptr::null_mut();
     }
@@ -312,12 +311,12 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// How many units the run of the large block at `unit` has, if there are `longest` at most, it is
-/// no first-class heap's and was not freed before: it is kept from now on.
+/// The length of the run of the large block at `unit`, which is kept from now on. `None`: it has
+/// more than `longest` units, a first-class heap owns it, or it was freed before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
-    // Read once: it may be another one's by now, if the program frees the block twice at the same
+    // Read once: the run may have changed hands, if the program frees the block twice at the same
     // time.
     let units = record.units.load(Ordering::Relaxed) as usize;
     if units.wrapping_sub(1) >= longest
@@ -330,9 +329,9 @@ pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     Some(units)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own
-/// stash. False: it stays a block, for it is a first-class heap's, it was freed before (by this
-/// thread, or some time ago), or there is no room.
+/// Moves the run of the large block at `unit`, which the caller gives away, to the thread's own
+/// stash. False: it remains a block, because a first-class heap owns it, it was freed before (by
+/// this thread, or some time ago), or there is no room.
 #[inline(always)]
 pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
@@ -349,18 +348,19 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     kept
 }
 
-/// Makes a run that was just taken a large block of `size` bytes. `None`: a part of it is
-/// gone, and does not come back; never of a run that comes from the chunk.
+/// Makes a run that was just taken a large block of `size` bytes. `None`: a part of the run is
+/// lost, which never happens to a run from the chunk.
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
-    // First, for it may have to bring the memory back.
+    // First, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
         return None;
     }
     let block = MAP.address_of(run.unit);
     if zero && !run.zero {
-        // SAFETY: the run was just taken, is committed, and nobody knows it.
+        // SAFETY: the run was just taken, is committed, and no other thread knows it.
         if size < chunk::ZERO_BY_KERNEL || !unsafe { SYSTEM.decommit(block, usable) } {
-            // SAFETY: the run was just taken, has room for `size` bytes, and nobody knows it.
+            // SAFETY: the run was just taken, has room for `size` bytes, and no other thread knows
+            // it.
             unsafe { ptr::write_bytes(block, 0, size) };
         }
     }
@@ -370,12 +370,12 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     Some(Large { unit: run.unit, block, usable: large_block::usable(record) })
 }
 
-/// Bytes the program may use of the large block at `unit`.
+/// The usable bytes of the large block at `unit`.
 pub(crate) fn usable(unit: usize) -> usize {
     large_block::usable(MAP.record(unit))
 }
 
-/// Makes the large block a first-class heap's. Its lock is held.
+/// Gives the large block to a first-class heap, whose lock is held.
 pub(crate) fn join_heap(unit: usize, heap: &Cache) {
     MAP.record(unit).heap.store(heap.id(), Ordering::Relaxed);
     heap.large.push(&MAP, unit);
@@ -393,15 +393,15 @@ pub(crate) fn heap_of(unit: usize) -> Option<&'static Cache> {
 /// The block is of `class`, of a slab of `heap`, and in use.
 pub(crate) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
     let _order = heap.lock.lock();
-    // SAFETY: the block is of this class and heap, which the lock makes us the owner of.
+    // SAFETY: the block is of this class and heap, and the lock makes this thread its owner.
     unsafe { heap.free(class, block) };
 }
 
-/// Frees the large block at `unit`, which was one of `heap`'s. False: somebody else freed it first.
+/// Frees the large block at `unit` of `heap`. False: another thread freed it first.
 #[must_use]
 pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     let _order = heap.lock.lock();
-    // Looked at again under the lock: two threads may free it at once.
+    // Checked again under the lock: two threads may free it at once.
     let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()
         && MAP.kind(unit) == Kind::LargeHead;
     if is_there {
@@ -410,8 +410,8 @@ pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     is_there && free(unit, |_, _| false)
 }
 
-/// Frees the large block at `unit`; `keep` may keep the run, of so many units, for the
-/// next one. A heap's block has left its list before. False: somebody else freed it first.
+/// Frees the large block at `unit`; `keep` may keep the run, with its length, for the next one. A
+/// heap's block has left its list before. False: another thread freed it first.
 #[must_use]
 pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
     let record = MAP.record(unit);
@@ -425,20 +425,20 @@ pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool
     true
 }
 
-/// In a forked child: a run that a thread kept which is not here counts as in use.
+/// In a forked child: makes a run that another thread kept count as in use.
 pub(crate) fn revive(unit: usize) {
     MAP.record(unit).requested.store(usable(unit), Ordering::Relaxed);
 }
 
-/// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives
-/// back the runs that the calling thread's cache keeps.
+/// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives back the
+/// runs in the calling thread's stash.
 pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> bool {
     let record = MAP.record(unit);
     let have = record.units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size.max(1));
     let need = usable.div_ceil(UNIT);
     if need > have {
-        // What is there already was granted.
+        // The present units were granted before.
         if os::is_more_than_there_is((need - have) * UNIT) {
             return false;
         }
@@ -448,7 +448,7 @@ pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
         let rest = Entry::large_rest(unit);
         let extend = || chunk::extend(unit, have, need - have, rest, usable).is_some();
         if !extend() {
-            // What stands in the way may be a run that this thread keeps.
+            // A run in this thread's stash may be in the way.
             if MAP.kind(unit + have) != Kind::Kept {
                 return false;
             }
@@ -468,8 +468,8 @@ pub(crate) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> b
     true
 }
 
-/// Moves the large block at `unit`, which is in no heap's list, to a longer
-/// run. The old block is gone, unless there is no memory.
+/// Moves the large block at `unit`, which is in no heap's list, to a longer run. Frees the old
+/// block, unless there is no memory.
 pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);
@@ -484,8 +484,8 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
-    // `None`: there may be a hole in the new block, and its units must not be used again. It stays
-    // handed out, to no caller.
+    // `None`: the new block may have a hole, so its units must not be used again. It stays handed
+    // out, to no caller.
     // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new
     // one holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;

@@ -1,8 +1,8 @@
-//! Magazines: a cache that is nobody's, above the central lists.
+//! Magazines: a shared cache without an owner, above the central lists.
 //!
 //! ```text
 //!   slot (see `registry::shared`)
-//!   0      closed: what a thread's fast word leads to
+//!   0      closed: the target of threads' fast words
 //!   1408   | state | sleepers | number | precedence | list 0 | list 1 | list 2 |  one line
 //!   1472   | list 3 | ....                                           16 bytes a class
 //!   2704   | bins: a spare chain a class ....      | stash | ....
@@ -11,23 +11,23 @@
 //!   list empty      <-- the spare; else a chain from the central lists
 //! ```
 //!
-//! Two chains a class (Bonwick's magazines): a thread that frees and allocates around a
-//! boundary moves the same chain back and forth, and not to the central lists and back.
-//! All moves are of whole chains, in constant time.
+//! Each class has two chains (Bonwick's magazines). So a thread that frees and allocates around a
+//! boundary moves one chain back and forth, without the central lists. All moves are of whole
+//! chains, in constant time.
 //!
-//! The lists are those of exclusive caches (`hot::List`): the same few instructions
-//! push and pop, with a lock before and after.
+//! The lists are those of exclusive caches (`hot::List`): the same few instructions push and pop,
+//! with a lock before and an unlock after.
 //!
-//! `closed` is what `malloc` and `free` find first: lists that are empty, and a tag with
-//! one bit turned, so that both miss, and the entry of a block of the common owner's is
-//! recognised by the sign of what is left of it (see `hot::HotStub`).
+//! `malloc` and `free` reach `closed` first: empty lists, and a tag with one changed bit, so that
+//! both miss. The sign of the tag mismatch shows a common block's entry (see `hot::HotStub`).
 //!
-//! **Bound.** A cache holds at most two chains of a class, of spares no more than a small
-//! share of all slabs and than [`SPARES`] bytes, and a stash: less than 4 MiB in all. What
-//! a cache holds that no thread came to for a purge delay goes to the central lists.
+//! **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
+//! share of all slabs and by [`SPARES`] bytes, so lists and spares hold less than 2 MiB. The stash
+//! has its own bound. Blocks in a cache that no thread used for a purge delay go to the central
+//! lists.
 //!
-//! Invariants: a block is in one list, one spare, one depot or a bit of its slab.
-//! The holder of the slot's lock touches all but the atomics.
+//! Invariants: a block is in one list, one spare, one depot or a bit of its slab. Only the holder
+//! of the slot's lock accesses anything but the atomics.
 //!
 //! Called by `heap::shared`.
 
@@ -54,30 +54,30 @@ use crate::size_class::{self, CLASSES};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// So many slow operations of a class of blocks over [`MIDDLE`] in one tick of the clock make it a
-/// busy one.
+/// A class of blocks over [`MIDDLE`] is busy after so many slow operations in one tick of the
+/// clock.
 const BUSY: u32 = 64;
-/// Bytes that all spare chains of a cache may have, if that is less than [`central::share`].
-/// (Without the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
-/// slabs, with it 4.9 MB, in the same time.)
+/// Bytes that all spare chains of a cache may have, if that is less than [`central::share`]. (40
+/// threads with 1.5 MB in use had 6.3 MB in two caches and their slabs without the share, 4.9 MB
+/// with it, in the same time.)
 const SPARES: usize = 256 << 10;
-/// All of them.
+/// All shared caches.
 pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
 
-/// One of them, its lock, and the stub in front.
+/// A shared cache with its lock and the stub in front.
 pub(crate) type SharedCache = Slot<Magazines, HotStub>;
 
-/// What the slow paths keep of a class.
+/// The slow paths' data for a class.
 pub(super) struct Bin {
     /// The spare chain.
     spare: Cell<*mut Block>,
     pub(super) spare_count: Cell<u32>,
     /// `room` of the list when it is empty.
     pub(super) base: Cell<i32>,
-    /// Blocks that the next refill asks for.
+    /// Blocks that the next refill asks for, at most.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`, and whether there were many in one since the cache
-    /// rested.
+    /// Slow operations in the tick `slow_at`, and whether they were many in a tick since the cache
+    /// last rested.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
@@ -85,17 +85,17 @@ pub(super) struct Bin {
     pub(super) forced_slow: ForcedSlow,
 }
 
-/// What happened to a cache.
+/// Statistics of a cache's use.
 pub(crate) struct Uses {
-    /// Tries of a cache that failed before this one was got.
+    /// Failed tries of other caches before a thread got this one.
     pub(crate) failed_tries: AtomicU64,
-    /// Times a thread had to wait for it.
+    /// How often a thread had to wait for it.
     pub(crate) waits: AtomicU64,
-    /// Operations that came by the lock although the CPU's arrays should have served.
+    /// Operations that took the lock although the CPU's arrays should have served them.
     pub(crate) fallbacks: AtomicU64,
 }
 
-/// What lies behind a slot's lock. Zero, but for what [`make`] writes, is an empty one.
+/// The data behind a slot's lock. Zero, except for the fields that [`make`] writes, is empty.
 #[repr(C)]
 pub(crate) struct Magazines {
     lists: [List; CLASSES],
@@ -107,14 +107,14 @@ pub(crate) struct Magazines {
     spares: Cell<usize>,
     /// The tick of the last slow operation.
     pub(super) now: Cell<u32>,
-    /// How many more operations come by slowly: see `maintenance`.
+    /// How many more operations take the slow path: see `maintenance`.
     pub(super) polls: Polls,
     /// Whether lists were forced slow in this tick, and whether operations polled.
     pub(super) has_forced_slow: Cell<bool>,
     pub(super) has_polled: Cell<bool>,
-    /// Whether the pass found it as it had left it.
+    /// Whether the pass found it unchanged.
     pub(super) rested: Cell<bool>,
-    /// Whether anyone ever took a block from here.
+    /// Whether a thread has ever taken a block from here.
     used: AtomicBool,
     listed_blocks: AtomicUsize,
     listed_bytes: AtomicUsize,
@@ -122,22 +122,22 @@ pub(crate) struct Magazines {
     pub(crate) uses: Uses,
 }
 
-// SAFETY: touched by the holder of the slot's lock, which passes between threads with
-// acquire and release; the pointers lead to free blocks that are nobody else's.
+// SAFETY: only the holder of the slot's lock accesses it, and the lock passes between threads with
+// acquire and release; the pointers lead to free blocks that nothing else refers to.
 unsafe impl Send for Magazines {}
 
 const _: () = assert!(offset_of!(Magazines, lists) == 0);
-// A thread's fast word leads to the front, and so to the slot.
+// A thread's fast word leads to the front, which begins the slot.
 const _: () = assert!(SharedCache::FRONT == 0);
 
-/// A thread's current cache, by what its fast word leads to.
+/// A thread's current cache, by the target of its fast word.
 #[inline(always)]
 pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
     // SAFETY: a stub is the front of a slot, and slots are never freed.
     unsafe { &*ptr::from_ref(stub).cast::<SharedCache>() }
 }
 
-/// Makes one. `None`: there is no memory.
+/// Makes a cache. `None`: there is no memory.
 fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for all of it.
     let slot = unsafe { SharedCache::make(number) }?;
@@ -152,11 +152,11 @@ fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static
     Some(slot)
 }
 
-/// Taken to make caches, across a fork, which gives back the locks of as many as it took, and to
-/// lower what all of them know.
+/// Held while caches are made, while their limits are lowered, and across a fork, which must
+/// release as many slots' locks as it took.
 pub(super) static RAISING: Lock<()> = Lock::new(());
 
-/// Has each `malloc` by a cache that threads share counted first (`sampling`), or no more.
+/// Begins or ends counting each `malloc` from a shared cache (`sampling`).
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     for cache in ALL.all() {
@@ -176,15 +176,15 @@ pub(crate) fn sample_every(bytes: usize) {
     }
 }
 
-/// Whether the caches are CPUs'.
+/// Whether each cache is a CPU's.
 static ARE_OF_CPUS: AtomicBool = AtomicBool::new(false);
 
-/// Whether the caches are CPUs', each behind the CPU's arrays, where there are some.
+/// Whether each cache is a CPU's, behind the CPU's arrays, if these exist.
 pub(super) fn are_of_cpus() -> bool {
     ARE_OF_CPUS.load(Ordering::Relaxed)
 }
 
-/// Raises the number of caches, which `serve` serves. Returns how many there are.
+/// Raises the number of caches, whose table is `serve`. Returns their number.
 pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     let _one = RAISING.lock();
     let made = ALL.raise(count, |number| make(number, serve, Common::ToShared));
@@ -194,9 +194,8 @@ pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     made
 }
 
-/// Makes the CPUs' caches, `count` of them, and their arrays where there can be some
-/// (`arrays::prepare`). False: there is no memory. `serve` serves the caches, `cpu_entry` the
-/// arrays.
+/// Makes `count` caches, one for each CPU, and their arrays, if possible (`arrays::prepare`).
+/// False: there is no memory. `serve` is the caches' table, `cpu_entry` the arrays'.
 pub(crate) fn start_by_cpu(
     count: usize,
     serve: &'static Serve,
@@ -207,7 +206,7 @@ pub(crate) fn start_by_cpu(
     ARE_OF_CPUS.store(true, Ordering::Relaxed);
     let made = ALL.raise(count, |number| make(number, serve, Common::Nowhere)) > 0;
     central::note_sharing(ALL.count());
-    // Those of CPUs that are only possible keep nothing.
+    // Caches of CPUs that are only possible keep nothing.
     stash::note_made(os::cpus().min(count));
     if made && arrays::cpu_entry().is_none() {
         arrays::start(cpu_entry, descriptor);
@@ -219,7 +218,7 @@ pub(crate) fn start_by_cpu(
 ///
 /// # Safety
 ///
-/// No other thread uses the heap meanwhile.
+/// No other thread uses the heap during the call.
 pub(super) unsafe fn forward_sized_frees() {
     for slot in ALL.all() {
         // SAFETY: by the contract there is no other thread.
@@ -227,8 +226,8 @@ pub(super) unsafe fn forward_sized_frees() {
     }
 }
 
-/// The table of the address map is about to be readable no further than it must be: when
-/// `give_up` has run. No cache is made meanwhile, for it would know the table as it was.
+/// Lowers all limits to the address map's, and then runs `give_up`, after which no more of the
+/// table can be read. No cache is made in the meantime: it would take over the old limit.
 pub(crate) fn lower_limits(give_up: impl FnOnce()) {
     let _one = RAISING.lock();
     let readable = MAP.limit();
@@ -240,7 +239,7 @@ pub(crate) fn lower_limits(give_up: impl FnOnce()) {
 }
 
 impl Magazines {
-    /// Notes an operation that the CPU's arrays should have served.
+    /// Counts an operation that the CPU's arrays should have served.
     pub(crate) fn note_fallback(&self) {
         let fallbacks = &self.uses.fallbacks;
         fallbacks.store(fallbacks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -275,11 +274,11 @@ impl Magazines {
         self.refill(class)
     }
 
-    /// Takes a block back.
+    /// Frees a block to the list of `class`.
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of the common owner's, and in use.
+    /// The block is of `class`, of a common slab, and in use.
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, block: *mut Block) {
         // SAFETY: a block of the class and the common owner, which the caller gives away.
@@ -311,21 +310,21 @@ impl Magazines {
         true
     }
 
-    /// Where a run of `units` units would be taken from memory that was not used yet, although runs
-    /// that wait in stashes may do: gives back those of this cache, and of a thread's.
+    /// Gives back the runs in this stash and a thread's, if a run of `units` units would take
+    /// unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
         self.thief.make_way(0, units);
     }
 
-    /// Whether no block of `class` is in a list, or spare.
+    /// Whether neither list nor spare has a block of `class`.
     pub(crate) fn is_empty_of(&self, class: usize) -> bool {
         self.lists[class].head.get().is_null() && self.bins[class].spare_count.get() == 0
     }
 
-    /// Whether `count` more blocks of `class` find room in the list, or, of middle blocks, whose
-    /// lists are short, the list as the spare.
+    /// Whether `count` more blocks of `class` fit: in the list, or, for middle blocks, whose lists
+    /// are short, if the list may become the spare.
     pub(crate) fn has_room_for(&self, class: usize, count: usize) -> bool {
         let is_middle = size_class::size(class) > MIDDLE;
         self.lists[class].room.get() >= count as i32
@@ -337,7 +336,7 @@ impl Magazines {
         (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize
     }
 
-    /// Makes a chain the list of `class`, whose blocks are all elsewhere.
+    /// Makes a chain the list of `class`. The old list's blocks are all elsewhere.
     pub(super) fn fill(&self, class: usize, chain: DepotChain) {
         let room = self.chain_length(class).saturating_sub(chain.count()) as i32;
         self.lists[class].head.set(chain.head());
@@ -349,7 +348,7 @@ impl Magazines {
     /// Takes the list of `class`, and leaves an empty one.
     pub(super) fn empty(&self, class: usize) -> DepotChain {
         let (head, count) = (self.lists[class].head.get(), self.length(class));
-        // SAFETY: the list's blocks; it forgets them here.
+        // SAFETY: the list's blocks, which the list forgets here.
         let chain = unsafe { DepotChain::of(head, count) };
         self.fill(class, DepotChain::EMPTY);
         chain
@@ -359,7 +358,7 @@ impl Magazines {
     pub(super) fn take_spare(&self, class: usize) -> DepotChain {
         let bin = &self.bins[class];
         let head = bin.spare.replace(ptr::null_mut());
-        // SAFETY: what `set_spare` was given, and nobody has taken it since.
+        // SAFETY: the chain that `set_spare` stored, which no call has taken since.
         let chain = unsafe { DepotChain::of(head, bin.spare_count.replace(0) as usize) };
         self.spares.set(self.spares.get() - chain.count() * size_class::size(class));
         chain
@@ -372,7 +371,7 @@ impl Magazines {
         self.spares.set(self.spares.get() + chain.count() * size_class::size(class));
     }
 
-    /// Hands out a block of `class`, whose list is empty, and fills the list.
+    /// Hands out a block of `class`, whose list is empty, and refills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         let polls = self.bins[class].forced_slow.polls();
@@ -399,7 +398,7 @@ impl Magazines {
         };
         let forced_slow = &self.bins[class].forced_slow;
         let (chain, polls) = if forced_slow.is_on() {
-            // By the tick just now: empty, but for what signal handlers had left in the list.
+            // By the tick just now: empty, except for blocks that signal handlers left in the list.
             (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))
@@ -410,11 +409,11 @@ impl Magazines {
         Some(Allocated { block: block.cast(), zero: false })
     }
 
-    /// The list of `class` is too long: it becomes the spare.
+    /// Makes the list of `class`, which is too long, the spare.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
         if sync::is_interrupted() {
-            // Too long it stays, until another thread finds it so.
+            // The list stays too long until the next free.
             return;
         }
         if self.push_forced_slow(class) {
@@ -434,7 +433,7 @@ impl Magazines {
         self.set_spare(class, chain);
     }
 
-    /// Gives back all that is free.
+    /// Gives back all free blocks and runs.
     pub(crate) fn release(&self) {
         self.stash.release();
         self.stash.give_extra_back();
@@ -450,7 +449,7 @@ impl Magazines {
         self.publish();
     }
 
-    /// Publishes for statistics how much is in the lists now.
+    /// Publishes for statistics how many blocks are in the lists now.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
@@ -464,7 +463,7 @@ impl Magazines {
         self.listed_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether anyone ever took a block from here.
+    /// Whether a thread has ever taken a block from here.
     pub(crate) fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -475,18 +474,17 @@ impl Magazines {
     }
 }
 
-/// A pass over caches and central lists, a part of it in each tick.
+/// A pass over caches and central lists, of which each tick makes a part.
 pub(super) struct Pass {
     pub(super) began: u32,
-    /// The class it is at; `CLASSES`: it is over.
+    /// The class that it has reached; `CLASSES`: it is over.
     pub(super) class: usize,
     pub(super) begins: bool,
 }
 
 pub(super) static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
 
-/// Gives back what is free, of all caches and the central lists. Returns bytes that the
-/// kernel got.
+/// Gives back the free memory of all caches and the central lists. Returns the kernel's bytes.
 pub(crate) fn purge_all() -> usize {
     arrays::drain_all();
     for slot in ALL.all() {
@@ -497,9 +495,9 @@ pub(crate) fn purge_all() -> usize {
     central::purge_all()
 }
 
-/// There is no memory: gives back what is free in arrays, in caches that nobody is at just now, in
-/// central lists, and what the stashes of threads keep, but for that of the cache with the id `me`.
-/// The calling thread holds no lock of a class.
+/// Gives back free memory because there is none left: of arrays, of caches that no thread holds
+/// now, of central lists, and of threads' stashes, except that of the cache with the id `me`. The
+/// calling thread holds no lock of a class.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {
@@ -515,8 +513,7 @@ pub(crate) fn release_all(me: u32) {
     central::purge_all();
 }
 
-/// In a forked child of a process with several threads: gives back the runs that arrays and stashes
-/// keep.
+/// In a forked child of a process with several threads: gives back the runs in arrays and stashes.
 pub(crate) fn release_stashes_after_fork() {
     arrays::release_runs_after_fork();
     for slot in ALL.all() {
@@ -535,13 +532,13 @@ pub(crate) fn hold_slots() {
     }
 }
 
-/// Holds the locks of what is behind them: follows [`hold_slots`].
+/// Holds the locks behind the caches: follows [`hold_slots`].
 pub(crate) fn before_fork() {
     arrays::before_fork();
     central::before_fork();
 }
 
-/// In a forked child: forgets the threads that waited for a cache, and what came back deferred.
+/// In a forked child: forgets the threads that waited for a cache, and deferred frees.
 pub(crate) fn forget_after_fork() {
     for slot in ALL.all() {
         slot.forget_sleepers_after_fork();
@@ -550,34 +547,31 @@ pub(crate) fn forget_after_fork() {
     deferred::forget_after_fork();
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { central::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { arrays::after_fork() };
 }
 
-/// Gives the caches back on either side of a fork.
+/// Releases the caches on either side of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`hold_slots`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn let_slots_go() {
     for slot in ALL.all() {
-        // SAFETY: the slot was held before the fork by this thread, or by the one that it is a
-        // copy of.
+        // SAFETY: this thread, or the one that it is a copy of, held the slot before the fork.
         unsafe { slot.after_fork() };
     }
-    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
     unsafe { PASS.release() };
-    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
     unsafe { RAISING.release() };
 }
 

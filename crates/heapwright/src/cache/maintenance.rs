@@ -1,9 +1,9 @@
-//! Maintenance: how a quiet program is made to look after caches that threads share.
+//! Maintenance: a quiet program is made to look after shared caches.
 //!
-//! There is no background thread, so a thread of the program must come by for free pages to go
-//! back; and a program that has become quiet does nothing slowly any more. So while there is
-//! something to be given back, operations *poll*: they come by the slow paths, and look at the
-//! clock. All of a quiet program's do, and of a busy one's a few in each tick.
+//! There is no background thread, so free pages go back only when a thread of the program takes a
+//! slow path; and a quiet program takes none. So while memory can be given back, operations *poll*:
+//! they take a slow path and read the clock. A quiet program polls with every operation, a busy one
+//! a few times in each tick.
 //!
 //! ```text
 //!   no work --- work found at a new tick, or later in one ----------> polling
@@ -16,11 +16,11 @@
 //! ```
 //!
 //! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted.
-//! A cache that begins to poll asks all others to, as the next operation may use any of them. Once
-//! a busy program has polled enough, once a tick, the lists are *forced slow*: their blocks are put
-//! aside, so that a list has no block and no room. Lists in use are soon restored; the rest make
-//! the first operation after the busy phase poll: see `forced_slow`. (Arrays are never forced
-//! slow.)
+//! A cache that begins to poll makes all others poll too, because the next operation may use any of
+//! them. Once a busy program has polled enough, once a tick, the lists are *forced slow*: their
+//! blocks are put aside, so that a list has no block and no room. Lists in use are soon restored;
+//! the rest make the first operation after the busy phase poll: see `forced_slow`. (Arrays are
+//! never forced slow.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
@@ -41,21 +41,21 @@ use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::ticks;
 
-/// Operations in a row that poll before a program counts as busy.
+/// A program counts as busy after so many polls without a pause.
 const POLLS: u32 = 32;
-/// Polls at one list that it then stays forced slow for.
+/// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The first pause after which all caches are asked again, in nanoseconds; it doubles each time.
+/// The first pause after which all caches must poll again, in nanoseconds; it doubles each time.
 const LONG_PAUSE_NS: u64 = 100_000;
-/// All caches are asked to poll so many times more in a tick at most.
+/// How many times more, at most, all caches are made to poll in a tick.
 const ASKS: u32 = 8;
-/// A program that polls at a forced-slow list so long after it was busy may be quiet.
+/// A program that polls at a forced-slow list so long after its last poll may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
-/// Classes that one tick's pass looks at.
+/// Classes in one tick's part of the pass.
 const CLASSES_A_TICK: usize = 8;
 
-/// Does the maintenance that a thread polled for, which has just unlocked the cache.
+/// Does the maintenance for a poll of a thread that has just unlocked the cache.
 #[cold]
 pub(crate) fn answer(cache: &'static SharedCache) {
     if cache.try_lock() {
@@ -66,8 +66,8 @@ pub(crate) fn answer(cache: &'static SharedCache) {
     }
 }
 
-/// Gives back to the kernel what is free and in no list of a thread: of `held`, which the caller's
-/// slow path holds, of caches that no other slow path holds, and of the heap.
+/// Gives free memory outside threads' lists back to the kernel: of `held`, which the caller's slow
+/// path holds, of caches that no other slow path holds, and of the heap.
 #[cold]
 #[inline(never)]
 pub(super) fn trim(held: Option<&Cache>) {
@@ -87,9 +87,8 @@ pub(super) fn trim(held: Option<&Cache>) {
     chunk::purge_all(0);
 }
 
-/// Asks operations by all caches that threads share to poll, for there is something to be done, and
-/// the program may go on by any of them: once in the tick `now` of the clock, and again after
-/// pauses, each twice as long as the last.
+/// Makes operations on all shared caches poll, because there is work and the program may use any of
+/// them next: once in the tick `now`, and again after pauses, each twice as long as the last.
 pub(super) fn ask_all(now: u32, pause_ns: u64) {
     static ASKED_AT: AtomicU32 = AtomicU32::new(0);
     static AGAIN: AtomicU32 = AtomicU32::new(0);
@@ -114,25 +113,25 @@ pub(super) fn ask_all(now: u32, pause_ns: u64) {
     }
 }
 
-/// Whether operations by a cache poll.
+/// Whether operations on a cache poll.
 fn is_asked(cache: &SharedCache) -> bool {
     if are_of_cpus() { arrays::is_diverted(cache.number()) } else { cache.is_asked_to_poll() }
 }
 
-/// What changes in how operations come by.
+/// A change of the polling.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// They are to poll from now on.
+    /// Operations poll from now on.
     Begin,
-    /// No more: the program is busy.
+    /// They stop: the program is busy.
     Enough,
-    /// No more: nothing is left to be done.
+    /// They stop: there is no work left.
     End,
 }
 
 impl Magazines {
-    /// Looks after free memory, once a tick of the clock. Called by slow operations,
-    /// which hold this cache.
+    /// Looks after free memory, once a tick of the clock. Slow operations call this, and hold the
+    /// cache.
     pub(crate) fn tend(&self) {
         self.turn(self.tick());
     }
@@ -148,16 +147,16 @@ impl Magazines {
                 self.force_lists_slow();
             }
         } else if !arrays::divert(cache.number(), poll) {
-            // Not done: operations stay slow, and the next one tries again.
+            // Failed: operations stay slow, and the next one tries again.
             self.polls.left.set(1);
         } else if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
-            // What the arrays hold would serve a program that becomes quiet, which would poll no
-            // more.
+            // Arrays with blocks would serve a program that becomes quiet, which would not poll
+            // then.
             arrays::drain(cache.number(), false);
         }
     }
 
-    /// Looks at the clock. Returns what changes.
+    /// Reads the clock. Returns the change of polling, if any.
     fn tick(&self) -> Option<Turn> {
         if sync::is_interrupted() {
             return None;
@@ -181,8 +180,8 @@ impl Magazines {
             return if more { Some(self.begin(0)) } else { self.end() };
         }
         if polls == 0 {
-            // Work that came up since the tick began: it may have been the program's last.
-            // (What others write to is looked at last.)
+            // Work that came up after the start of the tick: the program may make no more. (Data
+            // that other threads write is read last.)
             let has_new_work = !self.has_polled.get()
                 && purge_delay::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
@@ -192,13 +191,13 @@ impl Magazines {
         self.polls.left.set(polls - 1);
         if since >= PAUSE_NS {
             self.polls.left.set(POLLS);
-            // Other caches may have been busy until just now.
+            // Other caches may have been busy until now.
             ask_all(now, since);
         }
         (self.polls.left.get() == 0).then_some(Turn::Enough)
     }
 
-    /// From now on operations poll, those by other caches too.
+    /// Begins to poll, in all caches.
     fn begin(&self, pause_ns: u64) -> Turn {
         self.polls.left.set(POLLS);
         self.has_polled.set(true);
@@ -206,7 +205,7 @@ impl Magazines {
         Turn::Begin
     }
 
-    /// They do no more, if they do.
+    /// Ends the polling, if there is any.
     fn end(&self) -> Option<Turn> {
         // SAFETY: all magazines are in a slot of `ALL`.
         is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
@@ -225,7 +224,7 @@ impl Magazines {
         }
     }
 
-    /// Forces the list of `class` slow, which is empty, and keeps `chain` for it.
+    /// Forces the list of `class`, which is empty, slow, and keeps `chain` for it.
     fn force_slow(&self, class: usize, chain: &DepotChain, polls: u8) {
         let bin = &self.bins[class];
         bin.forced_slow.put(chain);
@@ -234,8 +233,8 @@ impl Magazines {
         self.list(class).room.set(0);
     }
 
-    /// Answers a poll for a block of `class`. `None`: the list is not forced slow, or
-    /// no more, for there is none in it.
+    /// Answers a poll for a block of `class`. `None`: the list is not forced slow, or it has no
+    /// block and is restored now.
     pub(super) fn pop_forced_slow(&self, class: usize) -> Option<*mut Block> {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -252,8 +251,8 @@ impl Magazines {
         Some(first)
     }
 
-    /// Answers a poll that has put a block into the list of `class`. False: it is
-    /// not forced slow, but too long.
+    /// Answers a poll that has put a block into the list of `class`. False: the list is not forced
+    /// slow, but too long.
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
         let forced_slow = &self.bins[class].forced_slow;
         let polls = forced_slow.polls();
@@ -261,16 +260,16 @@ impl Magazines {
             return false;
         }
         let rest = forced_slow.take();
-        // One block, and what signal handlers have left.
+        // One block, and those that signal handlers have left.
         let new = self.empty(class);
         let chain = new.before(rest);
-        // A list that is full is no place for more.
+        // A full list does not poll any more.
         let left = if chain.count() < self.chain_length(class) { polls - 1 } else { 0 };
         self.put_back(class, chain, left);
         true
     }
 
-    /// Puts back what was in a forced-slow list, which stays forced slow for so many more polls.
+    /// Puts back the blocks of a forced-slow list, which stays forced slow for `polls` more polls.
     fn put_back(&self, class: usize, chain: DepotChain, polls: u8) {
         if polls > 0 {
             self.force_slow(class, &chain, polls);
@@ -283,7 +282,7 @@ impl Magazines {
         }
     }
 
-    /// Forces the list of `class` slow again, which was empty and has been filled.
+    /// Forces the list of `class`, which has been refilled, slow again.
     pub(super) fn stay_forced_slow(&self, class: usize, polls: u8) {
         if polls > 0 {
             let chain = self.empty(class);
@@ -292,11 +291,11 @@ impl Magazines {
     }
 }
 
-/// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to
-/// be done, now or later.
+/// Does a part of the pass; `is_quiet`: the calling thread has time. Returns whether there is more
+/// work, now or later.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
-    // The thread that is at it may find more than it does.
+    // The thread that makes the pass may find more work than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let others_wait = visit::look_after_others(0, now, delay, is_quiet);
     if pass.class == CLASSES {
@@ -321,7 +320,7 @@ fn tend_all(now: u32, is_quiet: bool) -> bool {
     true
 }
 
-/// Gives back what is free in caches that did nothing slowly since the last pass.
+/// Gives back free memory in caches without a slow operation since the last pass.
 fn release_rested() {
     arrays::drain_rested();
     for slot in ALL.all() {
@@ -355,10 +354,10 @@ mod tests {
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };
         assert!(held.stash.keep(run.unit, 1));
-        // Once to begin, and once to see that nobody needed it meanwhile.
+        // Once to begin, and once to see that no thread needed it in the meantime.
         drop(held);
         for _ in 0..2 {
-            // A thread was here since the last pass.
+            // A thread has used it since the last pass.
             reached().unwrap().rested.set(false);
             release_rested();
         }

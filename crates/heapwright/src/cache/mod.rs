@@ -1,56 +1,55 @@
-//! Caches: what one thread allocates from.
+//! Caches: the memory that a thread allocates from.
 //!
 //! ```text
-//!   hot (one per class, 16 bytes; all that malloc and free touch)
+//!   hot (one per class, 16 bytes; the fast paths' data)
 //!     head -> block -> block -> ...      room: how many more the list takes
 //!                |  full: the whole list, O(1)      ^ empty
 //!                v                                  | refill, in this order:
 //!   depot (a share of the slabs, in chains) --------+  1 a chain of the depot
-//!                |  full: oldest chain, block by block 2 what others freed
+//!                |  full: oldest chain, block by block 2 remote frees
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
-//!                |  no slot out                     ^  5 a unit of the stash
-//!                v                                  |  6 a slab of another cache, most of which is free
+//!                |  no slot in use                  ^  5 a unit of the stash
+//!                v                                  |  6 another cache's slab that is mostly free
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
-//! The files, and who calls whom; no import leads upward:
+//! The files; imports lead downward only:
 //!
 //! ```text
 //!   scavenger   steps of a quiet or slow thread           large    runs as blocks; slow allocation
 //!       |                                                    '--> magazines, deferred, stash
-//!   maintenance     once a tick: asks to poll, passes over what is shared
+//!   maintenance     once a tick: asks for polls, passes over shared caches
 //!       |
-//!   magazines       caches that threads share          sampling, guard_draw   draws from a cache's lists
+//!   magazines       shared caches                    sampling, guard_draw   a cache's draws
 //!       |                                                  |
 //!   arrays          CPUs' arrays                           |
 //!       |      hand_over   a cache given up                |
 //!       |       |      slabs   a cache's slabs             |
 //!       |       |       |                                  |
-//!       +--> central <--+   everybody's slabs              |
+//!       +--> central <--+   the common owner's slabs       |
 //!               |                                          |
-//!   abandoned   |-> outgoing   blocks on their way     draw    what the process draws, and countdowns
-//!       |       |       '-> deferred   for those that cannot wait
+//!   abandoned   |-> outgoing   remote frees in batches     draw    process-wide draws, countdowns
+//!       |       |       '-> deferred   frees of threads that cannot wait
 //!       '---> visit   slow work in another cache
 //!               |
 //!           slab_lists   density   forced_slow   room     of lists and slabs, for any owner
 //!               |
-//!             depot --> stash        hot   all that malloc and free touch
+//!             depot --> stash        hot   the fast paths' data
 //! ```
 //!
-//! `Cache` itself is what they have in common: each file has its methods, by what they do.
+//! All of them share `Cache` itself: each file has the methods for its purpose.
 //!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
 //! so a full list moves to the depot without a walk, and the depot is bounded in bytes (`depot`).
-//! Blocks that leave the depot return to their slabs. A slab without a slot out frees its unit.
+//! Blocks that leave the depot return to their slabs. A slab without a slot in use frees its unit.
 //!
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
 //! owner, and the batch goes onto the owner's stack (`remote`).
 //!
-//! Invariants: a block is in one list, one chain, one batch, one stack, or a
-//! bit of its slab, never two; only the holder of the ownership touches anything
-//! but `remote` and `ownership`. What other threads look at (statistics, the fork
-//! handler) is atomic, and relaxed.
+//! Invariants: a block is in at most one list, chain, batch, stack or bit of its slab. Only the
+//! holder of the ownership accesses anything except `remote` and `ownership`. Data that other
+//! threads read (statistics, the fork handler) is atomic, and relaxed.
 //!
 //! Called by `heap`.
 
@@ -109,16 +108,15 @@ use slab_lists::terminated;
 pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 
-/// Bytes in a chain of small blocks, and of large ones, where a slow operation for each two or
-/// three would be most of the work.
+/// Bytes in a chain of small blocks, and of large ones, whose slow operations would otherwise serve
+/// only two or three blocks each.
 const CHAIN_BYTES: usize = 16 << 10;
 const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
-/// Bytes that a class's first refill from slabs is about; each further one is
-/// twice as much, up to a chain. A thread that hardly allocates has little to
-/// take, and little to give back when it ends.
+/// Bytes in a class's first refill from slabs; each further refill takes twice as many, up to a
+/// chain. A thread that rarely allocates takes little, and gives little back when it ends.
 const FIRST_BYTES: usize = 1 << 10;
-/// Resting caches that are asked for a slab.
+/// Caches that one search for a slab checks.
 const ASKS: usize = 8;
 
 /// Blocks in the first refill of `class`.
@@ -141,7 +139,7 @@ const fn chain_length(class: usize) -> usize {
     }
 }
 
-/// What the slow paths keep of a class.
+/// The slow paths' data for a class.
 struct Bin {
     /// `room` of the list when it is empty.
     base: Cell<i32>,
@@ -152,44 +150,44 @@ struct Bin {
     partial: UnitList<BySize>,
     /// Slabs of the class.
     slabs: Cell<usize>,
-    /// The slab that is being carved, or 0.
+    /// The slab whose untouched slots are handed out, or 0.
     current: Cell<usize>,
     /// The list, while it is forced slow.
     forced_slow: ForcedSlow,
     room: Room,
 }
 
-/// Counts that are kept only where statistics were asked for.
+/// Counts that exist only if the options ask for statistics.
 pub(crate) struct Counters {
     pub(crate) allocations: AtomicU64,
     pub(crate) frees: AtomicU64,
     pub(crate) requested: AtomicU64,
     pub(crate) sizes: [AtomicU64; heapwright_record::SIZE_BUCKETS],
-    /// Allocations of each class, and the bytes asked for in them.
+    /// Allocations of each class, and their requested bytes.
     pub(crate) by_class: [(AtomicU64, AtomicU64); CLASSES],
 }
 
-/// What owns the cache.
+/// The owner of a cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Use {
-    /// A thread, or a thread that is dead.
+    /// A thread, live or ended.
     Thread = 0,
     /// A first-class heap.
     Heap = 1,
-    /// All threads that have no cache: their cache is gone, or cannot be had.
+    /// All threads without a cache: theirs is gone, or they cannot get one.
     Late = 2,
     /// The samples of a heap profile.
     Samples = 3,
 }
 
-/// Everything one thread (or one first-class heap) allocates from. Zero but
-/// for the tag, the lists' room and the ownership is a fresh one.
+/// The memory that one thread, or one first-class heap, allocates from. A new one is zero except
+/// for the tag, the lists' room and the ownership.
 #[repr(C)]
 pub(crate) struct Cache {
     pub(crate) hot: Hot,
     bins: [Bin; CLASSES],
-    /// Bytes and blocks in lists when a slow path last looked.
+    /// Bytes and blocks in lists when they were last published.
     listed_bytes: AtomicUsize,
     listed_blocks: AtomicUsize,
     depot_bytes: AtomicUsize,
@@ -201,33 +199,32 @@ pub(crate) struct Cache {
     evict_next: Cell<u32>,
     scavenger: Scavenger,
     hand_over: HandOver,
-    /// Runs kept for the next large block.
+    /// Runs for the next large block.
     pub(crate) stash: Stash,
     /// All slabs, and how many.
     slabs: UnitList<ByOwner>,
     slab_count: Cell<usize>,
-    /// Bytes that lists were given room for, see `room`.
+    /// Bytes of room that lists were given, see `room`.
     room_bytes: Cell<usize>,
-    /// Which blocks are samples, where its thread's are sampled.
+    /// Which blocks are samples, if its thread's blocks are sampled.
     pub(crate) sampling: Sampling,
-    /// Which blocks stand between guards, where some do.
+    /// Which blocks are guarded, if some are.
     pub(crate) guard_draw: GuardDraw,
     /// A first-class heap's large blocks.
     pub(crate) large: UnitList<ByOwner>,
-    /// Orders the slow operations: those of the thread, of visitors, and of the
-    /// users of a first-class heap.
+    /// Orders the slow operations of the thread, of visitors, and of users of a first-class heap.
     pub(crate) lock: OwnerLock,
     thief: Thief,
     /// Whether units of slabs go to the stash: not while its thread ends, nor after.
     keeps_units: Cell<bool>,
     owned_by: AtomicU8,
-    /// It rests and has kept its blocks, for the thread that adopts it.
+    /// It is abandoned and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,
     /// Its thread has ended.
     pub(crate) is_abandoned: AtomicBool,
     next_abandoned: AtomicPtr<Cache>,
     pub(crate) counters: Counters,
-    // What other threads write to, on lines of its own.
+    // Written by other threads, so on lines of its own.
     inbox: Inbox,
 }
 
@@ -237,11 +234,11 @@ struct Inbox {
     ownership: Ownership,
 }
 
-// SAFETY: other threads reach only the atomics; the rest is touched by the
-// holder of the ownership, which passes between threads with acquire and release.
+// SAFETY: other threads access only the atomics; only the holder of the ownership accesses the
+// rest, and the ownership passes between threads with acquire and release.
 unsafe impl Sync for Cache {}
 
-/// The cache that is the calling thread's own: only that thread has one of these.
+/// The calling thread's own cache: only that thread has one of these.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnCache(&'static Cache, PhantomData<*const ()>);
 
@@ -250,7 +247,7 @@ impl OwnCache {
     ///
     /// # Safety
     ///
-    /// It is the calling thread's, which has its ownership until it ends.
+    /// The calling thread owns the cache until the thread ends.
     #[inline(always)]
     pub(crate) unsafe fn of(cache: &'static Cache) -> Self {
         Self(cache, PhantomData)
@@ -260,14 +257,14 @@ impl OwnCache {
     ///
     /// # Safety
     ///
-    /// As there; `hot` is what the calling thread's fast word leads to, or its thread word.
+    /// As there; `hot` is the target of the calling thread's fast word, or of its thread word.
     #[inline(always)]
     pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
         const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
-        // SAFETY: a cache begins with its hot part, and the caller says that this is one.
+        // SAFETY: a cache begins with its hot part, and by the contract this is one.
         #[cfg(not(miri))]
         let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
-        // The word may lead to all of the cache, a reference to the hot part only to that.
+        // The word's pointer is valid for the whole cache, `hot` only for the hot part.
         // SAFETY: the thread word of a thread with such a cache leads there.
         #[cfg(miri)]
         let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
@@ -282,7 +279,7 @@ impl OwnCache {
         unsafe { self.0.lock.own() }
     }
 
-    /// [`OwnCache::enter`] for short paths. `None`: a visitor is in just now.
+    /// [`OwnCache::enter`] for short paths. `None`: a visitor is in the cache now.
     #[inline(always)]
     pub(crate) fn try_enter(self) -> Option<QuickOwning<'static>> {
         // SAFETY: the cache has one owner, and this is its thread.
@@ -308,12 +305,12 @@ impl Deref for OwnCache {
 /// Whether caches made from now on pass sized frees on.
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 
-/// Makes the fast path for sized frees refuse every block, for the calling
-/// thread's cache, for those that threads share, and for all that are made later.
+/// Makes the fast path for sized frees refuse every block, for the calling thread's cache, for
+/// shared caches, and for all that are made later.
 ///
 /// # Safety
 ///
-/// No other thread uses the heap meanwhile; `mine` is the calling thread's.
+/// No other thread uses the heap during the call; `mine` is the calling thread's.
 pub(crate) unsafe fn forward_sized_frees(mine: Option<&Cache>) {
     FORWARD_SIZED.store(true, Ordering::Relaxed);
     // SAFETY: by the contract there is no other thread.
@@ -330,8 +327,8 @@ pub(crate) static CACHES: Exclusive<Cache> = Exclusive::new();
 
 impl Member for Cache {
     unsafe fn make(at: *mut Self, id: u32) {
-        // SAFETY: by the contract `at` is zeroed memory for a cache that nobody
-        // else knows; zero is valid for every field.
+        // SAFETY: by the contract `at` is zeroed memory for a cache that no other thread knows;
+        // zero is valid for every field.
         let cache = unsafe { &mut *at };
         cache.hot.tag = Entry::tag(id) as usize;
         cache.hot.know_window();
@@ -370,7 +367,7 @@ impl Cache {
         Entry(self.hot.tag as u32).owner()
     }
 
-    /// What owns it.
+    /// The owner's kind.
     pub(crate) fn owned_by(&self) -> Use {
         match self.owned_by.load(Ordering::Relaxed) {
             0 => Use::Thread,
@@ -387,13 +384,13 @@ impl Cache {
 
     /// Makes it a heap, whose lock is taken for each call.
     pub(crate) fn become_heap(&self, owned_by: Use) {
-        // What it hands out is counted elsewhere.
+        // Its blocks are counted elsewhere.
         self.end_sampling();
         self.end_guards();
         self.owned_by.store(owned_by as u8, Ordering::Relaxed);
     }
 
-    /// What other threads freed.
+    /// The remote frees.
     pub(crate) fn remote(&self) -> &RemoteStack {
         &self.inbox.remote
     }
@@ -408,7 +405,7 @@ impl Cache {
         self.refill(class)
     }
 
-    /// Takes a block back that this cache owns.
+    /// Frees a block that this cache owns.
     ///
     /// # Safety
     ///
@@ -421,7 +418,7 @@ impl Cache {
         }
     }
 
-    /// Hands out a block of `class`, whose list is empty, and fills the list.
+    /// Hands out a block of `class`, whose list is empty, and refills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         if self.sampling.is_watched() {
@@ -430,7 +427,8 @@ impl Cache {
         self.refill_uncounted(class)
     }
 
-    /// [`Cache::refill`] where no block is counted, or no sample due. A null block: one is now.
+    /// [`Cache::refill`] if no block is counted, or no sample is due. A null block: a sample is due
+    /// now.
     #[inline(always)]
     fn refill_uncounted(&self, class: usize) -> Option<Allocated> {
         if self.bins[class].forced_slow.is_on() {
@@ -502,7 +500,7 @@ impl Cache {
         (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
     }
 
-    /// Fills the list of `class`, which is empty.
+    /// Makes a chain the list of `class`, which is empty.
     fn fill(&self, class: usize, chain: DepotChain, room: i32) {
         self.set_listed(class, chain.head(), chain.count());
         self.hot.list(class).room.set(room);
@@ -514,7 +512,7 @@ impl Cache {
         self.restore(class);
         let count = self.length(class);
         let head = self.take_all_listed(class);
-        // SAFETY: the list's blocks; it forgets them here.
+        // SAFETY: the list's blocks, which the list forgets here.
         let chain = unsafe { DepotChain::of(head, count) };
         self.fill(class, DepotChain::EMPTY, self.room(class, count) as i32);
         chain
@@ -523,7 +521,7 @@ impl Cache {
     /// Makes a chain the (empty) list of its class and hands out its first block.
     #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
-        // One less: when the list has all of them again and no room, they go.
+        // One less: the list overflows when it has all of them again and no room.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
@@ -533,12 +531,11 @@ impl Cache {
         Allocated { block: block.cast(), zero: false }
     }
 
-    /// The end of [`Cache::start`], where a sample is due, and `block` is null, or the list is
-    /// forced slow.
+    /// The end of [`Cache::start`] if a sample is due (`block` is null) or the list is forced slow.
     #[cold]
     #[inline(never)]
     fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {
-        // It may have been forced slow, empty, while we looked for blocks.
+        // It may have been forced slow, while empty, during the search for blocks.
         self.stay_forced_slow(class);
         if block.is_null() {
             // A sample is due, forced slow or not.
@@ -547,13 +544,13 @@ impl Cache {
         Allocated { block: block.cast(), zero: false }
     }
 
-    /// How many blocks a refill from slabs takes; the next one takes twice as many.
+    /// How many blocks a refill from slabs takes; doubles the number for the next one.
     fn wanted(&self, class: usize) -> usize {
         let want = &self.bins[class].want;
         want.replace((2 * want.get()).min(chain_length(class)))
     }
 
-    /// The list of `class` is too long: moves it to the depot.
+    /// Moves the list of `class`, which is too long, to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
         let polled = self.bins[class].forced_slow.is_on();
@@ -564,8 +561,8 @@ impl Cache {
         let chain = self.empty(class);
         let length = chain_length(class);
         if chain.count() > 2 * length + 1 {
-            // The list began as a chain of the depot. What came since is at its
-            // head; it becomes a chain of its own, so that chains stay short.
+            // The list began as a chain of the depot. Newer blocks are at its head, and become a
+            // chain of their own, so that chains stay short.
             let (newer, older) = chain.cut(length + 1);
             self.keep(class, older);
             self.keep(class, newer);
@@ -580,7 +577,7 @@ impl Cache {
         }
     }
 
-    /// Gives back all that is not in use: at a thread's end, and on a trim.
+    /// Gives back all free memory: at a thread's end, and on a trim.
     pub(crate) fn release_free(&self) {
         self.flush_outgoing();
         for class in 0..CLASSES {
@@ -591,7 +588,7 @@ impl Cache {
         self.publish();
     }
 
-    /// Gives back what is not in use and not in a list.
+    /// Gives back free memory outside lists.
     pub(crate) fn release_unlisted(&self) {
         self.drain_home();
         for class in 0..CLASSES {
@@ -605,11 +602,11 @@ impl Cache {
                 }
             }
         }
-        // Last, for it keeps units of slabs.
+        // Last, because `retire` puts units of slabs into the stash.
         self.stash.release();
     }
 
-    /// Publishes for other threads how much is in the lists now.
+    /// Publishes for other threads how many blocks are in the lists now.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {

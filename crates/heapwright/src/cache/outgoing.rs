@@ -1,23 +1,23 @@
-//! Blocks on their way between caches.
+//! Remote frees: blocks on their way to another cache.
 //!
 //! ```text
-//!   free of another's block --> outgoing batch (for one owner: the last one)
+//!   free of another's block --> outgoing batch, for one owner
 //!                                  | 32 blocks or 64 KiB, or a block of another owner
 //!                                  v one exchange
 //!   owner's stack (see `remote`) --> lists (`drain`), or slabs (`drain_home`)
 //! ```
 //!
-//! The freeing thread touches only a block's link, and no record of the owner. A batch is for
-//! one owner: a thread that frees blocks of many owners sends each batch early.
+//! The freeing thread writes only the block's link, and no record of the owner. A batch is for one
+//! owner: a thread that frees blocks of many owners sends each batch early.
 //!
-//! The first block of a batch goes by the table of the hot part (`heap::own`), which finds the
-//! owner. For those that follow, the hot part knows the owner's tag, and what the fast path left of
-//! the block's entry says whether the block goes along ([`send_along`]).
+//! The hot part's table (`heap::own`) serves the first block of a batch, and finds the owner. After
+//! that the hot part has the owner's tag, and a block's tag mismatch says whether the block is for
+//! the same batch ([`send_along`]).
 //!
-//! A slab may be taken over by another cache while a block of it is under way: a
-//! cache that finds a block that is not its own sends it on.
+//! Another cache may take a slab over while a block of it is on its way: a cache that receives such
+//! a block sends it on.
 //!
-//! Called by `cache`, and by `heap` for frees of others' blocks.
+//! Called by `cache`, and by `heap` for remote frees.
 
 use super::hot::{BATCH, Hot, Mismatch, Outgoing};
 use super::{CACHES, Cache, deferred};
@@ -44,13 +44,13 @@ fn flush(out: &Outgoing) {
     }
 }
 
-/// Takes a block back if it is of the owner that the outgoing batch is for, as most blocks of
-/// others are. `Err`: it is something else, no slot begins there, or `hot` is no cache's. It has
-/// `mismatch`, which the caller so need not keep.
+/// Frees a block if it is of the outgoing batch's owner, as most remote frees are. `Err`: it is
+/// not, no slot begins there, or `hot` is no cache's. The error holds `mismatch`, so that the
+/// caller need not save it.
 ///
 /// # Safety
 ///
-/// `hot` is what the thread's fast word leads to, and `mismatch` what it left of the entry of the
+/// The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the entry of the
 /// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a
 /// block, it is in use, and free from now on.
 #[inline(always)]
@@ -64,9 +64,9 @@ pub(crate) unsafe fn send_along(
         // SAFETY: just checked.
         let list = unsafe { hot.list_of(rest) };
         if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-            // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so
-            // the tag is not 0, there is a batch, and the entry says that the slot is of its owner,
-            // and of what class.
+            // SAFETY: a slot begins here, and by the contract it is not one of the cache's own. So
+            // the tag is not 0, there is a batch, and the entry is of the batch's owner and gives
+            // the class.
             if unsafe { hot.outgoing.push(rest.class(), block.cast()) } {
                 flush(&hot.outgoing);
             }
@@ -76,14 +76,14 @@ pub(crate) unsafe fn send_along(
     Err(without_tag(hot, rest))
 }
 
-/// What is left of `mismatch` without the tag of the outgoing batch's owner, or with it again.
+/// Removes the tag of the outgoing batch's owner from `mismatch`, or puts it back.
 #[inline(always)]
 fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let mut bits = mismatch.bits();
-        // Of a load the compiler would know that with the tag again it is what `send_along` was
-        // given, and keep a copy of that. SAFETY: a load of the tag, which this thread alone
+        // For a plain load, the compiler would know that applying the tag twice gives the argument
+        // of `send_along`, and would save that. SAFETY: a load of the tag, which only this thread
         // writes.
         unsafe {
             core::arch::asm!(
@@ -102,16 +102,15 @@ fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
 }
 
 impl Cache {
-    /// Takes what others freed and passes each block to `take`, with its class. Returns how many
-    /// there were.
+    /// Takes the remote frees and passes each block to `take`, with its class. Returns their
+    /// number.
     fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) -> usize {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
         while !block.is_null() {
             found += 1;
             if found > bound {
-                // Only a block that was freed twice can make the chain longer
-                // than what was pushed.
+                // Only a double free can make the chain longer than the pushed blocks.
                 misuse::double_free(Call::Free, block.addr(), 0);
             }
             // SAFETY: the chain was taken whole and is this cache's.
@@ -122,7 +121,7 @@ impl Cache {
                 bytes += size_class::size(rest.class());
                 take(rest.class(), block);
             } else {
-                // SAFETY: a block that was freed, out of the chain that was taken.
+                // SAFETY: a free block of the chain, which was taken whole.
                 bytes += unsafe { forward(block) };
             }
             block = next;
@@ -131,7 +130,7 @@ impl Cache {
         found
     }
 
-    /// Takes what others freed into the lists, which are the calling thread's.
+    /// Drains the remote frees into the lists, which are the calling thread's.
     pub(crate) fn drain(&self) {
         self.restore_lists();
         let too_long = |class| {
@@ -140,8 +139,8 @@ impl Cache {
         };
         let blocks = if self.sampling.is_on() {
             self.drain_with(|class, block| {
-                // SAFETY: the slab is of the class and this cache's, and the block was freed by
-                // the thread that pushed it.
+                // SAFETY: the slab is of the class and this cache's, and the block was freed by the
+                // thread that pushed it.
                 if unsafe { self.put_listed(class, block) } {
                     too_long(class);
                 }
@@ -158,7 +157,7 @@ impl Cache {
         self.hand_over.count(blocks);
     }
 
-    /// Takes what others freed back to the slabs.
+    /// Drains the remote frees into the slabs.
     pub(super) fn drain_home(&self) {
         let blocks = self.drain_with(|class, block| {
             // SAFETY: the slab is of the class and this cache's, and the block was freed by the
@@ -168,17 +167,17 @@ impl Cache {
         self.hand_over.add(blocks);
     }
 
-    /// Takes a block back that another cache owns: the first one of a batch, or one where the
-    /// hot part did not know of its unit.
+    /// Frees a block that another cache owns: the first one of a batch, or one whose unit the hot
+    /// part does not know.
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of `owner`, which is another cache, and in use. This is
-    /// the calling thread's cache.
+    /// The block is of `class`, of a slab of `owner`, which is another cache, and in use. The
+    /// calling thread owns this cache.
     pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
         debug_assert!(owner != self.id());
         let out = &self.hot.outgoing;
-        // A batch that was sent when it was due, one that is sent early, or none.
+        // The last batch was sent when it was due, or is sent early now, or is for this owner.
         let is_other = out.owner.get() != owner;
         let sent = match (out.count(), is_other) {
             (0, _) => BATCH as usize,
@@ -194,7 +193,7 @@ impl Cache {
         }
         out.tag.set(Entry::tag(owner) as usize ^ self.hot.tag);
         self.hand_over.count(sent);
-        // The window may have grown since this thread last took a slab of its own.
+        // The window may have grown since this cache last got a slab.
         self.hot.raise_limit();
         // SAFETY: a block of the batch's owner, which the caller gives away.
         if unsafe { out.push(class, block) } {
@@ -208,8 +207,8 @@ impl Cache {
     }
 }
 
-/// Sends a block on whose slab was taken over by another owner after the
-/// freeing thread had looked. Returns its size.
+/// Sends a block on whose slab another owner took over after the freeing thread's lookup. Returns
+/// its size.
 ///
 /// # Safety
 ///
@@ -218,7 +217,7 @@ impl Cache {
 pub(super) unsafe fn forward(block: *mut Block) -> usize {
     let (_, entry) = MAP.lookup(block.addr());
     let Kind::Slab(class) = entry.kind() else { misuse::double_free(Call::Free, block.addr(), 0) };
-    // SAFETY: the entry says of which class and whose it is; the caller gives it away.
+    // SAFETY: the entry gives the class and the owner; the caller gives the block away.
     unsafe { send(entry.owner(), class, block) };
     size_class::size(class)
 }
@@ -239,7 +238,7 @@ pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) -> Option
     unsafe { push_to(owner, block, block, 1, size_class::size(class)) }
 }
 
-/// Sends a chain of `count` blocks, of so many `bytes`, to the cache that owns them.
+/// Sends a chain of `count` blocks with `bytes` bytes to the cache that owns them.
 ///
 /// # Safety
 ///

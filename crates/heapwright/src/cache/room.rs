@@ -1,28 +1,26 @@
 //! Room: how long a list may get.
 //!
-//! What lies in a list nobody but its thread can reach. A thread that goes idle
-//! should leave little there, and nothing announces that it is about to. So a
-//! list has room for a quarter of what the program holds of its class:
+//! Only its thread can use the blocks in a list. A thread that goes idle should leave few there,
+//! and idling comes without notice. So a list has room for a quarter of the program's blocks of its
+//! class:
 //!
 //! ```text
-//!   out of the slabs  =  the program's  +  in the list  +  in the depot
-//!   room              =  a quarter of the program's, at most two chains
+//!   out of the slabs  =  in use  +  in the list  +  in the depot
+//!   room              =  a quarter of those in use, at most two chains
 //! ```
 //!
-//! A thread that frees all it has comes by the slow path a few times more often
-//! on the way (each time three quarters are left), and its lists are empty at
-//! the end: what was in them is in the depot or the slabs, where others can
-//! look after it.
+//! A thread that frees all its blocks takes the slow path a few times more often (three quarters
+//! are left each time), and its lists are empty at the end: the blocks are in the depot or the
+//! slabs, where other threads can use them.
 //!
-//! A program that holds little but allocates and frees much of it would come by
-//! all the time. It is known by chains that are wanted back from the depot. For
-//! each, the list gets *more* room, twice as much each time, from a budget that
-//! all lists share. With each pass of the scavenger all begin anew.
+//! A program that uses little memory but allocates and frees much of it would take the slow path
+//! all the time. Its sign is a chain that is wanted back from the depot. For each such chain, the
+//! list gets *more* room, twice as much each time, from a budget for all lists. Each pass of the
+//! scavenger takes this room back.
 //!
-//! `out` is an estimate, and rather too low: the slots that are out of a slab
-//! when it is taken over are no longer counted, because some may lie in the list
-//! of the cache that it is taken from, for ever. It is never below zero, so an
-//! error does not outlive the blocks it is about.
+//! `out` is an estimate, and rather too low: it does not count the slots that are out of a slab
+//! when the slab is taken over, because some may stay in the lists of the slab's old cache for
+//! ever. It is never below zero, so an error does not outlive the blocks that caused it.
 //!
 //! Called by the slow paths of `cache`.
 
@@ -31,22 +29,22 @@ use core::cell::Cell;
 use super::{Cache, chain_length};
 use crate::size_class::{self, UNIT};
 
-/// What the lists share, in bytes: at least, and one of so many bytes of slabs.
+/// The lists' budget in bytes: at least this, and one byte of so many of the slabs.
 const BUDGET: usize = 48 << 10;
 const SHARE: usize = 16;
-/// The most that one list is given, in bytes.
+/// The most bytes of extra room for one list.
 const MOST: usize = 48 << 10;
-/// What a list is given more at first: blocks, and not above so many bytes of them, but for one.
+/// The first extra room of a list: in blocks, and at most so many bytes, but at least one block.
 const FIRST: usize = 4;
 const FIRST_BYTES: usize = 8 << 10;
-/// What a small block counts for, since it may be alone in its page.
+/// A small block counts as this many bytes, because it may be alone in its page.
 const LEAST: usize = 64;
 
-/// What a class's list may hold. Zero is nothing.
+/// The bound of a class's list. Zero is nothing.
 pub(super) struct Room {
     /// Slots out of the slabs.
     pub(super) out: Cell<i32>,
-    /// Blocks that were wanted back.
+    /// The least room, in blocks, for chains that were wanted back.
     wanted: Cell<u32>,
 }
 
@@ -58,8 +56,7 @@ impl Room {
 }
 
 impl Cache {
-    /// How many more blocks the list of `class` may take that is about to be
-    /// filled with `count`.
+    /// How many more blocks the list of `class` may take, which is about to get `count` blocks.
     pub(super) fn room(&self, class: usize, count: usize) -> usize {
         let bin = &self.bins[class];
         let held = (bin.room.out.get() as usize).saturating_sub(count + bin.depot.blocks());
@@ -67,7 +64,7 @@ impl Cache {
         quarter.max(bin.room.wanted.get() as usize).min(2 * chain_length(class))
     }
 
-    /// A chain was wanted back: the list of `class`, which is empty, gets more room.
+    /// Gives the list of `class`, which is empty, more room, because it wanted a chain back.
     pub(super) fn grow_room(&self, class: usize) {
         let size = size_class::size(class);
         let wanted = &self.bins[class].room.wanted;
@@ -81,7 +78,7 @@ impl Cache {
         }
     }
 
-    /// Takes back what the lists were given. Those that need it get it again.
+    /// Takes the extra room back. Lists that need it get it again.
     pub(super) fn begin_rooms_anew(&self) {
         self.room_bytes.set(0);
         for bin in &self.bins {

@@ -1,39 +1,38 @@
-//! Sampling: how a thread's own cache chooses the blocks of a heap profile without a countdown in
+//! Sampling: a thread's own cache chooses the blocks of a heap profile without a countdown in
 //! `malloc`.
 //!
 //! ```text
 //!   off   malloc <-- list <-- free
 //!
-//!   on    malloc <-- list <-- countdown <-- free          a block's bytes are subtracted when it comes into the list,
-//!                     |       countdown <-- chains        because it leaves the list only by being allocated
+//!   on    malloc <-- list <-- countdown <-- free     a block's bytes count as it enters the list,
+//!                     |       countdown <-- chains   because it leaves the list only by malloc
 //!                     | empty, and a sample is due
-//!                   aside     due | counted | counted | due | counted | ...       from the next block that is to be a sample on
+//!                   aside     due | counted | counted | due | counted | ..  from the first due one
 //!                              +------- below -------->+--- below ---> ...
 //! ```
 //!
-//! So `malloc` runs at its full speed, and blocks are handed out in the same order as without
-//! sampling. The block with which the countdown reaches zero is *due*: it is to be a sample when it
-//! is allocated next. It and the list below it are put *aside*. When the list is empty again,
-//! `malloc` takes the slow path: the caller makes a sample in place of the block (see
-//! `heap::modes`), and the list gets back what was aside, down to the next due block, which the
-//! second word of the one above leads to. So each sample is made in the very call that would have
-//! had its block, however many are due: which call a block goes to depends on its place in the
-//! list, and a call's share of samples on that. `free` subtracts a block's bytes in a slower
-//! function: while sampling is on, the hot part's limit is 0, so the fast path of `free` knows no
-//! block.
+//! So `malloc` runs at full speed, and hands out blocks in the same order as without sampling. The
+//! block that takes the countdown to zero is *due*: it becomes a sample when it is allocated next.
+//! This block and the list below it are put *aside*. When the list is empty again, `malloc` takes
+//! the slow path. The caller makes a sample in place of the block (see `heap::modes`). The list
+//! gets back the blocks aside, down to the next due block, to which the second word of the one
+//! above points. So each sample is made in the very call that would have had its block, however
+//! many are due: a block's place in the list decides which call gets it, and so the call's share of
+//! samples. `free` subtracts a block's bytes in a slower function: while sampling is on, the hot
+//! part's limit is 0, so the fast path of `free` knows no block.
 //!
-//! The countdown begins at a random distance (`poisson`). A block whose bytes were subtracted may
-//! go back to its slab without being allocated; that changes no other block's probability.
+//! The countdown begins at a random distance (`poisson`). A counted block may return to its slab
+//! without being allocated; that changes no other block's probability.
 //!
-//! A thread begins and ends to sample by itself, in its next slow operation after
-//! `magazines::sample_every`. Threads that share caches have no lists of their own:
-//! `heap::modes` counts each of their calls, which miss in closed lists (heads of null in the
-//! per-CPU entry, another table in shared caches).
+//! A thread begins and ends sampling by itself, in its next slow operation after
+//! `magazines::sample_every`. Threads that share caches have no lists of their own: `heap::modes`
+//! counts each of their calls, which miss in closed lists (null heads in the per-CPU entry, another
+//! table in shared caches).
 //!
-//! Invariants: while sampling is on, blocks in a list or aside were counted once since they came
-//! there, and all others of the cache (forced slow, in the depot) were not; list and aside together
-//! have as many blocks as the list's room says; the first block aside is due. Only the thread
-//! itself touches either.
+//! Invariants: while sampling is on, each block in a list or aside was counted once since it
+//! entered, and no other block of the cache (forced slow, in the depot) was. List and aside
+//! together have as many blocks as the list's room says. The first block aside is due. Only the
+//! thread itself accesses either.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -47,12 +46,12 @@ use crate::address_map::CLASS_STEP;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
 
-/// What is kept of a class: as long as a [`super::List`], so that one offset leads to both.
+/// The sampling data of a class: as long as a [`super::List`], so that one offset leads to both.
 #[repr(C)]
 struct Side {
-    /// The uppermost block that is due, and all below it.
+    /// The uppermost due block, and all blocks below it.
     aside: Cell<*mut Block>,
-    /// Samples that are due, of blocks aside and of such as were not put there.
+    /// Due samples, for blocks aside and for blocks that were not put there.
     due: Cell<u32>,
     /// Bytes in a block.
     size: Cell<u32>,
@@ -60,31 +59,31 @@ struct Side {
 
 const _: () = assert!(size_of::<Side>() == CLASS_STEP);
 
-/// What a cache knows of sampling. Zero: nothing is sampled.
+/// A cache's sampling data. Zero: nothing is sampled.
 #[repr(C)]
 pub(crate) struct Sampling {
     /// Bytes to the next sample.
     countdown: Countdown,
     sides: [Side; CLASSES],
     is_on: Cell<bool>,
-    /// Whether refills are looked at: for a profile, or to draw guarded blocks (`guard_draw`).
+    /// Whether refills are checked: for a profile, or to draw guarded blocks (`guard_draw`).
     is_watched: Cell<bool>,
 }
 
 impl Sampling {
-    /// Whether refills, and large blocks, take the slower way: for a profile, or for guards.
+    /// Whether refills and large blocks take a slower path: for a profile, or for guards.
     #[inline(always)]
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched.get()
     }
 
-    /// Whether blocks of the cache's are sampled.
+    /// Whether the cache's blocks are sampled.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.get()
     }
 
-    /// Counts a block of `size` bytes. False: it is to be a sample.
+    /// Counts a block of `size` bytes. False: it becomes a sample.
     #[inline(always)]
     pub(crate) fn count(&self, size: usize) -> bool {
         if self.countdown.left() > size {
@@ -95,8 +94,8 @@ impl Sampling {
         false
     }
 
-    /// Counts a block of `class` that is about to be handed out without having been in the list.
-    /// False: a sample is due in its place, and the caller keeps the block.
+    /// Counts a block of `class` that will be handed out without entering the list. False: a sample
+    /// is due in its place, and the caller keeps the block.
     pub(super) fn count_given(&self, class: usize) -> bool {
         if !self.is_on() || self.count(size_class::size(class)) {
             return true;
@@ -106,40 +105,40 @@ impl Sampling {
         false
     }
 
-    /// The first block of a chain of `class` was counted and is to be a sample, whatever has become
-    /// of the chain.
+    /// Keeps a sample due for the first block of a chain of `class`, which was counted, whatever
+    /// happened to the chain.
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;
         due.set(due.get().max(1));
     }
 
-    /// Whether the next block of `class`, whose list is empty, is to be a sample.
+    /// Whether the next block of `class`, whose list is empty, becomes a sample.
     pub(crate) fn is_due(&self, class: usize) -> bool {
         self.is_on() && self.sides[class].due.get() != 0
     }
 }
 
 impl Cache {
-    /// Has refills, and large blocks, looked at from now on, or not.
+    /// Makes refills and large blocks take the checked path, or not.
     pub(super) fn watch(&self, watches: bool) {
         self.sampling.is_watched.set(watches);
         self.hot.draw_calls(watches);
         self.stash.count_fetches(watches);
     }
 
-    /// Begins to sample, or ends. The calling thread is the cache's and has entered it, or the
-    /// cache is no thread's and its lock is the caller's.
+    /// Begins or ends sampling. The calling thread owns the cache and has entered it, or no thread
+    /// owns it and the caller holds its lock.
     pub(crate) fn follow_sampling(&self) {
         self.no_longer_asked_to_follow_sampling();
-        // Anew, if it is on: the period may be another one.
+        // If it is on, it begins anew, because the period may have changed.
         self.end_sampling();
         if period() != 0 && self.owned_by() == Use::Thread {
             self.begin_sampling();
         }
     }
 
-    /// Ends to sample until the thread's next slow operation, for there can be no sample just now.
+    /// Ends sampling until the thread's next slow operation, because no sample is possible now.
     pub(crate) fn pause_sampling(&self) {
         self.end_sampling();
         self.ask_to_follow_sampling();
@@ -162,7 +161,7 @@ impl Cache {
         self.watch(true);
     }
 
-    /// Ends to sample, as [`Cache::follow_sampling`].
+    /// Ends sampling, with the conditions of [`Cache::follow_sampling`].
     pub(super) fn end_sampling(&self) {
         if !self.sampling.is_on() {
             return;
@@ -176,7 +175,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// In a forked child, for the cache of a thread that is not here, whose blocks are forgotten.
+    /// In a forked child, for the cache of another thread, whose blocks are forgotten.
     pub(super) fn forget_sampling_after_fork(&self) {
         for side in &self.sampling.sides {
             side.aside.set(ptr::null_mut());
@@ -187,8 +186,7 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// Takes a block of the cache's own back, whose thread's are sampled. True: the list is now too
-    /// long.
+    /// Frees a block of the cache's own while it is sampled. True: the list is too long now.
     ///
     /// # Safety
     ///
@@ -198,7 +196,7 @@ impl Cache {
     #[must_use]
     pub(crate) unsafe fn put_sampled(&self, offset: usize, block: *mut Block) -> bool {
         let side = ptr::from_ref(&self.sampling.sides).cast::<u8>().wrapping_add(offset);
-        // SAFETY: a class's offset, where its side is as its list is in the hot part.
+        // SAFETY: a class's offset, which is the same for its side as for its list.
         let side = unsafe { &*side.cast::<Side>() };
         // SAFETY: the offset of a list.
         let list = unsafe { self.hot.list_at(offset) };
@@ -211,8 +209,8 @@ impl Cache {
         list.room.get() < 0
     }
 
-    /// Puts a free block of `class` aside, which is to be a sample when it is allocated next, and
-    /// the list below it.
+    /// Puts a free block of `class` aside with the list below it. The block becomes a sample when
+    /// it is allocated next.
     fn put_aside(&self, class: usize, block: *mut Block) {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let below = side.aside.replace(block);
@@ -224,7 +222,7 @@ impl Cache {
         side.due.set(side.due.get() + 1);
     }
 
-    /// Takes a block of the cache's own back. True: the list is now too long.
+    /// Frees a block of the cache's own. True: the list is too long now.
     ///
     /// # Safety
     ///
@@ -240,20 +238,20 @@ impl Cache {
         unsafe { self.hot.list(class).push(block) }
     }
 
-    /// Takes all blocks out of the list of `class`, and what is aside. Its room stays as it is.
+    /// Takes all blocks out of the list of `class` and from aside. Leaves its room unchanged.
     pub(super) fn take_all_listed(&self, class: usize) -> *mut Block {
         let list = self.hot.list(class).head.replace(ptr::null_mut());
         if !self.sampling.is_on() {
             return list;
         }
-        // What was counted was so for nothing, and the sample in it, too.
+        // The counts are void, and the due samples with them.
         self.sampling.sides[class].due.set(0);
         let aside = self.sampling.sides[class].aside.replace(ptr::null_mut());
         join(list, aside)
     }
 
-    /// Puts a chain of `count` blocks into the list of `class`, which has none. Its room stays as
-    /// it is.
+    /// Puts a chain of `count` blocks into the list of `class`, which is empty. Leaves its room
+    /// unchanged.
     #[inline(always)]
     pub(super) fn set_listed(&self, class: usize, head: *mut Block, count: usize) {
         let list = self.hot.list(class);
@@ -265,8 +263,8 @@ impl Cache {
         }
     }
 
-    /// Counts a chain of `count` blocks, which is the list of `class`; nothing is aside. Puts it
-    /// aside from the first block on that is to be a sample.
+    /// Counts a chain of `count` blocks, which is the list of `class`; nothing is aside. Puts the
+    /// chain aside from the first due block on.
     #[cold]
     #[inline(never)]
     fn count_chain(&self, class: usize, head: *mut Block, count: usize) {
@@ -281,7 +279,7 @@ impl Cache {
                 return;
             }
             let due = if above.is_null() && before > 0 {
-                // SAFETY: the chain has so many blocks, linked, and is this thread's.
+                // SAFETY: the chain has that many linked blocks, and is this thread's.
                 let (_counted, rest) = unsafe { DepotChain::of(at, left) }.cut(before);
                 rest.head()
             } else {
@@ -306,9 +304,9 @@ impl Cache {
         }
     }
 
-    /// Whether the next block of `class`, whose list is empty, is to be a sample. If it is, the
-    /// list gets back what was aside, down to the next block that is due. The block in whose place
-    /// it is made is counted anew.
+    /// Whether the next block of `class`, whose list is empty, becomes a sample. If so, the list
+    /// gets back the blocks aside, down to the next due block. The block that the sample replaces
+    /// is counted anew.
     pub(crate) fn take_due(&self, class: usize) -> bool {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let due = side.due.get();
@@ -336,7 +334,7 @@ impl Cache {
         true
     }
 
-    /// Hands out a block of `class`, whose list is empty, and fills the list. `None`: there is no
+    /// Hands out a block of `class`, whose list is empty, and refills the list. `None`: there is no
     /// memory, or a sample is due.
     #[cold]
     #[inline(never)]
@@ -360,8 +358,7 @@ impl Cache {
             }
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
-            // Null: the first one of the chain is to be a sample, or was, and the chain was
-            // forced slow.
+            // Null: the first block of the chain is due, or was, before the chain was forced slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
                 return Some(given);
@@ -381,8 +378,8 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     first
 }
 
-/// What lies in a chain before `end`, a block of it, or null. Takes a step for each of these
-/// blocks, if there is an end.
+/// The part of a chain before `end`, a block of it, or null. Takes a step for each block of the
+/// part, if there is an end.
 fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     if chain == end {
         return ptr::null_mut();
@@ -407,7 +404,7 @@ fn last_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     }
 }
 
-/// The block `count` links behind `chain`, which has more.
+/// The block `count` links behind `chain`, which is longer.
 fn behind(chain: *mut Block, count: usize) -> *mut Block {
     let mut at = chain;
     for _ in 0..count {

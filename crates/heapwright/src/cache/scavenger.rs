@@ -1,24 +1,20 @@
-//! The scavenger: pages of partial slabs that nobody has wanted for a while.
+//! The scavenger: gives back pages of partial slabs that have been unused for a while.
 //!
-//! A slab with one slot out keeps its unit, but not the pages in which every
-//! slot was returned. One pass over the partial slabs begins every purge delay;
-//! each slow operation of the cache does a bounded step of it, so there is no
-//! background thread and no long pause.
+//! A slab with one slot in use keeps its unit, but not the pages whose slots were all returned. A
+//! pass over the partial slabs begins every purge delay, and each slow operation of the cache does
+//! a bounded step of it. So there is no background thread and no long pause.
 //!
 //! ```text
 //!   classes   0 .. done .. [this one] .. left ..  79
 //!   its partial slabs      s -> s -> [next] -> s        purge if left alone
 //! ```
 //!
-//! Before either, a few runs of the chunk that have waited too long are purged:
-//! nobody else may be coming by there.
+//! Invariants: `next` is 0 or a slab in this class's partial list; a thread that removes a slab
+//! from that list first moves `next` on (`Cache::unlist`).
 //!
-//! Invariants: `next` is 0 or a slab of this class's partial list; a thread that takes
-//! a slab out of that list moves `next` on first (`Cache::unlist`).
-//!
-//! In each tick of the clock, a thread's first slow operation also sees to runs that wait, to quiet
-//! threads' caches (see `visit`), to the process's task (see `ticks`), and that the next operation
-//! is a slow one too if there is more to do (see `forced_slow`).
+//! In each tick of the clock, a thread's first slow operation also looks after waiting runs, quiet
+//! threads' caches (`visit`) and the process's task (`ticks`). If there is more work, it makes the
+//! next operation a slow one, too (`forced_slow`).
 
 use core::cell::Cell;
 
@@ -34,7 +30,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::ticks;
 
-/// Slabs that the scavenger looks at in one step, and purges.
+/// Slabs that one step checks, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
@@ -42,9 +38,7 @@ const NOTHING: u8 = 0;
 const THIS_PASS: u8 = 1;
 const NEXT_PASS: u8 = 2;
 
-/// A slow walk over the partial slabs, that gives pages back which nobody has
-/// wanted for a while. One pass begins every purge delay; each slow operation
-/// of the cache does a bounded step of it.
+/// The state of a cache's pass: a walk over its partial slabs.
 pub(super) struct Scavenger {
     /// The time of the last step, in milliseconds: the clock of all slow paths.
     pub(super) now: Cell<u32>,
@@ -56,31 +50,31 @@ pub(super) struct Scavenger {
     pub(super) next: Cell<usize>,
     /// The thread's last slow operation, in milliseconds.
     pub(super) active: AtomicU32,
-    /// What there is to do: `NOTHING`, only this pass, or the next one too.
+    /// The work: `NOTHING`, only this pass, or the next one too.
     work: AtomicU8,
     /// See `forced_slow`.
     pub(super) polls: Polls,
     pub(super) are_forced_slow: Cell<bool>,
-    /// Whether lists were forced slow in this tick, and whether at its start.
+    /// Whether lists were forced slow in this tick, and whether they were at its start.
     pub(super) has_forced_slow: Cell<bool>,
     pub(super) were_forced_slow_first: Cell<bool>,
 }
 
 impl Scavenger {
-    /// Whether there is something to do, now or when a purge delay has passed.
+    /// Whether there is work, now or after a purge delay.
     pub(super) fn has_work(&self) -> bool {
         self.work.load(Ordering::Relaxed) != NOTHING
     }
 
-    /// Notes that slots came home, or are too young for this pass.
+    /// Notes that slots were returned, or are too young for this pass.
     pub(super) fn note_work(&self) {
         self.work.store(NEXT_PASS, Ordering::Relaxed);
     }
 }
 
 impl Cache {
-    /// A bounded step towards giving back the pages of partial slabs that have
-    /// been left alone for a purge delay. Called by the slow paths.
+    /// Does a bounded step towards giving back the pages of partial slabs that have been unused for
+    /// a purge delay. Slow paths call this.
     pub(crate) fn scavenge(&self) {
         let now = os::coarse_ms();
         let is_new_tick = self.scavenger.now.replace(now) != now;
@@ -103,7 +97,7 @@ impl Cache {
         };
         self.scavenge_step(now, delay);
         if !is_new_tick {
-            // Work that came up since the tick began: it may have been this program's last.
+            // Work that came up after the start of the tick: the program may make no more.
             if !self.scavenger.has_forced_slow.get()
                 && (self.scavenger.has_work() || chunk::has_waiting())
             {
@@ -128,16 +122,15 @@ impl Cache {
         }
     }
 
-    /// Whether all of this thread's operations in the last tick were slow ones,
-    /// and few: then it has time.
+    /// Whether all operations of this thread in the last tick were slow and few: then it has time.
     fn is_quiet(&self) -> bool {
         self.scavenger.are_forced_slow.get()
             && self.scavenger.were_forced_slow_first.get()
             && self.scavenger.polls.left.get() > 0
     }
 
-    /// A step for a thread that has been quiet for a purge delay: all that it has
-    /// is old. Returns whether there is more to do now.
+    /// A step for a thread that has been quiet for a purge delay, so that all its free memory is
+    /// old. Returns whether there is more to do now.
     pub(super) fn scavenge_quiet(&self, now: u32) -> bool {
         self.scavenger.now.set(now);
         if self.scavenger.classes_left.get() == 0 {
@@ -169,7 +162,7 @@ impl Cache {
         self.begin_rooms_anew();
     }
 
-    /// Walks over some partial slabs; purges those left alone for `age`.
+    /// Walks over some partial slabs; purges those that have been unused for `age`.
     fn walk(&self, now: u32, age: i32) {
         let scavenger = &self.scavenger;
         let mut purges = 0;

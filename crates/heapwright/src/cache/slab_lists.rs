@@ -1,8 +1,8 @@
-//! Lists of slabs, for whichever owner has them: a cache (`slabs`), or all (`central`).
+//! Functions on lists of slabs, for any owner: a cache (`slabs`) or the common owner (`central`).
 //!
 //! ```text
-//!   to_spare   a slab that is in part free          gather   returned slots of the first slabs, as a chain
-//!   want       what to ask the chunk for            put_run  a chain's blocks of one slab, back into it
+//!   to_spare   a slab that is partly free    gather   returned slots of slabs, as a chain
+//!   want       the request to the chunk      put_run  returns a chain's blocks of a slab to it
 //! ```
 //!
 //! The caller owns the slabs: it holds the lock of their owner, or is its thread.
@@ -20,18 +20,17 @@ use crate::size_class::{self, UNIT};
 use crate::slab::{Chain, Slab, WayBack};
 use crate::unit_list::{BySize, UnitList};
 
-/// A class with so many slabs, and one for so many bytes of its size, is expected
-/// to fill the next one too; so is any class of a cache with so many slabs.
+/// A class with so many slabs, or with one for so many bytes of its size, probably fills the next
+/// one too; so does any class of a cache with so many slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
-/// A slab is filled although at most one of so many parts is left behind its last slot.
+/// A slab counts as filled if at most this part of it is left behind its last slot.
 const LEAVES: usize = 16;
-/// Slabs of an owner that are looked at before one is taken over.
+/// The most slabs of an owner that one search checks.
 const SLABS_LOOKED_AT: usize = 16;
 
-/// A slab of `class` in `partial` of which one slot in `share` is free, if there is one among the
-/// first.
+/// A slab of `class` in `partial` with one slot in `share` free, if one of the first has that.
 pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -> Option<usize> {
     let mut at = partial.first();
     for _ in 0..SLABS_LOOKED_AT {
@@ -44,10 +43,10 @@ pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -
     None
 }
 
-/// What to ask for a new slab of `class`, whose owner has so many of the class and so many
-/// in all. It will be filled if the class has filled many, the more the larger its blocks
-/// are, for programs leave the end of large ones untouched; or if the heap is so large that
-/// the ends of all classes' last slabs are a small part of it.
+/// The request for a new slab of `class`; its owner has `slabs` slabs of the class and `all` in
+/// all. The slab will be filled if the class has filled many. Large blocks need more slabs for
+/// that, because programs leave the end of their last slab untouched. It also counts as filled if
+/// the heap is so large that the ends of all classes' last slabs are a small part of it.
 pub(super) fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
     let size = size_class::size(class);
     let many = (size / SIZE_A_SLAB).max(FILLED);
@@ -56,8 +55,8 @@ pub(super) fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
     if is_filled { Want::Dense } else { Want::Any }
 }
 
-/// Returned slots of the slabs of `class` in `partial`, about `most`, at least one; `unlist` takes
-/// a slab out that has no more.
+/// About `most` returned slots, at least one, of the slabs of `class` in `partial`; `unlist`
+/// removes a slab without further ones.
 pub(super) fn gather(
     partial: &UnitList<BySize>,
     class: usize,
@@ -65,7 +64,7 @@ pub(super) fn gather(
     now: u32,
     unlist: impl Fn(Slab<'_>),
 ) -> Option<Chain> {
-    // A slab that gave nothing would stay the first for ever.
+    // A slab that gives no slot would stay the first for ever.
     let most = most.max(1);
     let mut all: Option<Chain> = None;
     while let Some(unit) = partial.first() {
@@ -90,8 +89,8 @@ pub(super) fn gather(
     all
 }
 
-/// Puts the blocks of a chain of `left` blocks back that lie in the slab of `class` at
-/// `unit`, up to the first that does not. Returns whether the slab is now to be settled.
+/// Returns the blocks of a chain of `left` blocks to the slab of `class` at `unit`, up to the first
+/// block outside it. Returns whether the slab must be settled.
 ///
 /// # Safety
 ///
@@ -108,8 +107,9 @@ pub(super) unsafe fn put_run(
     // SAFETY: the unit is a slab of the class and the caller's.
     let mut visit = unsafe { way.visit(unit) };
     while *left > 0 && unit_of(block.addr()) == unit {
-        // First, because all else waits for it where the block is cold.
-        // SAFETY: the chain is the caller's, and this is not behind its end.
+        // First, because everything else waits for this load if the block is not in the CPU's
+        // cache.
+        // SAFETY: the chain is the caller's, and this block is before its end.
         let next = unsafe { Block::next(*block) };
         if !visit.put(block.addr() & (UNIT - 1)) {
             misuse::double_free(Call::Free, block.addr(), size_class::size(class));
@@ -120,10 +120,10 @@ pub(super) unsafe fn put_run(
     visit.finish()
 }
 
-/// A chain that was just taken from a slab, with an end.
+/// A chain that was just taken from a slab, with a null link at its end.
 pub(super) fn terminated(chain: Chain) -> DepotChain {
-    // SAFETY: a chain that was taken from a slab is the caller's, which gives this one away.
+    // SAFETY: the chain was taken from a slab, and is the caller's.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
-    // SAFETY: as many slots of one slab, linked and with an end.
+    // SAFETY: that many slots of one slab, linked, with a null link at the end.
     unsafe { DepotChain::of(chain.head, chain.count) }
 }

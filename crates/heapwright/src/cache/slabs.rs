@@ -1,15 +1,15 @@
-//! A cache's slabs: how it comes by them, how blocks come back to them, and how they leave.
+//! A cache's slabs: how it gets them, how blocks return to them, and how they leave.
 //!
 //! ```text
-//!   new_slab, receive --> own   --> current (being carved), partial (has returned slots)
-//!                                     ^ distribute, put           | no slot out
+//!   new_slab, receive --> own   --> current (with untouched slots), partial (with returned slots)
+//!                                     ^ distribute, put           | no slot in use
 //!                                                                 v
 //!                                                               retire --> chunk
 //! ```
 //!
-//! Invariants: every slab that carries the cache's tag is in the list of all; it is in the
-//! list `partial` of its class if it has returned slots. The entry is set after
-//! the slab is ready, and after the cache knows the window that far.
+//! Invariants: the list of all has every slab with the cache's tag; the list `partial` of its class
+//! has it too if it has returned slots. The entry is set after the slab is ready, and after the
+//! cache's limit is above it.
 //!
 //! Called by the rest of `cache`.
 
@@ -26,7 +26,7 @@ use crate::slab::{Slab, WayBack};
 use crate::sync::atomic::Ordering;
 
 impl Cache {
-    /// Returned slots of slabs: about as many as are wanted.
+    /// Returned slots of slabs: about as many as the next refill wants.
     pub(super) fn take_returned(&self, class: usize) -> Option<DepotChain> {
         let bin = &self.bins[class];
         bin.partial.first()?;
@@ -37,8 +37,8 @@ impl Cache {
         Some(terminated(chain))
     }
 
-    /// A returned slot of a slab that is well filled, for a block that is moved there. `None`:
-    /// there is none.
+    /// A returned slot of a well-filled slab, for a block that is moved there. `None`: there is
+    /// none.
     pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
         let (mine, bin) = (Entry::slab(self.id(), class), &self.bins[class]);
         let unlist = |slab: Slab<'_>| self.unlist(slab);
@@ -47,24 +47,23 @@ impl Cache {
         Some(block)
     }
 
-    /// Sends one block back to its slab, if that is this cache's now. (A caller that has only seen
-    /// that it was may be late: another cache may have taken the slab over.) The cache's lock is
-    /// held.
+    /// Returns one block to its slab, if that is still this cache's. (The caller's lookup may be
+    /// out of date: another cache may have taken the slab over.) The caller holds the cache's lock.
     ///
     /// # Safety
     ///
-    /// The block is of `class` and free, and the caller gives it away if it is taken.
+    /// The block is of `class` and free, and the caller gives it away if this returns true.
     pub(crate) unsafe fn put_if_mine(&self, class: usize, block: *mut Block) -> bool {
         let is_mine = MAP.lookup(block.addr()).1 == Entry::slab(self.id(), class);
         if is_mine {
-            // SAFETY: a slab of the class and, while the lock is held, this cache's; the caller
+            // SAFETY: a slab of the class, and this cache's while the lock is held; the caller
             // gives the free block away.
             unsafe { self.put(class, block) };
         }
         is_mine
     }
 
-    /// Takes a slab into the list of all.
+    /// Adds a slab to the list of all.
     pub(super) fn own(&self, unit: usize, class: usize) {
         let slabs = &self.bins[class].slabs;
         slabs.set(slabs.get() + 1);
@@ -72,7 +71,7 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() + 1);
     }
 
-    /// Takes a slab out of the list of all.
+    /// Removes a slab from the list of all.
     pub(super) fn disown(&self, unit: usize, class: usize) {
         let slabs = &self.bins[class].slabs;
         slabs.set(slabs.get() - 1);
@@ -80,7 +79,7 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() - 1);
     }
 
-    /// Makes a slab of memory that other caches or the chunk have.
+    /// Makes a slab of a unit from the stash or the chunk.
     pub(super) fn new_slab(&self, class: usize) -> Option<usize> {
         let (unit, zero) = match self.spared_unit() {
             Some(unit) => (unit, false),
@@ -93,19 +92,19 @@ impl Cache {
         Some(self.open_slab(unit, zero, class))
     }
 
-    /// Makes a slab of a unit that was just taken, and that reads as zero if `zero`.
+    /// Makes a slab of a unit that was just taken; `zero`: it reads as zero.
     pub(super) fn open_slab(&self, unit: usize, zero: bool, class: usize) -> usize {
-        // The entry is set last: the record must be a slab's by then.
+        // The entry is set last: by then the record must be a slab's.
         Slab::at(&MAP, unit, class).open(zero);
         self.own(unit, class);
-        // First: what has this cache's tag must be below its limit.
+        // First: slabs with this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));
         unit
     }
 
-    /// A unit that comes free when the depot gives back what it holds beyond its share. If there is
-    /// none, the stashes are given back where they may do.
+    /// A unit that comes free when the depot gives up blocks beyond its share. If there is none,
+    /// gives back the runs in stashes that may serve instead.
     fn spared_unit(&self) -> Option<usize> {
         self.shrink_depot_of_large();
         let unit = self.kept_unit();
@@ -115,7 +114,7 @@ impl Cache {
         unit
     }
 
-    /// A unit that the stash keeps, with memory behind all of it.
+    /// A unit of the stash, with memory behind all of it.
     pub(super) fn kept_unit(&self) -> Option<usize> {
         let unit = self.stash.take_exactly(1)?;
         if large_block::set_usable(unit, UNIT) {
@@ -125,7 +124,7 @@ impl Cache {
         None
     }
 
-    /// Gives the unit of what was a slab back, or keeps it for the next one.
+    /// Puts the unit of a former slab into the stash, or returns it to the chunk.
     fn give_unit(&self, unit: usize) {
         let is_kept =
             self.owned_by() == Use::Thread && self.keeps_units.get() && self.stash.keep(unit, 1);
@@ -136,7 +135,7 @@ impl Cache {
         }
     }
 
-    /// Sends the blocks of a chain back to their slabs.
+    /// Returns the blocks of a chain to their slabs.
     pub(super) fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         let mine = Entry::slab(self.id(), class);
@@ -148,10 +147,10 @@ impl Cache {
             let unit = self.hot.unit_of(block.addr());
             // SAFETY: the unit of a block is below the map's limit.
             if unsafe { MAP.entry(unit) } != mine {
-                // Its slab was taken over by another cache while it was in a list.
+                // Another cache took its slab over while the block was in a list.
                 // SAFETY: the chain is this cache's and has `count` linked blocks.
                 let next = unsafe { Block::next(block) };
-                // SAFETY: a free block of the chain's, which leaves the chain here.
+                // SAFETY: a free block of the chain, which leaves the chain here.
                 unsafe { outgoing::forward(block) };
                 home -= 1;
                 block = next;
@@ -167,7 +166,7 @@ impl Cache {
         self.bins[class].room.count(-home);
     }
 
-    /// Sends one block back to its slab, which is this cache's.
+    /// Returns one block to its slab, which is this cache's.
     ///
     /// # Safety
     ///
@@ -188,7 +187,7 @@ impl Cache {
         self.scavenger.note_work();
     }
 
-    /// Some of a slab's slots came back: lists it, or gives its unit back.
+    /// Some of a slab's slots came back: lists the slab, or gives its unit up.
     pub(super) fn settle(&self, slab: Slab<'_>) {
         let bin = &self.bins[slab.class];
         if slab.is_empty() && bin.current.get() != slab.unit {
@@ -199,7 +198,7 @@ impl Cache {
         }
     }
 
-    /// Takes a slab out of its partial list.
+    /// Removes a slab from its partial list.
     pub(super) fn unlist(&self, slab: Slab<'_>) {
         let partial = &self.bins[slab.class].partial;
         if self.scavenger.next.get() == slab.unit {
@@ -209,7 +208,7 @@ impl Cache {
         slab.set_listed(false);
     }
 
-    /// Gives a slab's unit back.
+    /// Gives up a slab, whose unit goes to the stash or the chunk.
     pub(super) fn retire(&self, slab: Slab<'_>) {
         slab.clear();
         if slab.is_listed() {
@@ -219,7 +218,7 @@ impl Cache {
         self.give_unit(slab.unit);
     }
 
-    /// Gives the pages back that hold no block, of all slabs. Returns bytes.
+    /// Gives back the pages without a block, of all slabs. Returns bytes.
     pub(crate) fn purge_slabs(&self) -> usize {
         let mut given = 0;
         for class in 0..CLASSES {
@@ -233,25 +232,24 @@ impl Cache {
         given
     }
 
-    /// Takes over a slab with returned slots from another cache, whose slow
-    /// operations are the caller's to do.
+    /// Takes over a slab with returned slots from another cache, in which the caller may do slow
+    /// work.
     pub(super) fn take_over(&self, from: &Cache, slab: Slab<'_>) {
         from.part_with(slab);
         self.receive(slab);
     }
 
-    /// Takes over a slab with returned slots of the common owner's, of which one slot in `share` is
-    /// free.
+    /// Takes over a common slab with returned slots, of which one slot in `share` is free.
     pub(super) fn take_common(&self, class: usize, share: usize) -> bool {
         self.owned_by() == Use::Thread
             && central::part_with_one(class, share, |slab| self.receive(slab))
     }
 
-    /// Makes a slab with returned slots this cache's, which is in no other owner's lists.
+    /// Makes a slab with returned slots this cache's. It is in no other owner's lists.
     fn receive(&self, slab: Slab<'_>) {
         let (unit, class) = (slab.unit, slab.class);
         self.own(unit, class);
-        // First: what has this cache's tag must be below its limit.
+        // First: slabs with this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));
         self.bins[class].partial.push(&MAP, unit);
@@ -261,7 +259,7 @@ impl Cache {
         }
     }
 
-    /// Gives every slab back, in use or not: the end of a first-class heap.
+    /// Gives up every slab, in use or not: the end of a first-class heap.
     pub(crate) fn give_all_slabs(&self) {
         for class in 0..CLASSES {
             let bin = &self.bins[class];
@@ -269,7 +267,7 @@ impl Cache {
             bin.depot.forget();
             bin.room.out.set(0);
             bin.current.set(0);
-            // Before the units go: free runs use the same links.
+            // Before the units go, because free runs use the same links.
             while let Some(unit) = bin.partial.first() {
                 self.unlist(Slab::at(&MAP, unit, class));
             }

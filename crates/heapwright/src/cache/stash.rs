@@ -1,4 +1,4 @@
-//! The stash: runs of units that a thread freed and will soon want again.
+//! The stash: free runs of units that a thread will probably need again soon.
 //!
 //! ```text
 //!   length    1 unit      2        3      ...    64
@@ -6,19 +6,19 @@
 //!             run                                         newest first
 //! ```
 //!
-//! A run costs the chunk's lock and a search when it is taken, and both and two merges when it is
-//! given back. A program that frees a buffer of 100 KiB and asks for the next one should pay
-//! neither, nor one whose blocks of 10 KiB fill a few slabs and leave them: runs of each length
-//! wait here, bounded in bytes. While a run waits, its first entry is a large block's, and its
-//! record says that it is kept: it is a block for nobody.
+//! Taking a run from the chunk costs a lock and a search; giving it back costs a lock and two
+//! merges. A program that frees a buffer of 100 KiB and allocates the next one should pay neither;
+//! nor should one whose blocks of 10 KiB fill and empty a few slabs. So runs of each length wait
+//! here, bounded in bytes. While a run waits, its first entry is a large block's and its record
+//! says kept, so it counts as no block.
 //!
-//! What no allocation has needed from one time the scavenger comes by to the next (low water) goes
-//! back to the chunk, where it is purged in its time; and so does all of it, the stashes of some
-//! other threads included (`visit`), before the process grows for something else.
+//! Runs that no allocation needed between two passes of the scavenger (low water) go back to the
+//! chunk, which purges them later. All runs go back, with the stashes of some other threads
+//! (`visit`), before the process grows for something else.
 //!
-//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length and no
-//! heap, its pages may hold anything. Only the holder of the ownership touches it; its size is an
-//! atomic, for visitors.
+//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind); its record has its length and no
+//! heap; its pages may hold anything. Only the holder of the ownership accesses the stash; its size
+//! is an atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the rest of `cache`.
 
@@ -34,40 +34,40 @@ use crate::size_class::{SLAB_MAX, UNIT};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::unit_record::Record;
 
-/// Units in the longest run that is kept: 4 MiB.
+/// Units in the longest run that a stash keeps: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units that all threads' stashes together may keep, that one may keep at most, and always: 64
-/// MiB, 4 MiB, 256 KiB; and as much again for those of caches that threads share.
+/// Units for all threads' stashes together, and the most and the least for one stash: 64 MiB, 4
+/// MiB, 256 KiB; the shared caches' stashes get as much again.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-/// A stash that refuses so many runs within one tick of the clock, and misses as many, costs its
-/// thread a good part of its time. It begins anew if it keeps what nobody takes; else it may keep
-/// so many units more, and all together so many: 4 MiB, 64 MiB.
+/// A stash that refuses and misses so many runs within one tick costs its thread much time. If it
+/// keeps runs that nobody takes, it begins anew. Otherwise it gets room for more units, up to a
+/// bound for all stashes: 4 MiB, 64 MiB.
 const REGRETS: u32 = 1000;
-/// So many refusals are worth a look at the clock.
+/// The clock is read once in so many refusals.
 const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
-/// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
+/// A stash with so many units is worth a visit by a thread that would make the process grow: 1 MiB.
 const PLENTY: usize = (1 << 20) / UNIT;
 /// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
 /// a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
-/// A run that is longer by one of so many parts serves, too.
+/// A run that is longer by up to this part serves, too.
 const LONGER: usize = 4;
-/// One fetch in so many does a step of the scavenger's; and so many of the first ones in a tick of
-/// the clock, so that a program which does little looks after its memory.
+/// One fetch in so many does a step of the scavenger; and so do the first ones in each tick, so
+/// that a program with few calls gives memory back, too.
 const STEP: u32 = 128;
 const FIRST_IN_TICK: u32 = 16;
 
-/// Units that one stash may keep: the fewer, the more caches were made.
+/// Units that one stash may keep: the more caches, the fewer units.
 static ROOM: AtomicUsize = AtomicUsize::new(MOST);
-/// Units that stashes may keep beyond that.
+/// Units given to stashes beyond that.
 static EXTRA: AtomicUsize = AtomicUsize::new(0);
 
-/// Units that one stash may keep just now: few where the memory limit is near.
+/// Units that one stash may keep now: few if the memory limit is near.
 fn most() -> usize {
     let most = ROOM.load(Ordering::Relaxed);
     if memory_limit::nearness() >= Nearness::Near { most.min(LEAST) } else { most }
@@ -78,53 +78,50 @@ pub(super) fn room_bytes() -> usize {
     most() * UNIT
 }
 
-/// So many caches were made.
+/// Notes the number of caches.
 pub(super) fn note_made(caches: usize) {
     let most = if chunk::is_limited() { LEAST } else { (ALL / caches).max(LEAST) };
     ROOM.fetch_min(most, Ordering::Relaxed);
 }
 
-/// There is a limit on address space from now on.
+/// Notes that address space is limited from now on.
 pub(crate) fn note_address_limit() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
-/// Whether the stashes of `caches` together keep so much that they must give way to a run of
+/// Whether the stashes of `caches` together are so large that they must give way to a run of
 /// `units` units.
 pub(super) fn keep_plenty<'a>(caches: impl Iterator<Item = &'a Cache>, units: usize) -> bool {
     units >= LONG && caches.map(|cache| cache.stash.units()).sum::<usize>() * PART >= units
 }
 
-/// Says that the unit of a slab, which is the caller's, is a run that is kept.
+/// Marks the unit of a slab, which is the caller's, as a kept run.
 pub(super) fn mark_kept(unit: usize) {
-    // First: until then it is a slab's.
+    // The record first: until the entry changes, the unit is a slab's.
     let record = MAP.record(unit);
     record.requested.store(Record::KEPT, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
     MAP.set_entry(unit, Entry::LARGE_HEAD);
 }
 
-/// Runs that wait for the next large block, or slab. Zero is an empty stash.
+/// Runs that wait for the next large block or slab. Zero is an empty stash.
 pub(crate) struct Stash {
-    /// Of each length (there is none of 0), the newest run; its record leads to the next
-    /// (`by_owner`).
+    /// The newest run of each length (none of length 0); its record leads to the next (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
-    /// Units that it may keep; a copy, which a run that finds no room brings up to date, and the
-    /// scavenger.
+    /// Units that it may keep: a copy, which the scavenger updates, and a run that finds no room.
     room: Cell<usize>,
-    /// Of these, those that it was given because it was too small.
+    /// The part of it that was granted because the stash was too small.
     extra: Cell<usize>,
-    /// The fewest units since the scavenger last passed by.
+    /// The fewest units since the scavenger's last pass.
     low: Cell<usize>,
-    /// Runs that were refused, and missed, in the tick of the last refusal.
+    /// Runs refused and missed in the tick of the last refusal.
     refused: Cell<u32>,
     missed: Cell<u32>,
     refused_at: Cell<u32>,
-    /// Fetches until the next step of the scavenger's, steps until there are such, and the tick
-    /// they are in.
+    /// Fetches until the scavenger's next step, steps until fetches without a step, and their tick.
     quick_left: Cell<u32>,
-    /// Whether there are none without a step: each allocation is to be counted (`sampling`,
+    /// Whether every fetch does a step, because each allocation is counted (`sampling`,
     /// `guard_draw`).
     is_counted: Cell<bool>,
     steps_left: Cell<u32>,
@@ -135,8 +132,8 @@ impl Stash {
     /// Sizes of large blocks that one of its runs may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be. False: there
-    /// is no room.
+    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or will be. False: there is no
+    /// room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let room = most() + self.extra.get();
         self.room.set(room);
@@ -148,8 +145,7 @@ impl Stash {
             return false;
         }
         if self.low.get() * 4 >= room * 3 {
-            // They are what an earlier phase of the program left, for most of them were never
-            // taken.
+            // They are left from an earlier phase of the program: most of them were never taken.
             self.release();
         } else if !self.get_extra() {
             return false;
@@ -175,7 +171,7 @@ impl Stash {
         regretted
     }
 
-    /// Asks for more room. False: there is none, or address space is limited.
+    /// Gets more room. False: there is none, or address space is limited.
     fn get_extra(&self) -> bool {
         if chunk::is_limited() {
             return false;
@@ -189,7 +185,7 @@ impl Stash {
         true
     }
 
-    /// [`Stash::keep`], if there is room as far as this stash knows.
+    /// [`Stash::keep`], if `room`, which may be out of date, suffices.
     #[inline(always)]
     pub(crate) fn keep_ready(&self, unit: usize, record: &Record, units: usize) -> bool {
         let total = self.units.load(Ordering::Relaxed) + units;
@@ -211,7 +207,7 @@ impl Stash {
         }
     }
 
-    /// Takes the newest run of its length out, whose record is given.
+    /// Takes out the newest run of its length, which has this record.
     #[inline(always)]
     fn pop(&self, record: &Record, units: usize) {
         let next = record.by_owner.next.load(Ordering::Relaxed);
@@ -223,7 +219,7 @@ impl Stash {
         }
     }
 
-    /// Takes a run of `units` units out, or of some more. Returns how many it has.
+    /// Takes out a run of `units` units, or a slightly longer one. Returns its unit and length.
     pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
         let longest = units.saturating_add(units / LONGER).min(LONGEST);
         let length = (units..=longest).find(|&length| self.first(length).is_some());
@@ -231,7 +227,7 @@ impl Stash {
         Some((self.take_exactly(length)?, length))
     }
 
-    /// Takes a run of exactly `units` units out.
+    /// Takes out a run of exactly `units` units.
     pub(crate) fn take_exactly(&self, units: usize) -> Option<usize> {
         let Some(unit) = self.first(units) else {
             self.missed.set(self.missed.get() + 1);
@@ -241,9 +237,9 @@ impl Stash {
         Some(unit)
     }
 
-    /// [`Stash::take_exactly`] for a block of `size` bytes that takes so many units, if the run's
-    /// record says that they can be used, unless a step of the scavenger's is due. Passes the unit
-    /// and the record on.
+    /// [`Stash::take_exactly`] for a block of `size` bytes that takes so many units. Only if the
+    /// run is usable as long as it is, and no step of the scavenger is due. Passes the unit and the
+    /// record to `use_it`.
     #[inline(always)]
     pub(crate) fn take_ready<R>(
         &self,
@@ -262,31 +258,30 @@ impl Stash {
         Some(use_it(unit, record))
     }
 
-    /// Makes way where a run of `units` units would be taken from memory that was not used yet,
-    /// although the runs that wait here may do, or may be a part of one that does.
+    /// Gives all runs back if a run of `units` units would take unused memory although the runs
+    /// here may serve it, or may be a part of one that does.
     pub(crate) fn make_way(&self, units: usize) {
         if self.units().saturating_mul(PART) >= units && !chunk::has_dirty(units) {
             self.release();
         }
     }
 
-    /// Whether so much waits here that a visit is worth it, for a thread that would make the
-    /// process grow by a run of `units` units.
+    /// Whether a thread that would make the process grow by a run of `units` units should visit.
     pub(super) fn has_plenty(&self, units: usize) -> bool {
         self.units() >= if units >= LONG { LEAST } else { PLENTY.max(units / PART) }
     }
 
-    /// Units that this stash keeps.
+    /// Units in this stash.
     pub(super) fn units(&self) -> usize {
         self.units.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing waits here.
+    /// Whether the stash is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.units() == 0
     }
 
-    /// A step of the scavenger's was done: says how many fetches need none.
+    /// Notes a step of the scavenger, and sets the number of fetches that need none.
     pub(crate) fn note_step(&self) {
         let now = os::coarse_ms();
         if self.tick.replace(now) != now {
@@ -298,18 +293,18 @@ impl Stash {
         self.quick_left.set(if is_quick { STEP } else { 0 });
     }
 
-    /// From now on each fetch is to be seen by a slow path (`sampling`, `guard_draw`), or no more.
+    /// Makes each fetch take a slow path (`sampling`, `guard_draw`), or ends that.
     pub(super) fn count_fetches(&self, counted: bool) {
         self.is_counted.set(counted);
         self.quick_left.set(0);
     }
 
-    /// Gives all runs back to the chunk.
+    /// Returns all runs to the chunk.
     pub(crate) fn release(&self) {
         self.release_down_to(0);
     }
 
-    /// Gives runs back until at most `most` units are left, the longest ones first.
+    /// Returns runs until at most `most` units are left, the longest ones first.
     fn release_down_to(&self, most: usize) {
         for units in (1..=LONGEST).rev() {
             while self.units.load(Ordering::Relaxed) > most
@@ -321,7 +316,7 @@ impl Stash {
         }
     }
 
-    /// The scavenger goes by: gives back what was not needed since it last did.
+    /// The scavenger's pass: gives back runs that were not needed after its last one.
     pub(super) fn pass(&self) {
         if self.low.get() >= MORE {
             self.give_extra_back();
@@ -332,17 +327,17 @@ impl Stash {
         self.low.set(self.units.load(Ordering::Relaxed));
     }
 
-    /// What it was given beyond what all have is not needed any more.
+    /// Gives up the room that was granted beyond the common bound.
     pub(super) fn give_extra_back(&self) {
         let extra = self.extra.take();
-        // (In a forked child the two may have been copied at different times.)
+        // (In a forked child the two numbers may be from different times.)
         let _ = EXTRA.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
             Some(all.saturating_sub(extra))
         });
         self.room.set(0);
     }
 
-    /// In a forked child: forgets what may have been changing while it was copied.
+    /// In a forked child: forgets the runs, which may have been changing during the copy.
     pub(super) fn forget_after_fork(&self) {
         for runs in &self.runs {
             runs.store(0, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! Visits: slow work in the cache of another thread that lives.
 //!
-//! A thread that does nothing, or allocates and frees nothing slowly, cannot
-//! look after its cache: what others freed waits on its stack, its free slots
-//! serve nobody, its empty pages stay. Others do it, for every slow operation
-//! holds the cache's lock as its owner (`OwnerLock`), and a visitor comes in if it is free:
+//! A thread that does nothing, or nothing slow, cannot look after its cache: remote frees wait on
+//! its stack, its free slots serve no other thread, its empty pages stay. Other threads do this
+//! work. Every slow operation of the owner holds the cache's owner lock (`OwnerLock`), and a
+//! visitor enters if the lock is free:
 //!
 //! ```text
 //!   the thread    fast paths: lists          no lock
@@ -12,19 +12,17 @@
 //!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
-//! A visit costs a fence in every thread, so a visitor first looks whether it is worth one.
+//! A visit costs a fence in every thread, so a visitor first checks whether it is worth one.
 //!
-//! What visitors do:
+//! Visitors:
 //!
-//! - *drain*: a thread that sends blocks to a cache with much on its stack takes it
-//!   home itself;
-//! - *steal*: a cache, or a class's central lists, about to take a new slab, asks some caches (and
-//!   a cache the central lists) for one of the class that is mostly free. Slots of it may be in the
-//!   lists of the cache it was taken from; they are sent after it when they leave the list;
-//! - *make way*: a cache that is about to take memory that was not used yet gives back what another
-//!   one's stash keeps;
+//! - *drain*: a thread that sends blocks to a cache with many remote frees drains them itself;
+//! - *steal*: before a cache, or a class's central lists, takes a new slab, it checks some caches
+//!   (a cache also the central lists) for one of the class that is mostly free. Slots of it may be
+//!   in the victim's lists; they are sent after the slab when they leave the list;
+//! - *make way*: a cache that is about to take unused memory gives back the runs in another stash;
 //! - *help*: the scavenger's steps in caches that have been quiet for long;
-//! - *adopt*: a slab of a cache that rests, which has no thread.
+//! - *adopt*: taking a slab of an abandoned cache.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
 //! (`malloc_trim` waits, and has no other lock; `heapwright trim` does not wait.)
@@ -43,47 +41,46 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
-/// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own
-/// thread is at work: it had a slow operation within so many milliseconds.
+/// A thread that pushes remote frees drains them if they exceed this many bytes; or the second
+/// bound, if the cache's own thread is active: it had a slow operation within so many milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
-/// One slot in so many must be free in a slab that is worth taking over; and where there is memory
-/// that was used already.
+/// A slab is worth taking over if one slot in so many is free; and the same if used memory is
+/// available.
 const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
-/// Slabs that are stolen in one visit, and how many are found elsewhere before the next one.
+/// Slabs that one visit steals, and slabs to take elsewhere before the next one.
 const STEALS: usize = 4;
 const SKIPS: u8 = 1;
-/// Caches that a helper looks at, and visits, in one tick.
+/// Caches that a helper checks, and visits, in one tick.
 const LOOKS: usize = 64;
 const VISITS: usize = 8;
-/// How long one thread helps others in a tick, in nanoseconds.
+/// The nanoseconds for which a busy thread helps others in a tick.
 const BUSY_PATIENCE: u64 = 200_000;
-/// How long a thread that is quiet goes on with its own, and helps others.
+/// The same for a quiet thread, for its own cache and for others.
 pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
 /// The tick in which a thread last looked after free memory.
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
-/// Whether there was more of it.
+/// Whether more free memory was left then.
 static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
-/// The cache that helpers look at next.
+/// The cache that helpers check next.
 static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Cache {
-    /// Whether it is of a thread that lives.
+    /// Whether a live thread owns it.
     pub(crate) fn lives(&self) -> bool {
         self.ownership().is_held() && self.owned_by() == Use::Thread
     }
 
-    /// The right to do slow work here, if this is the cache of a thread that
-    /// lives and is not doing any just now.
+    /// The right to do slow work here, if the cache's thread lives and does no slow work now.
     pub(super) fn visit(&self) -> Option<Visit<'_>> {
-        // Around a fork: in the child the thread may be gone already.
+        // Around a fork: in the child the thread may be gone.
         if sync::holds_all() || !self.lives() {
             return None;
         }
         let order = self.lock.try_visit()?;
-        // A thread's end takes the lock, so as long as we have it, it lives.
+        // A thread's end takes the lock, so the thread lives as long as this one holds it.
         self.lives().then_some(order)
     }
 
@@ -95,8 +92,8 @@ impl Cache {
             || !self.stash.is_empty()
     }
 
-    /// After a push: if much waits here, takes it home; if the thread has just been at work, it
-    /// probably will by itself.
+    /// After a push: drains the remote frees if they are many. A thread that was active just now
+    /// gets a higher bound, because it will probably drain them itself.
     pub(crate) fn drain_if_much_waits(&self) {
         let waits = self.remote().bytes();
         if waits <= BACKLOG {
@@ -110,32 +107,32 @@ impl Cache {
         }
     }
 
-    /// Whether the cache's thread has just had a slow operation.
+    /// Whether the cache's thread had a slow operation just now.
     fn is_active(&self) -> bool {
         let active = self.scavenger.active.load(Ordering::Relaxed);
         chunk::waited(active, os::coarse_ms()) <= ACTIVE_MS
     }
 
-    /// Takes over some slabs of `class` that are in part free from the common owner, or from a
-    /// thread that lives.
+    /// Takes over some slabs of `class` that are partly free, from the common owner or from a live
+    /// thread.
     pub(super) fn steal_slabs(&self, class: usize) -> bool {
         self.take_common(class, share_worth_taking())
             || self.owned_by() == Use::Thread
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Where a run of `units` units would be taken from memory that was not used yet, although runs
-    /// that wait in stashes may do: gives back those of this cache, and of another one.
+    /// Gives back the runs of this stash and another one, if a run of `units` units would take
+    /// unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
     }
 
-    /// A slab of `class` with returned slots that a dead thread can spare, whose ownership is the
+    /// A slab of `class` with returned slots from an abandoned cache, whose ownership is the
     /// caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // Of a warm cache, which the next thread adopts, only what is mostly left
-        // over: slots in its lists may be of the slab that is taken.
+        // From a warm cache, which the next thread adopts, only a slab with enough free slots: its
+        // lists may have slots of that slab.
         let unit = if self.is_warm.get() {
             self.to_spare(class, SHARE_FREE)
         } else {
@@ -144,24 +141,23 @@ impl Cache {
         Some(Slab::at(&MAP, unit?, class))
     }
 
-    /// A slab of `class` that can be taken over although this cache will go on: one slot in `share`
-    /// is free.
+    /// A slab of `class` that can be taken although this cache goes on: one slot in `share` is
+    /// free.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         to_spare(&self.bins[class].partial, class, share)
     }
 }
 
-/// One slot in so many must be free in a slab to be worth taking over just now.
+/// The part of a slab's slots that must be free to make it worth taking over now.
 fn share_worth_taking() -> usize {
     if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
 
-/// Where a cache, or a class's central lists, asks next for what others can spare. Zero is a new
-/// one.
+/// A cursor of a cache, or a class's central lists, over the other caches. Zero is a new one.
 pub(super) struct Thief {
-    /// The id of the cache that was asked last.
+    /// The id of the cache that was checked last.
     victim: Cell<u32>,
-    /// How many slabs are found elsewhere before others are asked again.
+    /// How many slabs to take elsewhere before checking others again.
     skips: Cell<u8>,
 }
 
@@ -170,18 +166,18 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next cache to be asked, of those that were made. `None`: it is that with the id `me`,
-    /// which asks.
+    /// The next cache to check, of the `made` ones. `None`: it is the one with the id `me`, which
+    /// searches.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);
         CACHES.get(id).filter(|_| id != me)
     }
 
-    /// Passes some slabs of `class` that are in part free from a thread that lives to `take`, with
-    /// its cache, where slow work is the caller's meanwhile; where there is memory that was used
-    /// already, only such as are mostly free: else a visit costs more than it saves. `me` is the id
-    /// of the cache that asks, or 0. Returns whether there were any.
+    /// Passes some partly free slabs of `class` from a live thread to `take`, with that thread's
+    /// cache, in which the caller may do slow work. If used memory is available, passes only mostly
+    /// free slabs: a visit would cost more than it saves. `me` is the id of the searching cache, or
+    /// 0. Returns whether there were any.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
@@ -192,10 +188,10 @@ impl Thief {
             return false;
         }
         let share = share_worth_taking();
-        // The one that asks may be among those that it comes by.
+        // The searching cache may be among those that it finds.
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };
-            // Before the visit: what is read here may be changing, but is a record of some unit's.
+            // Before the visit: this may read changing data, but only of some unit's record.
             if other.to_spare(class, share).is_none() {
                 continue;
             }
@@ -215,10 +211,10 @@ impl Thief {
         false
     }
 
-    /// Gives the runs of one thread's stash back, if a run of `units` units would take unused
-    /// memory although such runs may serve it. If the run is long, and all stashes together keep a
-    /// good part of it, gives back as many units as the run has. `me` is the id of the cache that
-    /// asks, or 0.
+    /// Gives back the runs of one thread's stash, if a run of `units` units would take unused
+    /// memory although such runs may serve it. If the run is long, and all stashes together hold a
+    /// good part of it, gives back as many units as the run has. `me` is the id of the searching
+    /// cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);
@@ -240,8 +236,8 @@ impl Thief {
     }
 }
 
-/// There is no memory: gives back what the stashes of threads keep, but for those of the cache with
-/// the id `me`.
+/// Gives back the runs in threads' stashes because memory is short, except in the cache with the id
+/// `me`.
 pub(super) fn release_stashes(me: u32) {
     for other in CACHES.all().filter(|other| other.id() != me) {
         if !other.stash.is_empty()
@@ -252,8 +248,8 @@ pub(super) fn release_stashes(me: u32) {
     }
 }
 
-/// Scavenges in caches that have been quiet for a purge delay, for a moment; not in that with the
-/// id `me`, which is the caller's, or 0. Returns whether others may have work to be done.
+/// Scavenges for a moment in caches that have been quiet for a purge delay; not in the caller's,
+/// with the id `me`, or 0. Returns whether other caches may have work left.
 pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     let made = CACHES.made() as u32;
     let (mut visits, mut until, mut some_have_work) = (0, 0, false);
@@ -285,8 +281,8 @@ pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     some_have_work
 }
 
-/// Passes a slab of `class` with returned slots of a dead thread's to `take`, with that thread's
-/// cache. Returns whether there is one.
+/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, with that cache.
+/// Returns whether there is one.
 pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     CACHES.visit_abandoned(ASKS, |dead| {
         let found = dead.left_over(class);
@@ -299,9 +295,9 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     })
 }
 
-/// Looks after free memory that is no thread's, and after the caches of threads that are quiet, if
-/// no other thread has done so in this tick. `me` is the id of the calling thread's cache, or 0;
-/// `is_quiet` if the thread has time. Returns whether there is more of it.
+/// Looks after free memory that no thread owns, and after the caches of quiet threads, unless
+/// another thread did so in this tick. `me` is the id of the calling thread's cache, or 0;
+/// `is_quiet`: the thread has time. Returns whether more is left.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {
         let runs_wait = chunk::purge_waiting(now);

@@ -1,24 +1,24 @@
-//! What a program says of the heap as a whole, and heaps of its own.
+//! Functions for the heap as a whole, first-class heaps, and moving blocks.
 //!
 //! ```text
-//!   control       is an address the heap's; give memory back; have less address space
-//!   Heap          a cache with a lock in place of a thread, given back all at once
+//!   control       ownership of an address; trimming; limits of address space
+//!   Heap          a cache with a lock in place of a thread; destroyed as a whole
 //!   move blocks   for each block that the program can move:
-//!                   should_move(block)         its slab is one of those that could be emptied (`cache::density`)
+//!                   should_move(block)         can its slab be emptied (`cache::density`)?
 //!                   malloc_uncached(size)      a free slot of a slab that stays
 //!                   ... copies, and changes its pointers
-//!                   free_uncached(block)       back to its slab at once; a slab without blocks is given up
+//!                   free_uncached(block)       to its slab at once; the slab is given up if empty
 //! ```
 //!
 //! Any thread may use a first-class heap; users take turns. Any thread may free a block through its
-//! heap or through plain `free`: the block's record names its owner. Destroying a heap visits no
-//! block, and takes time in proportion to its slabs and large blocks. The next heap takes over a
-//! destroyed heap's cache and id.
+//! heap or through plain `free`: the block's entry or record names its owner. Destroying a heap
+//! visits no block, and takes time in proportion to its slabs and large blocks. The next heap
+//! reuses a destroyed heap's cache and id.
 //!
-//! `malloc` would hand out the block that was freed last, and that may lie in a slab that is to be
-//! emptied. `free` would keep the block in a list. So the functions that move blocks work on the
-//! slabs, past the thread's lists. Where calls are traced, counted, debugged or passed on, these
-//! functions are `malloc` and `free`, and nothing should be moved.
+//! `malloc` would hand out the block that was freed last, perhaps in a slab that is to be emptied.
+//! `free` would keep the block in a list. So the functions that move blocks bypass the thread's
+//! lists and work on slabs. If calls are traced, counted, debugged or passed on, these functions
+//! are `malloc` and `free`, and nothing should be moved.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -45,8 +45,8 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Whether an address lies in a block (in use or cached) of this process's
-/// heaps. Constant time; any address may be asked about.
+/// Whether an address lies in a block (in use or cached) of this process's heaps. Constant time;
+/// takes any address.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);
@@ -66,12 +66,12 @@ pub fn owns(address: *const u8) -> bool {
     }
 }
 
-/// Makes heapwright's the process's `malloc` from now on. Blocks that the C library's own allocator
-/// has made before go to the C library when they are freed; no later block does.
+/// Makes heapwright the process's `malloc` from now on. Blocks that the C library's own allocator
+/// made before go to the C library when they are freed; no later block does.
 ///
-/// The heap asks the kernel now for all facts that it asks for once. In fast mode these are few,
-/// and the heap itself begins with the first block. If it takes stack traces, it begins now:
-/// preparing for them takes 15 KiB of stack.
+/// The heap now gets all facts that it needs once from the kernel. In fast mode these are few, and
+/// the heap itself starts with the first block. If it takes stack traces, it starts now: preparing
+/// for them takes 15 KiB of stack.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
@@ -84,8 +84,8 @@ pub fn take_over() {
     }
 }
 
-/// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there
-/// can be none so large. Constant time.
+/// The usable size of a block allocated with this size and alignment. `align` is a power of two.
+/// `None`: no block can be so large. Constant time.
 ///
 /// ```
 /// assert_eq!(heapwright::heap::good_size(100, 1), Some(112));
@@ -97,7 +97,7 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
         return None;
     }
     if hardens() {
-        // Blocks are as long as was asked for.
+        // Blocks have exactly their requested size.
         return Some(size);
     }
     let request = Request::new(size, align, false, Origin::of::<MALLOC>());
@@ -107,8 +107,8 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
     }
 }
 
-/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C
-/// layer asks when it is loaded, to know calls apart.
+/// Whether the process runs with the hardened heap. Reads the options if they are unread: the C
+/// layer calls this when it is loaded, to know whether to tell C++'s forms apart.
 ///
 /// ```
 /// assert!(!heapwright::heap::hardens());
@@ -118,8 +118,8 @@ pub fn hardens() -> bool {
     options::get().hardening != Hardening::Off
 }
 
-/// Whether the process is to keep blocks of different tokens apart (`mode=hardened:full`). Reads
-/// the options as [`hardens`] does.
+/// Whether the process keeps blocks of different tokens apart (`mode=hardened:full`). Reads the
+/// options as [`hardens`] does.
 ///
 /// ```
 /// assert!(!heapwright::heap::keeps_tokens_apart());
@@ -129,9 +129,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a block becomes one of a token's group if it is made `size` bytes long: it is in none,
-/// and will be a slot. Then a new block is to be made with the token, where the process [keeps
-/// these apart](keeps_tokens_apart).
+/// Whether a block that is resized to `size` bytes enters a token's group: it is in none, and will
+/// be a slot. Then the caller makes a new block with the token, if the process [keeps tokens
+/// apart](keeps_tokens_apart).
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
@@ -141,21 +141,19 @@ pub fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     hardened::comes_into_a_group(block, size)
 }
 
-/// The process is about to end: the hardened heap looks at what it can look at in some
-/// milliseconds. Called once, by the thread that ends the process, after the program's own
-/// handlers.
+/// Checks what the hardened heap can check in some milliseconds, because the process is about to
+/// end. Called once, by the thread that ends the process, after the program's own handlers.
 ///
 /// Only a C layer that sees the end calls this, and only while it [`hardens`].
 pub fn hardened_at_exit() {
     hardened::at_exit();
 }
 
-/// Gives memory back to the kernel: the free blocks of all threads (but for what
-/// lies in the lists of others that live), of first-class heaps and of threads
-/// that have ended, pages of slabs without a block in use, and all free runs but
-/// about `keep` bytes. Returns whether any went back.
+/// Gives memory back to the kernel: free blocks of all threads (except in the lists of other live
+/// threads), of first-class heaps and of abandoned caches, pages of slabs without a block in use,
+/// and all free runs except about `keep` bytes. Returns whether any memory went back.
 ///
-/// Takes time in proportion to what is free.
+/// Takes time in proportion to the free memory.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(10 << 20);
@@ -181,7 +179,7 @@ pub fn trim(keep: usize) -> bool {
             cache.release_free();
             given += cache.purge_slabs();
         } else if cache.lives()
-            // In a fork handler other threads may be in the middle of something.
+            // In a fork handler, other threads may be in the middle of an operation.
             && !sync::holds_all()
             && let Some(_order) = cache.lock.visit()
             && cache.lives()
@@ -201,10 +199,9 @@ pub fn trim(keep: usize) -> bool {
     given > 0
 }
 
-/// Gives reserved address space up, because the process is about to be allowed
-/// only `most` bytes of it (`setrlimit(RLIMIT_AS)`): what is reserved counts.
-/// The heap goes on, and reserves what it needs when it needs it. `usize::MAX`: there is
-/// no limit any more.
+/// Gives up reserved address space, because the process will soon be allowed only `most` bytes of
+/// it (`setrlimit(RLIMIT_AS)`), and reserved space counts. Afterwards the heap reserves space as it
+/// needs it. `usize::MAX`: there is no limit any more.
 ///
 /// ```
 /// # // A process of its own: the limit is for good.
@@ -220,8 +217,8 @@ pub fn limit_address_space(most: usize) {
     magazines::lower_limits(|| chunk::set_limit(most));
 }
 
-/// Gives reserved address space up, because it counts against the `most` bytes that the process
-/// may lock (`mlockall`). Sets no limit: the heap may grow beyond.
+/// Gives up reserved address space, because it counts against the `most` bytes that the process may
+/// lock (`mlockall`). Sets no limit: the heap may grow beyond.
 ///
 /// ```
 /// # // A process of its own: the reserve is gone for good.
@@ -251,7 +248,7 @@ pub unsafe fn realloc_to_nothing(block: *mut u8) {
     unsafe { hot.serve().take_back(block, hot, what) }
 }
 
-/// A heap of one's own. Used by address; see [`Heap::create`].
+/// A first-class heap. Used by address; see [`Heap::create`].
 #[repr(transparent)]
 pub struct Heap(Cache);
 
@@ -263,13 +260,13 @@ unsafe impl Send for Vacant {}
 static VACANT: Lock<Vacant> = Lock::new(Vacant(ptr::null_mut()));
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// First-class heaps that exist now.
+/// The number of first-class heaps.
 pub(crate) fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
 
 impl Heap {
-    /// Makes an empty heap. Null where there is no memory.
+    /// Makes an empty heap. Null if there is no memory.
     ///
     /// ```
     /// use heapwright::heap::Heap;
@@ -301,8 +298,7 @@ impl Heap {
         ptr::from_ref(cache).cast_mut().cast()
     }
 
-    /// Allocates a block in the heap. Null where there is no memory, or `align`
-    /// is no power of two.
+    /// Allocates a block in the heap. Null if there is no memory, or `align` is no power of two.
     ///
     /// # Safety
     ///
@@ -327,8 +323,8 @@ impl Heap {
         block
     }
 
-    /// Frees a block of the heap; null does nothing. A block of another heap
-    /// ends the process with one line that says so.
+    /// Frees a block of the heap; null does nothing. A block of another heap ends the process with
+    /// one line.
     ///
     /// # Safety
     ///
@@ -340,7 +336,7 @@ impl Heap {
         unsafe { free_of_heap(cache, block) };
     }
 
-    /// Gives the heap and all its blocks back. Null does nothing.
+    /// Destroys the heap with all its blocks. Null does nothing.
     ///
     /// # Safety
     ///
@@ -394,34 +390,33 @@ pub(super) fn before_fork() {
     VACANT.acquire();
 }
 
-/// Gives the locks back on either side of a fork.
+/// Releases the locks on either side of a fork.
 ///
 /// # Safety
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    // SAFETY: by the contract this thread (or the one that it is a copy of) holds it.
     unsafe { VACANT.release() };
 }
 
-/// Whether slots may be taken from slabs and given back to them past the caches.
+/// Whether slots may be taken from slabs and returned to them past the caches.
 fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether the memory of `block` would become free sooner if the program moved the block: whether
-/// it lies in one of the slabs, the sparsest of their size class, that could be emptied into free
-/// slots of the others.
+/// Whether moving `block` would free its memory sooner: it lies in one of the sparsest slabs of its
+/// size class, which could be emptied into free slots of the others.
 ///
-/// Asked by the thread that allocates: it moves blocks among its own slabs, or, where threads share
-/// caches, among the common ones. False for all other blocks: other threads', first-class heaps',
-/// other allocators', samples of a heap profile; and for sizes of whole pages, whose memory goes
-/// back by itself. Any address may be asked about.
+/// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
+/// ones. False for all other blocks: other threads', first-class heaps', other allocators', samples
+/// of a heap profile; and for sizes of whole pages, whose memory goes back by itself. Takes any
+/// address.
 ///
-/// The answer is advice: it goes by a survey of the heap that is 100 ms old, or more where a survey
-/// takes more than a hundredth of that. Each survey is made by a call of this function, and takes
-/// some 20 ns for each 64 KiB of the heap without the inner parts of large blocks; else the time is
-/// constant. No more than four threads with caches of their own get answers at a time.
+/// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
+/// more than a hundredth of that. A call of this function makes each survey, in some 20 ns for each
+/// 64 KiB of the heap, not counting the inner parts of large blocks; other calls take constant
+/// time. At most four threads with caches of their own get answers at a time.
 ///
 /// # Examples
 ///
@@ -453,12 +448,12 @@ pub fn should_move(block: *const u8) -> bool {
     entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
 
-/// Allocates as `malloc` does, but where a moved block should lie: in a free slot of a slab that is
-/// not worth being emptied. Where there is none, and for blocks over 32 KiB, it is `malloc`.
+/// Allocates as `malloc` does, but from a slab that moved blocks should go to: one that is not
+/// worth emptying. Without such a free slot, and for blocks over 32 KiB, this is `malloc`.
 ///
-/// Takes longer than `malloc`: up to 64 slabs are looked at. Where [`should_move`] was not asked
-/// lately, it is `malloc`. A heap profile takes a block that is moved for the one that it was, but
-/// for those that are `malloc`'s. Returns null, with `errno` set, if there is no memory.
+/// Takes longer than `malloc`: it checks up to 64 slabs. If [`should_move`] was not called lately,
+/// it is `malloc`. A heap profile regards a moved block as the old one, except where this is
+/// `malloc`. Returns null, with `errno` set, if there is no memory.
 ///
 /// # Examples
 ///
@@ -486,13 +481,13 @@ pub fn malloc_uncached(size: usize) -> *mut u8 {
     fast::malloc(size)
 }
 
-/// Gives a block back as `free` does, but to its slab at once, and not to a list of the thread's.
+/// Frees a block as `free` does, but to its slab at once, not to a list of the thread's.
 ///
 /// Blocks that belong to another thread's cache go where `free` sends them.
 ///
 /// # Safety
 ///
-/// As [`free`](fn@super::free): the block is of this heap, in use, and used no more.
+/// As [`free`](fn@super::free): the block is of this heap, in use, and not used afterwards.
 ///
 /// # Examples
 ///
@@ -510,7 +505,7 @@ pub unsafe fn free_uncached(block: *mut u8) {
         match words::get() {
             Own::Cache(cache) if cache.id() == entry.owner() => {
                 let _order = cache.enter();
-                // SAFETY: the caller gives the block of this class away, which it uses no more.
+                // SAFETY: the caller gives the block of this class away.
                 if unsafe { cache.put_if_mine(class, block.cast()) } {
                     return;
                 }

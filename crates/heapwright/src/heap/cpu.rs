@@ -1,21 +1,20 @@
-//! Per-CPU caches: what happens where a restartable sequence does not serve a call.
+//! Per-CPU caches: what happens when a restartable sequence does not serve a call.
 //!
 //! ```text
 //!   malloc, free --> sequence in `cache::arrays`: done
-//!                      | empty, full                      | begun in vain
+//!                      | empty, full                      | aborted
 //!                      v                                  v
 //!                    half a row from, or to,           this block from, or to,
 //!                    the CPU's shared cache            the CPU's shared cache
 //! ```
 //!
-//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and emptying the arrays
-//! is done block by block, with sequences of its own: the thread may be on another CPU by then, and
-//! fill that one's.
+//! Each CPU has a shared cache (`cache::magazines`), with a lock. A refill or drain moves one block
+//! at a time, each with a sequence: the thread may have moved to another CPU by then, and then
+//! fills that CPU's arrays.
 //!
-//! The functions with the C ABI are jumped to by the sequences, with the arguments of the call
-//! still in place.
+//! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
-//! Called by `fast` (the calls below), by the per-CPU entry's table in `start`, and by `shared`.
+//! Called by `fast` (`calls`), by the per-CPU entry's table in `start`, and by `shared`.
 
 pub(super) use calls::{free, malloc};
 
@@ -39,7 +38,7 @@ use crate::size_class::{self, UNIT};
 use crate::substrate;
 use crate::sync;
 
-/// The CPU has no block of the list at `offset`.
+/// Serves a call where the CPU has no block of the list at `offset`.
 #[cold]
 pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
     if drawn::is_guarding()
@@ -52,7 +51,7 @@ pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize)
     if block.is_null() { shared::malloc_slowly(size) } else { block.cast() }
 }
 
-/// The sequence of a request was begun in vain.
+/// Serves a request whose sequence was aborted.
 #[cold]
 pub(crate) extern "C" fn aborted_malloc(
     size: usize,
@@ -67,18 +66,18 @@ pub(crate) extern "C" fn aborted_malloc(
     block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// The CPU has no room for another block of the list that `mismatch` names.
+/// Frees a block where the CPU's array of the class in `mismatch` is full.
 ///
 /// # Safety
 ///
-/// As `heap::free`, for a block of the common owner's.
+/// As `heap::free`, for a block of a common slab.
 #[cold]
 pub(crate) unsafe extern "C" fn full(block: *mut u8, cpu_entry: &CpuEntry, mismatch: Mismatch) {
-    // SAFETY: the caller gives the block of a common slab away, whose class `mismatch` names.
+    // SAFETY: the caller gives away the block, of a common slab and the class in `mismatch`.
     unsafe { drain(cpu_entry, mismatch.class(), block.cast()) };
 }
 
-/// The sequence of a free was begun in vain.
+/// Frees a block whose sequence was aborted.
 ///
 /// # Safety
 ///
@@ -90,11 +89,11 @@ pub(crate) unsafe extern "C" fn aborted_free(
     mismatch: Mismatch,
 ) {
     arrays::note_abort();
-    // SAFETY: the caller gives the block of a common slab away, whose class `mismatch` names.
+    // SAFETY: the caller gives away the block, of a common slab and the class in `mismatch`.
     unsafe { put_in_shared(mismatch.class(), block.cast()) };
 }
 
-/// No block begins at the address.
+/// Frees an address where no slot begins.
 ///
 /// # Safety
 ///
@@ -137,7 +136,7 @@ pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block)
 }
 
 /// A block of `class` from the shared cache, and half a row more for the CPU. Null: there is no
-/// memory, or no lock to be had.
+/// memory, or the lock is not available.
 fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
@@ -168,8 +167,7 @@ fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
         }
         // SAFETY: a free block of the class, which was in the list.
         if unsafe { cpu_entry.put(class, more) } != Put::Done {
-            // SAFETY: a free block of the class, which was in the list and found no room
-            // elsewhere.
+            // SAFETY: a free block of the class, which was in the list and in no array.
             unsafe { held.free(class, more) };
             break;
         }
@@ -177,8 +175,8 @@ fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// How many blocks of `class` half the arrays of the CPU are, which hold more where the class is
-/// busy: it had another slow operation.
+/// Half the number of blocks of `class` that the CPU's arrays hold. Grows them first if the class
+/// is busy: if another slow operation came lately.
 fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     let cpu = cpu_entry.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
@@ -187,7 +185,7 @@ fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     cpu_entry.half(cpu, class)
 }
 
-/// Takes a block of `class` to the shared cache, and half a row of the CPU's.
+/// Takes a block of `class` and half a row of the CPU's to the shared cache.
 ///
 /// # Safety
 ///
@@ -209,13 +207,13 @@ unsafe fn drain(cpu_entry: &CpuEntry, class: usize, block: *mut Block) {
         count += 1;
     }
     let is_row = !sync::is_interrupted() && !held.has_room_for(class, count);
-    // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the
+    // SAFETY: free blocks of the class and the common owner: the caller's, and those from the
     // arrays.
     if is_row && unsafe { central::give_row(class, &row[..count]) } {
         return;
     }
     for &more in &row[..count] {
-        // SAFETY: a free block of the class and the common owner, which found no room elsewhere.
+        // SAFETY: a free block of the class and the common owner, in no array and no row.
         unsafe { held.free(class, more) };
     }
 }
@@ -233,9 +231,9 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves a call for a large block that says nothing but the size, by the per-CPU entry.
+/// Serves a call for a large block that gives only the size, through the per-CPU entry.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // Where blocks are sampled or guarded, these calls are counted.
+    // If blocks are sampled or guarded, these calls are counted.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
         let block = take_run(CpuEntry::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
@@ -243,17 +241,17 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     shared::allocate_large(size, hot, origin)
 }
 
-/// Frees a block by the per-CPU entry that is neither common nor of a list.
+/// Frees a block, through the per-CPU entry, that is neither common nor of a list.
 ///
 /// # Safety
 ///
-/// As `heap::free`; `hot` is the per-CPU entry's, which left `mismatch` of the block's entry.
+/// As `heap::free`; `hot` is the per-CPU entry's, and `mismatch` that of the block's entry.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// [`free_other`] of a block of which the call says more, or whose unit was not looked up.
+/// [`free_other`] for a call that states more, or whose block's unit was not looked up.
 ///
 /// # Safety
 ///
@@ -297,8 +295,8 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no
-/// lock to be had.
+/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or the
+/// lock is not available.
 #[inline(always)]
 pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     let units = size.div_ceil(UNIT);
@@ -312,12 +310,12 @@ pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
     }
 }
 
-/// [`take_run`] from the shared cache, which gives the CPU half a row more, if it can.
+/// [`take_run`] from the shared cache, which also gives the CPU up to half a row.
 #[cold]
 #[inline(never)]
 fn refill_runs(size: usize) -> *mut u8 {
-    // A signal handler must not wait for a lock that its thread may hold. (Looked up again, as
-    // above.)
+    // A signal handler must not wait for a lock that its thread may hold. (The entry is looked up
+    // again, as above.)
     let Some(cpu_entry) = my_cpu_entry().filter(|_| !sync::is_interrupted()) else {
         return ptr::null_mut();
     };
@@ -331,7 +329,7 @@ fn refill_runs(size: usize) -> *mut u8 {
     held.tend();
     for _ in 1..cpu_entry.half_of_runs(cpu_entry.cpu(), units) {
         let Some(more) = held.stash.take_exactly(units) else { break };
-        // SAFETY: a run of this length that the stash kept, and nobody else has.
+        // SAFETY: a run of this length, just taken from the stash.
         let put = unsafe { cpu_entry.put_run(units, MAP.address_of(more).cast()) };
         if put != Put::Done {
             keep_or_give(&held, more, units);
@@ -341,9 +339,8 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away. False: it stays a
-/// block, for the arrays have no row for its length, it is a first-class heap's, or it was freed
-/// before.
+/// Keeps the run of the large block at `unit`, which the caller gives away. False: it remains a
+/// block, because no row is for its length, a first-class heap owns it, or it was freed before.
 ///
 /// # Safety
 ///
@@ -351,7 +348,7 @@ fn refill_runs(size: usize) -> *mut u8 {
 #[inline(always)]
 pub(super) unsafe fn give_run(cpu_entry: &CpuEntry, unit: usize, block: *mut u8) -> bool {
     let Some(units) = large::give_up(unit, arrays::LONGEST) else { return false };
-    // SAFETY: a run that is kept since now, and the caller's.
+    // SAFETY: the run is no block any more, and the caller's.
     let put = unsafe { cpu_entry.put_run(units, block.cast()) };
     if put != Put::Done {
         drain_runs(cpu_entry, unit, units, put);
@@ -359,7 +356,7 @@ pub(super) unsafe fn give_run(cpu_entry: &CpuEntry, unit: usize, block: *mut u8)
     true
 }
 
-/// Keeps a run in the shared cache, and half a row of the CPU's.
+/// Takes a run and half a row of the CPU's to the shared cache.
 #[cold]
 #[inline(never)]
 fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
@@ -382,31 +379,31 @@ fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
     }
 }
 
-/// Keeps a run in a shared cache, or gives it to the chunk.
+/// Keeps a run in a shared cache's stash, or returns it to the chunk.
 fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     if !held.stash.keep(unit, units) {
         chunk::give(unit, units);
     }
 }
 
-/// The per-CPU entry, if the calling thread may go by it: put common blocks into its arrays,
-/// whatever it allocates from.
+/// The per-CPU entry, if the calling thread may put common blocks into its arrays, whatever it
+/// allocates from.
 pub(super) fn any_cpu_entry() -> Option<&'static CpuEntry> {
     arrays::cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread() || enter_sequences())
 }
 
-/// The per-CPU entry that the calling thread goes by, if it does.
+/// The per-CPU entry, if the calling thread allocates from it.
 pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// What the hook of a thread's end is given for a thread without a cache, which is in its CPU's
-/// arrays by an area of ours. (Caches are elsewhere.)
+/// The token that the hook of a thread's end gets for a thread without a cache whose area is ours.
+/// (No cache has this address.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not,
-/// until the thread ends. False: it does not. Not in a child of `vfork`, which would leave its
-/// area's words to its parent, nor in a sandbox, which may not know the call.
+/// Has the kernel keep the calling thread's CPU for the sequences until the thread ends, if the C
+/// library has not. False: it does not. Not in a child of `vfork`, whose parent would get the
+/// area's words, nor in a sandbox, which may forbid the call.
 #[cold]
 #[inline(never)]
 fn enter_sequences() -> bool {
@@ -417,9 +414,9 @@ fn enter_sequences() -> bool {
     })
 }
 
-/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then;
-/// the kernel minds that only in a detached thread of musl, within the instructions between its
-/// stack's end and its own.)
+/// The calling thread ends. In a sandbox the call may end the process, so the area stays. The
+/// kernel minds that only in a detached thread of musl, in the few instructions between its stack's
+/// end and its own.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();
@@ -430,7 +427,7 @@ pub(super) fn leave_sequences() {
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
     let at: *const [u64; 4];
-    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    // SAFETY: reads our own offset table: 0 for a weak symbol that is not defined.
     unsafe {
         core::arch::asm!(
             ".weak __heapwright_0_1_malloc_sequence",
@@ -440,7 +437,7 @@ pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
             options(pure, readonly, nostack, preserves_flags),
         );
     }
-    // SAFETY: null, or the descriptor, which nobody writes to.
+    // SAFETY: null, or the descriptor, which is never written to.
     unsafe { at.as_ref() }
 }
 
@@ -450,7 +447,7 @@ pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
     None
 }
 
-/// `malloc` and `free` through a CPU's arrays, x86-64: what the fast paths jump to with their
+/// `malloc` and `free` through a CPU's arrays on x86-64. The fast paths jump here with their
 /// arguments in place. See `cache::arrays` for the sequences.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 mod calls {
@@ -481,7 +478,7 @@ mod calls {
         )
     }
 
-    /// Takes a block of the common owner's back; `rest` is what is left of its entry.
+    /// Frees a block of a common slab; `mismatch` is its tag mismatch.
     ///
     /// # Safety
     ///
@@ -515,8 +512,8 @@ mod calls {
     }
 }
 
-/// The same in Rust around the two sequences: aarch64, where no golden count is kept, and machines
-/// without sequences, where there is no per-CPU entry to call these with.
+/// The same in Rust around the two sequences: for aarch64, where no instructions are counted, and
+/// for machines without sequences, which have no per-CPU entry to pass.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -535,13 +532,13 @@ mod calls {
         }
     }
 
-    /// Takes a block of the common owner's back; `rest` is what is left of its entry.
+    /// Frees a block of a common slab; `mismatch` is its tag mismatch.
     ///
     /// # Safety
     ///
     /// As `heap::free`.
     pub(crate) unsafe fn free(block: *mut u8, cpu_entry: &CpuEntry, mismatch: usize) {
-        // SAFETY: by the contract it is what is left of an entry.
+        // SAFETY: by the contract it is an entry's tag mismatch.
         let left = unsafe { Mismatch::of(mismatch) };
         let class = (mismatch - BIASED_TO_CPU) / CLASS_STEP;
         let offset = (block.addr() & (UNIT - 1)) as u32;
@@ -549,7 +546,7 @@ mod calls {
             // SAFETY: the caller gives the block away, whatever begins there.
             return unsafe { odd(block, cpu_entry, left) };
         }
-        // SAFETY: a slot begins at the block, which is the caller's to give away, of a common slab.
+        // SAFETY: a slot begins at the block, which the caller gives away, in a common slab.
         match unsafe { cpu_entry.put(class, block.cast()) } {
             Put::Done => {}
             // SAFETY: the caller gives away the block of the common owner's, which no array has.

@@ -1,4 +1,4 @@
-//! The fast paths: counted in instructions, and kept that way by CI.
+//! The fast paths. CI checks their counts of instructions:
 //!
 //! ```text
 //! malloc   fast word; list by mask; pop; count                       13
@@ -6,8 +6,8 @@
 //!          slot start? push; count
 //! ```
 //!
-//! Everything else is a tail call, with the arguments still in the registers they came in, and
-//! nearly all by the table that the hot part leads to (`Serve`; the tables are in `start`):
+//! Everything else is a tail call with the arguments still in their registers, nearly always
+//! through the table that the hot part leads to (`Serve`; the tables are in `start`):
 //!
 //! ```text
 //! malloc
@@ -25,8 +25,8 @@
 //! '- else                                    table: free, unknown, give_back
 //! ```
 //!
-//! What else a call says (its size, its alignment, who makes it) goes along as a constant, or in
-//! the register in which it came.
+//! Whatever else a call states (size, alignment, origin) is passed on as a constant, or in the
+//! register in which it came.
 //!
 //! Called by the C layer and the adapters.
 
@@ -39,14 +39,14 @@ use crate::remote::Block;
 use crate::request::{ALIGNED, MALLOC, Origin, Said};
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
-// A linear class's list is where the request's size says.
+// The request's size gives the offset of a linear class's list.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 
 /// Allocates `size` bytes, aligned to 16.
 ///
-/// A size of 0 gives a block of its own. Null where there is no memory or the
-/// size exceeds `isize::MAX`; then `errno` is `ENOMEM`. Takes constant time but
-/// for refills, which are bounded by a chain of blocks.
+/// A size of 0 gives a block of its own. Null if there is no memory or the size exceeds
+/// `isize::MAX`; then `errno` is `ENOMEM`. Takes constant time except in refills, which are bounded
+/// by one chain of blocks.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(24);
@@ -70,7 +70,7 @@ pub fn malloc(size: usize) -> *mut u8 {
     }
 }
 
-/// The fast path of [`malloc`] alone: null where that is not enough.
+/// The fast path of [`malloc`] alone: null if that does not serve the call.
 ///
 /// For callers with a slow path of their own, such as `operator new`.
 ///
@@ -91,8 +91,8 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes; the class takes a few instructions more. `None`: the class's list
-/// is empty. Null: there is no memory for a large block.
+/// [`malloc_fast`] for all sizes; finding the class takes a few instructions more. `None`: the
+/// class's list is empty. Null: there is no memory for a large block.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
@@ -112,7 +112,7 @@ pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> Option<*mut u8> {
     Some((hot.serve().large)(size, hot, Origin::of::<FROM>()))
 }
 
-/// A block for `last + 1` bytes; null where the list is empty.
+/// A block for `last + 1` bytes; null if the list is empty.
 ///
 /// # Safety
 ///
@@ -123,7 +123,7 @@ unsafe fn pop_linear(last: usize) -> *mut u8 {
     unsafe { hot().list_at(last & !(MIN_ALIGN - 1)) }.pop().cast()
 }
 
-/// Sizes above the linear classes: the class takes a few instructions more.
+/// Sizes above the linear classes: finding the class takes a few instructions more.
 #[inline(never)]
 pub(super) fn malloc_medium(size: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
@@ -138,7 +138,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
     (hot.serve().large)(size, hot, Origin::Malloc)
 }
 
-/// [`malloc_medium`] for callers that give an alignment, if only a small one.
+/// [`malloc_medium`] for callers that give an alignment of at most 16.
 #[inline(never)]
 fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let hot = hot();
@@ -153,8 +153,7 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// A call that is not `malloc`'s, or has an alignment, or is to be zeroed, where the lists do not
-/// serve it.
+/// Serves a call that the lists do not serve: not `malloc`'s, or aligned, or zeroed.
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
@@ -183,7 +182,7 @@ pub fn calloc(size: usize) -> *mut u8 {
     block
 }
 
-/// [`calloc_aligned_for`] where the fast path is not enough.
+/// [`calloc_aligned_for`] if the fast path does not serve the call.
 #[inline(never)]
 fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let hot = hot();
@@ -203,8 +202,8 @@ fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 /// Allocates `size` bytes, aligned to `align` and to 16. An alignment that is no power of two is
 /// rounded up to the next one.
 ///
-/// Like [`malloc`]. Alignments up to 32 KiB are slots of a class that is a
-/// multiple of the alignment; larger ones are runs of units.
+/// Like [`malloc`]. For alignments up to 32 KiB, a block is a slot of a class that is a multiple of
+/// the alignment; beyond that, a run of units.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned(100, 4096);
@@ -217,8 +216,8 @@ pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
     malloc_aligned_for::<ALIGNED>(size, align)
 }
 
-/// [`malloc_aligned`] for a caller that is not C's family of `aligned_alloc`. An
-/// alignment of 1 says that the caller gave none.
+/// [`malloc_aligned`] for a caller outside C's family of `aligned_alloc`. An alignment of 1 means
+/// that the caller gave none.
 ///
 /// ```
 /// use heapwright::heap::{self, RUST};
@@ -246,8 +245,8 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
 }
 
-/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null where that is not
-/// enough.
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null if that does not serve
+/// the call.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned_fast(100, 64);
@@ -263,7 +262,7 @@ pub fn malloc_aligned_fast(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_aligned_for`] for an alignment that not every class has.
+/// [`malloc_aligned_for`] for an alignment that only some classes have.
 #[inline(never)]
 fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let hot = hot();
@@ -293,7 +292,7 @@ pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
     calloc_aligned_for::<ALIGNED>(size, align)
 }
 
-/// [`calloc_aligned`] for a caller that is not C's family of `aligned_alloc`.
+/// [`calloc_aligned`] for a caller outside C's family of `aligned_alloc`.
 ///
 /// ```
 /// use heapwright::heap::{self, RUST};
@@ -316,9 +315,9 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 
 /// Frees a block; null does nothing. Keeps `errno`.
 ///
-/// A pointer that is not the start of a block ends the process with one line
-/// that says what it is. A block of another allocator that heapwright knows
-/// (the C library's) is passed on to it.
+/// A pointer that is not the start of a block ends the process with one line that describes it. A
+/// block of another allocator that heapwright knows (the C library's) is passed on to that
+/// allocator.
 ///
 /// # Safety
 ///
@@ -335,7 +334,7 @@ pub unsafe fn free(block: *mut u8) {
     unsafe { free_from::<MALLOC>(block) };
 }
 
-/// [`free`] for a caller that is not C's `free`.
+/// [`free`] for callers other than C's `free`.
 ///
 /// # Safety
 ///
@@ -360,7 +359,7 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
 
 /// Frees a block whose size and alignment the caller knows.
 ///
-/// As fast as [`free`]: the block's own record answers faster than the size.
+/// As fast as [`free`]: the block's entry gives the class faster than the size would.
 ///
 /// # Safety
 ///
@@ -381,7 +380,7 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 ///
 /// # Safety
 ///
-/// As [`free`]; `size` is that the block was allocated with.
+/// As [`free`]; `size` is the size that the block was allocated with.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};
@@ -405,7 +404,7 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 ///
 /// # Safety
 ///
-/// As [`free`]; `align` is that the block was allocated with.
+/// As [`free`]; `align` is the alignment that the block was allocated with.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
@@ -450,8 +449,8 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
     unsafe { free_by(block, shared, other) };
 }
 
-/// The fast path of [`free_sized`] alone: false where that is not enough, and
-/// for every block once [`forward_sized_frees`] was called.
+/// The fast path of [`free_sized`] alone: false if that does not serve the call, and for every
+/// block once [`forward_sized_frees`] was called.
 ///
 /// For `operator delete(void*, size_t)`, which has a slow path of its own.
 ///
@@ -468,20 +467,20 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
         return unsafe { free_here(hot, mismatch, block) };
     }
     if mismatch.is_to_cpu() {
-        // SAFETY: the entry says that the slab is common, and the tag that this is a per-CPU entry.
+        // SAFETY: by its entry the slab is common, and by the tag `hot` is a per-CPU entry.
         unsafe { cpu::free(block, CpuEntry::of(hot), mismatch.bits()) };
         return true;
     }
     if mismatch.is_to_shared() {
-        // SAFETY: the entry says that the slab is common; `hot` is the fast word's.
+        // SAFETY: by its entry the slab is common; `hot` is the fast word's.
         unsafe { shared::free_sized(block, size, hot, mismatch) };
         return true;
     }
     false
 }
 
-/// The fast path of every free; they differ in what they say of the block where it is
-/// another one's: `shared` frees one of a cache that threads share, `other` all others.
+/// The fast path of every free. They differ only in blocks of others: `shared` frees a block of a
+/// common slab to a shared cache, `other` frees all the rest.
 ///
 /// # Safety
 ///
@@ -500,7 +499,7 @@ unsafe fn free_by(
             other(hot, mismatch);
         }
     } else if mismatch.is_to_cpu() {
-        // SAFETY: the entry says that the slab is common, and the tag that this is a per-CPU entry.
+        // SAFETY: by its entry the slab is common, and by the tag `hot` is a per-CPU entry.
         unsafe { cpu::free(block, CpuEntry::of(hot), mismatch.bits()) };
     } else if mismatch.is_to_shared() {
         shared(hot, mismatch);
@@ -509,22 +508,22 @@ unsafe fn free_by(
     }
 }
 
-/// Frees a block by `free` that is not this thread's, nor common.
+/// Frees a block for `free` that is neither of this thread's cache nor common.
 ///
 /// # Safety
 ///
-/// As [`free`]; `hot` is what the thread's fast word leads to, and `mismatch` what it left of the
-/// block's entry.
+/// As [`free`]; the thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
+/// block's entry with it.
 #[inline(always)]
 pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
     if let Err(mismatch) = unsafe { cache::send_along(hot, mismatch, block) } {
-        // SAFETY: the caller gives the block away, and this is what is left of its entry.
+        // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
         unsafe { (hot.serve().free)(block, hot, mismatch) };
     }
 }
 
-/// [`free_other`] for a call that may not be C's.
+/// [`free_other`] for callers other than C's `free`.
 ///
 /// # Safety
 ///
@@ -532,19 +531,19 @@ pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
 #[inline(never)]
 unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     if FROM == MALLOC {
-        // SAFETY: the caller gives the block away, and says what is left of its entry.
+        // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
         return unsafe { free_other(block, hot, mismatch) };
     }
     let said = Said::free(Origin::of::<FROM>(), false, false);
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
     unsafe { give_back_other(block, hot, mismatch, said, 0, 0) };
 }
 
-/// [`free_other`] for a caller that says more of the block.
+/// [`free_other`] for a caller that states more about the block.
 ///
 /// # Safety
 ///
-/// As there; what it says is so.
+/// As there; the statement is true.
 #[inline(always)]
 unsafe fn give_back_other(
     block: *mut u8,
@@ -554,9 +553,9 @@ unsafe fn give_back_other(
     size: usize,
     align: usize,
 ) {
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
     if let Err(mismatch) = unsafe { cache::send_along(hot, mismatch, block) } {
-        // SAFETY: the caller gives the block away, and says what it is.
+        // SAFETY: the caller gives the block away, and describes it truly.
         unsafe { (hot.serve().give_back)(block, hot, mismatch, said, size, align) };
     }
 }
@@ -574,7 +573,7 @@ unsafe fn free_sized_other<const FROM: u8>(
     mismatch: Mismatch,
 ) {
     let said = Said::free(Origin::of::<FROM>(), true, false);
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
     unsafe { give_back_other(block, hot, mismatch, said, size, 0) };
 }
 
@@ -591,7 +590,7 @@ unsafe fn free_aligned_other<const FROM: u8>(
     mismatch: Mismatch,
 ) {
     let said = Said::free(Origin::of::<FROM>(), false, true);
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
     unsafe { give_back_other(block, hot, mismatch, said, 0, align) };
 }
 
@@ -609,12 +608,12 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     mismatch: Mismatch,
 ) {
     let said = Said::free(Origin::of::<FROM>(), true, true);
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    // SAFETY: the caller gives the block away, and `mismatch` is that of its entry.
     unsafe { give_back_other(block, hot, mismatch, said, size, align) };
 }
 
-/// The class of a block that begins in a slab of the calling thread's own cache, and whose frees
-/// the lists serve.
+/// The class of a block that begins in a slab of the calling thread's own cache, if the fast path
+/// frees such blocks.
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();
@@ -627,12 +626,12 @@ pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     list.is_slot_start((block.addr() & (UNIT - 1)) as u32).then(|| mismatch.class())
 }
 
-/// Frees a block of one of this thread's lists; false if none begins there.
+/// Frees a block of one of this thread's slabs; false if no slot begins there.
 ///
 /// # Safety
 ///
-/// As [`free`]; `mismatch` is what `hot`, the calling thread's, left of the entry of the block's
-/// slab, and [`Mismatch::is_mine`].
+/// As [`free`]; `hot` is the calling thread's, `mismatch` is the tag mismatch of the block's entry
+/// with it, and [`Mismatch::is_mine`] holds.
 #[inline(always)]
 unsafe fn free_here(hot: &Hot, mismatch: Mismatch, block: *mut u8) -> bool {
     // SAFETY: the entry is a slab's of the hot part's owner.
@@ -650,19 +649,17 @@ unsafe fn free_here(hot: &Hot, mismatch: Mismatch, block: *mut u8) -> bool {
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 #[doc(hidden)]
 pub mod assembly {
-    //! What assembly outside this library needs to know: the C layer's `malloc` and `free`.
+    //! Names for assembly outside this library: the C layer's `malloc` and `free`.
     //!
-    //! In Rust, `malloc` and `free` are a test and a tail call away from a CPU's arrays. The C
-    //! layer writes the two in assembly on x86-64, with the sequences in them, and saves five
-    //! instructions of a pair; what it does for threads' own caches is, instruction for
-    //! instruction, what the compiler makes of `fast`. This is what it refers to: places in a hot
-    //! part, its table and a per-CPU entry, and the functions for cases that no table has, with the
-    //! C ABI.
+    //! In Rust, `malloc` and `free` reach a CPU's arrays by a test and a tail call. On x86-64 the C
+    //! layer writes both in assembly with the sequences inline, which saves five instructions a
+    //! pair. For threads' own caches, its instructions are those that the compiler makes of `fast`.
+    //! The names are offsets in a hot part, its table and a per-CPU entry, and functions with the C
+    //! ABI for cases that no table has.
     //!
-    //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, so that arming
-    //! it takes one store: the thread's fast word is its address.
-    //! `__heapwright_0_1_malloc_sequence` is where the C layer has it; a program without one never
-    //! gets there.
+    //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, whose address
+    //! is the fast word: arming takes one store. The C layer defines it as
+    //! `__heapwright_0_1_malloc_sequence`; a program without that symbol never gets there.
     //!
     //! Called by the C layer. Not part of the interface.
 
@@ -674,41 +671,41 @@ pub mod assembly {
     use crate::cache::{Hot, Mismatch, Serve, hot as hot_part};
     use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
 
-    /// The largest size that a list is found for by its size alone.
+    /// The largest size that gives its list without a lookup.
     pub const LINEAR_MAX: usize = LINEAR;
-    /// What is left of a size less one when it is the offset of a list.
+    /// Masks a size less one to the offset of its list.
     pub const OFFSET_MASK: usize = (LINEAR - 1) & !(MIN_ALIGN - 1);
-    /// Places in a hot part.
+    /// The lists' offset in a hot part.
     pub const LISTS: usize = Hot::LISTS;
     /// The window's base.
     pub const BASE: usize = Hot::BASE;
-    /// The units that can be looked up.
+    /// The number of units that can be looked up.
     pub const LIMIT: usize = Hot::LIMIT;
     /// The owner's tag.
     pub const TAG: usize = Hot::TAG;
-    /// Where the table is that serves all else, and places in that.
+    /// The offset of the table for all other calls, and offsets in that table.
     pub const SERVE: usize = Hot::SERVE;
     /// Serves a `malloc` whose list is empty.
     pub const MALLOC: usize = offset_of!(Serve, malloc);
-    /// Frees a block whose unit is not known, or where no slot begins.
+    /// Frees a block whose unit is unknown, or where no slot begins.
     pub const UNKNOWN: usize = offset_of!(Serve, unknown);
     /// Bytes from an entry table to the window.
     pub const GAP: usize = TABLE_GAP;
-    /// What is left of the entry of a slab of one's own is below this.
+    /// A slab of the thread's own cache has a tag mismatch below this.
     pub const KINDS: usize = SLAB_KINDS;
-    /// What is added to the offset of a list in what is left of a common slab's entry.
+    /// A common slab's tag mismatch is its list's offset plus this.
     pub const TO_CPU: usize = hot_part::BIASED_TO_CPU;
     /// The same, where the thread shares caches.
     pub const TO_SHARED: usize = hot_part::BIASED_TO_SHARED;
-    /// The place of a thread's area, less this, is in the heads of the per-CPU entry's lists.
+    /// The heads of the per-CPU entry's lists hold the offset of a thread's area, less this.
     pub const BIAS: usize = hot_part::AREA_BIAS;
-    /// Places in a per-CPU entry.
+    /// Offsets in a per-CPU entry.
     pub const RSEQ: usize = arrays::RSEQ;
-    /// Where takes go.
+    /// The places to take blocks from.
     pub const SOURCES: usize = arrays::SOURCES;
-    /// Where puts go.
+    /// The places to put blocks at.
     pub const TARGETS: usize = arrays::TARGETS;
-    /// The bits of a place that are 0 behind a row's last.
+    /// These bits of a place are 0 past the end of its row.
     pub const ROW_MASK: usize = arrays::ROW_MASK;
 
     /// A request that is larger than the linear classes, or 0.
@@ -716,7 +713,7 @@ pub mod assembly {
         super::malloc_medium(size)
     }
 
-    /// A request whose CPU has no block of the list at `offset`.
+    /// Serves a request where the CPU's array for the list at `offset` is empty.
     ///
     /// # Safety
     ///
@@ -726,7 +723,7 @@ pub mod assembly {
         cpu::empty(size, unsafe { &*hot.cast::<CpuEntry>() }, offset)
     }
 
-    /// A request whose sequence was begun in vain.
+    /// Serves a request whose sequence was aborted.
     ///
     /// # Safety
     ///
@@ -736,52 +733,52 @@ pub mod assembly {
         cpu::aborted_malloc(size, unsafe { &*hot.cast::<CpuEntry>() }, offset)
     }
 
-    /// A block that is not one of the thread's own, nor common.
+    /// Frees a block that is neither of the thread's own cache nor common.
     ///
     /// # Safety
     ///
-    /// As `free`; `hot` is the calling thread's fast word, and `mismatch` what it left of the
-    /// block's entry.
+    /// As `free`; `hot` is the calling thread's fast word, and `mismatch` the tag mismatch of the
+    /// block's entry with it.
     pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, mismatch: usize) {
-        // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
+        // SAFETY: the fast word leads to a hot part, and none is freed while threads use it.
         let hot = unsafe { &*hot.cast::<Hot>() };
-        // SAFETY: by the contract it is what is left of an entry.
+        // SAFETY: by the contract it is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
-        // SAFETY: by the contract a block in use, or what is refused.
+        // SAFETY: by the contract the block is in use, or it is refused.
         unsafe { super::free_other(block, hot, mismatch) }
     }
 
-    /// A block that goes to the shared cache behind `hot`.
+    /// Frees a block to the shared cache behind `hot`.
     ///
     /// # Safety
     ///
-    /// As `free`; `mismatch` is what is left of the block's entry, and says so.
+    /// As `free`; `mismatch` is the block's tag mismatch, and says that it is common.
     pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: the fast word leads to a stub, which is never freed.
         let hot = unsafe { &*hot.cast::<Hot>() };
-        // SAFETY: by the contract it is what is left of an entry.
+        // SAFETY: by the contract it is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
-        // SAFETY: the entry says that the block is of a common slab; it is in use.
+        // SAFETY: by its entry the block is of a common slab; it is in use.
         unsafe { shared::free_common(block, hot, mismatch) }
     }
 
-    /// A block that the CPU has no room for.
+    /// Frees a block to a CPU whose array is full.
     ///
     /// # Safety
     ///
-    /// As `free`, for a block of the common owner's; `hot` leads to the per-CPU entry, and
-    /// `mismatch` is what is left of the block's entry.
+    /// As `free`, for a block of a common slab; `hot` leads to the per-CPU entry, and `mismatch` is
+    /// the block's tag mismatch.
     pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
-        // SAFETY: by the contract it is what is left of an entry.
+        // SAFETY: by the contract it is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
         // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
         // names.
         unsafe { cpu::full(block, cpu_entry, mismatch) }
     }
 
-    /// A block whose sequence was begun in vain.
+    /// Frees a block whose sequence was aborted.
     ///
     /// # Safety
     ///
@@ -789,14 +786,14 @@ pub mod assembly {
     pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
-        // SAFETY: by the contract it is what is left of an entry.
+        // SAFETY: by the contract it is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
         // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
         // names.
         unsafe { cpu::aborted_free(block, cpu_entry, mismatch) }
     }
 
-    /// A list of the thread's own that is too long now.
+    /// Shortens a list of the thread's own cache that is too long.
     pub extern "C" fn overflow(class: usize) {
         own::overflow(class);
     }

@@ -1,25 +1,25 @@
-//! A block by its entry: every `free` that the thread's own way does not finish, and how long a
-//! block is.
+//! Blocks by their entries: every `free` that the thread's own table does not finish, and usable
+//! sizes.
 //!
 //! ```text
 //!   give_back --> slab    of this thread's cache       Cache::free
 //!                         common                       `shared`
 //!                         of another thread's          its outgoing batch
 //!                         of a heap, or of samples     under its lock
-//!             --> large   a run of units               kept by the thread, or given to the chunk
+//!             --> large   a run of units               to the thread's stash, or to the chunk
 //!             --> guarded                              `drawn`
 //!             --> no block of ours                     the C library's, another copy's, or misuse
 //! ```
 //!
-//! What a call does is decided by the *block*, never by the process's mode: blocks that were born
-//! before the options were read, or in another heap, come back through the same `free`.
+//! The *block* decides, never the process's mode: blocks from before the options were read, or of
+//! another heap, are freed through the same `free`.
 //!
-//! Blocks that the C library's own allocator made before heapwright took over (`libc_block`) are
-//! passed on to the C library. Any other address is reported as misuse.
+//! Blocks that the C library made before heapwright took over (`libc_block`) go to the C library.
+//! Any other address is reported as misuse.
 //!
-//! A copy of heapwright that a Rust program links does the reverse: where it finds a preloaded copy
-//! in the process, it passes *everything* on to it, so that there is one heap, and one account of
-//! it.
+//! A copy of heapwright that a Rust program links does the reverse: if it finds a preloaded copy in
+//! the process, it passes *everything* on to that copy, so that the process has one heap with one
+//! set of statistics.
 //!
 //! Called by `own`, `cpu`, `resize`, `modes` and `start`.
 
@@ -61,19 +61,19 @@ pub(super) enum Found {
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
-    /// No block of the fast heap's: between guards, another allocator's, or nobody's.
+    /// No block of the fast heap: guarded, another allocator's, or no block at all.
     Foreign,
 }
 
-/// Finds the block that begins at `address`; ends the process where the address is in a slab but no
+/// Finds the block that begins at `address`. Ends the process if the address is in a slab but no
 /// block begins there.
 #[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
         Kind::Slab(class) => {
-            // Arithmetic alone: the slab's record is its owner's to touch. A slot
-            // that is not out is noticed when it comes back to its slab.
+            // Arithmetic alone: only its owner may touch the slab's record. The slab notices a
+            // double free when the slot reaches it.
             match Slab::at(&MAP, unit, class).locate(address) {
                 Some((_, 0)) => Found::Slot { owner: entry.owner(), class },
                 _ => misuse::not_a_block(call, address),
@@ -96,7 +96,7 @@ pub(super) unsafe fn give_back(block: *mut u8, what: Return) {
         return;
     }
     match find(what.misused(), block.addr()) {
-        // SAFETY: `find` says what the block is; it is in use by contract.
+        // SAFETY: `find` describes the block; by the contract it is in use.
         Found::Slot { owner, class } => unsafe { free_slot(owner, class, block.cast()) },
         Found::Large { unit } => {
             if !free_large(unit) {
@@ -126,7 +126,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
         }
         // SAFETY: the caller gives the block of this class and the samples' heap away.
         (Some(Use::Samples), _) => unsafe { drawn::free_slot(class, block) },
-        // The heap takes it home when it looks next.
+        // The heap drains the block later.
         (Some(_), _) if words::shares() && sync::is_interrupted() => {
             // SAFETY: the caller gives the block of this owner and class away.
             unsafe { cache::send(owner, class, block) };
@@ -148,7 +148,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
-/// Frees the large block at `unit`. False: somebody else freed it first.
+/// Frees the large block at `unit`. False: another thread freed it first.
 #[inline(always)]
 fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
@@ -161,7 +161,7 @@ fn free_large(unit: usize) -> bool {
     }
 }
 
-/// Keeps a run for the next large block, if the calling thread has a cache with room.
+/// Keeps a run in the calling thread's stash for the next large block, if there is room.
 fn keep(unit: usize, units: usize) -> bool {
     if let Some(cache) = words::cache() {
         let _order = cache.enter();
@@ -171,18 +171,18 @@ fn keep(unit: usize, units: usize) -> bool {
         return false;
     }
     if sync::is_interrupted() {
-        // SAFETY: the caller gives the block away, whose run this is, and its record says kept.
+        // SAFETY: the caller gives away the block of this run, and its record says kept.
         unsafe { deferred::defer_run(unit) };
         return true;
     }
     shared::acquire().is_some_and(|held| held.stash.keep(unit, units))
 }
 
-/// Frees a block that is none of the fast heap's.
+/// Frees a block outside the fast heap.
 ///
 /// # Safety
 ///
-/// The block is in use, and nobody uses it afterwards; or it is a guarded one.
+/// The block is in use, and nobody uses it afterwards; or it is guarded.
 #[cold]
 unsafe fn free_unknown(call: Call, block: *mut u8) {
     if is_guarded(call, block.addr()) {
@@ -199,8 +199,8 @@ unsafe fn free_unknown(call: Call, block: *mut u8) {
     }
 }
 
-/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not,
-/// it is outside of all our memory: anything else ends the process.
+/// Whether an address outside the fast heap's blocks is in memory of guarded blocks. False: it is
+/// outside all our memory. Any other address ends the process.
 pub(super) fn is_guarded(call: Call, address: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -210,7 +210,7 @@ pub(super) fn is_guarded(call: Call, address: usize) -> bool {
     }
 }
 
-/// Says that what is no block of the fast heap's is none of the heap that it was given to.
+/// Ends the process with a report: the address is no block of the heap that the call names.
 #[cold]
 pub(super) fn refuse(call: Call, address: usize) -> ! {
     if is_guarded(call, address) {
@@ -230,12 +230,12 @@ pub(super) unsafe fn pass_on(block: *mut u8) -> bool {
         return false;
     };
     PASSED_ON.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the C library made the block, and did not free it yet.
+    // SAFETY: the C library made the block, and has not freed it yet.
     os::keeping_errno(|| unsafe { free(block) });
     true
 }
 
-/// The bytes that may be used of a block: at least those asked for.
+/// The usable bytes of a block: at least its requested size.
 ///
 /// 0 for null. Constant time.
 ///
@@ -275,7 +275,7 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     }
 }
 
-/// [`usable_size`] of a block that is none of ours.
+/// [`usable_size`] of a block that is not ours.
 #[cold]
 fn size_elsewhere(block: *const u8) -> usize {
     if let Some(peer) = peer() {
@@ -300,21 +300,20 @@ pub(super) struct Peer {
     pub(super) owns: unsafe extern "C" fn(*const u8) -> bool,
 }
 
-/// Whether an address is in a block of the copy that everything is passed to.
+/// Whether an address is in a block of the peer.
 pub(super) fn peer_owns(address: *const u8) -> bool {
     // SAFETY: the peer's function takes any address.
     peer().is_some_and(|peer| unsafe { (peer.owns)(address) })
 }
 
-/// The copy of heapwright that was preloaded, if this copy is only linked into
-/// the program.
+/// The preloaded copy of heapwright, if this copy is only linked into the program.
 #[cfg(not(feature = "interpose"))]
 pub(super) fn peer() -> Option<&'static Peer> {
     // SAFETY: null, or set once to a table that is never freed.
     unsafe { PEER.load(Ordering::Acquire).as_ref() }
 }
 
-/// This copy is the process's `malloc`; there is nobody to pass on to.
+/// This copy is the process's `malloc`, so there is no peer.
 #[cfg(feature = "interpose")]
 pub(super) const fn peer() -> Option<&'static Peer> {
     None
@@ -323,8 +322,7 @@ pub(super) const fn peer() -> Option<&'static Peer> {
 #[cfg(not(feature = "interpose"))]
 static PEER: AtomicPtr<Peer> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Looks for a preloaded copy. Once, while the heap starts, before any block
-/// of this copy exists.
+/// Looks for a preloaded copy. Once, while the heap starts, before any block of this copy exists.
 #[cfg(not(feature = "interpose"))]
 pub(super) fn find_peer() -> bool {
     use core::mem::transmute;

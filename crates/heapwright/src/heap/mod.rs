@@ -1,26 +1,26 @@
 //! The fast heap, the default for `malloc`, and how other modes take its calls.
 //!
 //! ```text
-//!   start, control                      beginnings, ends, tables; forks; the whole heap
+//!   start, control                      starts, ends, tables, forks; the heap as a whole
 //!        |
-//!   modes                               around another way: drawn blocks, counts, trace, tallies;
-//!        |                              hardened, debugged, passed on, late
-//!   resize ----> fast                   another size; malloc and free -> lists; else one call by a table
+//!   modes                               wrappers: drawn blocks, counts, trace, tallies;
+//!        |                              modes: hardened, debug, passed on, late
+//!   resize ----> fast                   realloc; malloc and free -> lists, else a table's function
 //!        |        |
 //!        +------> own                   a thread's own cache
 //!                  |
-//!        shared, cpu, foreign           caches that threads share; a block by its entry   (these name each other)
+//!        shared, cpu, foreign           shared caches; blocks by entry (these name each other)
 //!                  |
-//!                words                  a thread's words, in this file
+//!                words                  a thread's two words, in this file
 //! ```
 //!
-//! Large blocks are `cache::large`, samples and guarded blocks `drawn`: both are below.
+//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn`: both are below.
 //!
 //! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
 //! for all calls that its lists do not serve. At first the word leads to the *sentinel*. Its table
-//! decides once what the thread allocates from, so no function asks for the process's mode. Each
-//! call passes its own kind (malloc, new, a sized delete): see `request`. Arrows point down, but
-//! for those of three files that name each other, and of `start` and `control`.
+//! decides once what the thread allocates from, so no function checks the process's mode. Each call
+//! passes its own kind (malloc, new, a sized delete): see `request`. Arrows point down, except
+//! among the three files that name each other, and between `start` and `control`.
 //!
 //! The *block's* entry decides what `free` does, never the process's mode. The same `free` takes
 //! blocks that were made before the options were read, and blocks of other heaps.
@@ -99,12 +99,12 @@ pub(crate) use start::{has_started, publish, publish_own};
 use crate::os;
 use modes::Front;
 
-// `used`: linkers that read each library once must take this file along, for it defines
-// the words that locks ask for, and those are in the library behind this one.
+// `used`: linkers that read each library once must include this file, because it defines the words
+// that locks need, and those are in the library behind this one.
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 
-// Every thread's fast word leads there until the thread has made its first call.
+// Every thread's fast word leads there until the thread's first call.
 os::tls::define_words!(SENTINEL);
 
 mod words {
@@ -125,8 +125,8 @@ mod words {
     //! Where calls are observed, debugged or passed on, the fast word leads to a *front* instead: a
     //! hot part without lists, whose table sees each call, and may pass it on to [`has`].
     //!
-    //! Invariants: what a word leads to is never freed, and lies at a multiple of 16, so that the
-    //! marks have room. The fast word is a front's, or leads where the thread word does.
+    //! Invariants: a word's target is never freed, and lies at a multiple of 16, which leaves room
+    //! for the marks. The fast word is a front's, or has the thread word's target.
     //!
     //! Called by the rest of `heap`.
 
@@ -149,45 +149,45 @@ mod words {
     // A cache begins with its hot part.
     const _: () = assert!(core::mem::offset_of!(Cache, hot) == 0);
 
-    /// What the calling thread's fast word leads to.
+    /// The target of the calling thread's fast word.
     #[inline(always)]
     pub(in crate::heap) fn hot() -> &'static Hot {
         // SAFETY: the fast word leads to the sentinel or another front, to the hot part of this
         // thread's cache, to the stub of a shared cache or of a hardened one, or to the per-CPU
-        // entry's; none is ever freed.
+        // entry; none is ever freed.
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
-    /// What the thread word leads to, without its marks; null: the thread has nothing.
+    /// The thread word's target, without the marks; null: the thread has nothing.
     #[inline]
     fn target() -> *mut Hot {
         tls::own().map_addr(|address| address & !MARKS).cast()
     }
 
-    /// What the calling thread allocates from, whatever its fast word leads to: the sentinel, if it
-    /// has nothing yet.
+    /// The hot part of what the calling thread allocates from, whatever its fast word leads to: the
+    /// sentinel's, if it has nothing yet.
     #[inline]
     pub(in crate::heap) fn has() -> &'static Hot {
         // SAFETY: null, or a hot part, which is never freed.
         unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
     }
 
-    /// Whether the fast word leads to what the thread has, so that nothing sees its calls.
+    /// Whether the fast word has the thread word's target, so that no front gets the calls.
     pub(in crate::heap) fn is_direct() -> bool {
         ptr::eq(hot(), has())
     }
 
-    /// What an thread word says.
+    /// The content of a thread word.
     pub(in crate::heap) enum Own {
         /// The thread has made no call yet that needed a cache.
         Nothing,
-        /// Its cache was given back when it ended, and it allocates still.
+        /// Its cache was given back when the thread ended, but it still allocates.
         Exited,
         /// A cache of its own.
         Cache(OwnCache),
         /// A cache that it shares with other threads.
         Shared(&'static SharedCache),
-        /// Whatever serves its CPU.
+        /// Its CPU's shared cache or arrays.
         ByCpu,
         /// A cache of the hardened heap.
         Hardened(&'static hardened::Cache),
@@ -200,7 +200,7 @@ mod words {
         match word.addr() & MARKS {
             // SAFETY: null, or a cache, which is never freed.
             0 => match unsafe { word.cast::<Cache>().as_ref() } {
-                // SAFETY: the thread's word leads to its own cache until it gives it back.
+                // SAFETY: the thread word leads to the thread's own cache until it is given back.
                 Some(cache) => Own::Cache(unsafe { OwnCache::of(cache) }),
                 None => Own::Nothing,
             },
@@ -231,7 +231,7 @@ mod words {
         matches!(get(), Own::Shared(_) | Own::ByCpu)
     }
 
-    /// Whether the calling thread goes by its CPU's arrays.
+    /// Whether the calling thread allocates from its CPU's arrays.
     #[inline]
     pub(in crate::heap) fn uses_cpu_entry() -> bool {
         tls::own().addr() & BY_ENTRY != 0
@@ -242,17 +242,17 @@ mod words {
         set(ptr::from_ref(cache.get()).cast_mut().cast(), 0);
     }
 
-    /// Lets the calling thread share a cache.
+    /// Has the calling thread use a shared cache.
     pub(in crate::heap) fn set_shared(shared: &'static SharedCache) {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED);
     }
 
-    /// Lets the calling thread use the shared cache of its CPU, which is `shared` for now.
+    /// Has the calling thread use the shared cache of its CPU, which is `shared` for now.
     pub(in crate::heap) fn set_by_cpu(shared: &'static SharedCache) {
         set(ptr::from_ref(shared.front()).cast_mut().cast(), SHARED | BY_CPU);
     }
 
-    /// Lets the calling thread use its CPU's arrays, by the per-CPU entry.
+    /// Has the calling thread use its CPU's arrays, through the per-CPU entry.
     pub(in crate::heap) fn set_cpu_entry(cpu_entry: *mut u8) {
         set(cpu_entry, SHARED | BY_ENTRY);
     }
@@ -262,12 +262,12 @@ mod words {
         set(ptr::from_ref(cache).cast_mut().cast(), HARDENED);
     }
 
-    /// The calling thread has given its cache back, and allocates by `front` if it still does.
+    /// Notes that the calling thread has given its cache back; `front` serves its later calls.
     pub(in crate::heap) fn set_exited(front: &'static Hot) {
         set(ptr::from_ref(front).cast_mut().cast(), EXITED);
     }
 
-    /// The fast word goes along, unless it leads to a front.
+    /// Sets the thread word, and the fast word with it, unless that leads to a front.
     #[inline(never)]
     fn set(own: *mut u8, marks: usize) {
         let goes_along = is_direct();
@@ -277,7 +277,7 @@ mod words {
         }
     }
 
-    /// Lets all calls of the calling thread come to `front`, whatever it has.
+    /// Makes `front` get all calls of the calling thread, whatever it allocates from.
     pub(in crate::heap) fn see_calls(front: &'static Hot) {
         tls::set_fast(ptr::from_ref(front).cast_mut().cast());
     }

@@ -1,22 +1,22 @@
-//! Ways to serve that are no cache's: observation, which goes around another way; whole modes; and
-//! threads whose cache is gone.
+//! Modes without a cache of their own: wrappers that observe calls, the hardened and the debug
+//! heap, and threads whose cache is gone.
 //!
 //! ```text
-//!   drawn      tables of hot parts whose calls may have a block drawn (`Serve::drawn`)
+//!   drawn      tables of hot parts whose calls may draw a block (`Serve::drawn`)
 //!                own       the cache's lists say when a block is due, so only misses get here
 //!                shared    counts each call, then calls the plain table's function
 //!   observed   counts, traces and tallies each call; passes it to the cache or to the debug heap
 //!   hardened   the thread's hot part is a stub of its cache: rings, else the slow path
 //!   debug      passes each call to the debug heap; "not mine" goes to the thread's cache
-//!   passed on  passes each call to the copy of heapwright that is preloaded
-//!   late       one locked heap for threads without their cache, or the hardened heap, cacheless
+//!   passed on  passes each call to the preloaded copy of heapwright
+//!   late       one locked heap for threads without a cache, or the hardened heap
 //! ```
 //!
 //! All but `drawn` and `hardened` are *fronts*: hot parts without lists and owner, never written
 //! to.
 //!
-//! A thread is observed where the options ask for statistics or a trace (`options::detailed`), or
-//! while the thread counts its calls (`tallies`). So no other way to serve asks for any of these.
+//! Calls are observed if the options ask for statistics or a trace (`options::detailed`), or while
+//! the thread counts its calls (`tallies`). So no other table checks for any of these.
 //!
 //! Called by the tables of `start`, and by the C layer (tokens).
 
@@ -41,7 +41,7 @@ use crate::trace;
 #[repr(transparent)]
 pub(crate) struct Front(Hot);
 
-// SAFETY: its lists are empty and its tag is nobody's, so no path writes to it.
+// SAFETY: its lists are empty and its tag is no owner's, so no path writes to it.
 unsafe impl Sync for Front {}
 
 impl Front {
@@ -49,7 +49,7 @@ impl Front {
         Self(Hot::sentinel(serve))
     }
 
-    /// What a thread's fast word is set to.
+    /// The target for a thread's fast word.
     pub(super) const fn get(&'static self) -> &'static Hot {
         &self.0
     }
@@ -60,7 +60,7 @@ type GiveBack =
     unsafe fn(block: *mut u8, hot: &Hot, mismatch: Mismatch, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
-/// The table of a front: all calls come to three functions.
+/// The table of a front: three functions get all calls.
 pub(super) const fn front(
     allocate: Allocate,
     give_back: GiveBack,
@@ -84,7 +84,7 @@ pub(super) const fn front(
     Serve { malloc, free, unknown, large, allocate, give_back, resize, drawn: this, plain: this }
 }
 
-/// A block that a call is answered with: null is no memory, as `errno` says.
+/// The answer to a call: `block`; if that is null, sets `errno`.
 #[inline(always)]
 pub(super) fn answer(block: *mut u8) -> *mut u8 {
     if block.is_null() {
@@ -97,7 +97,7 @@ pub(super) fn answer(block: *mut u8) -> *mut u8 {
 
 /// The table of threads with a cache of the hardened heap.
 pub(super) static HARDENED: Serve = hardened_table::<false>(&HARDENED);
-/// The same with all that the heap can do.
+/// The same with all features of the heap.
 pub(super) static HARDENED_FULL: Serve = hardened_table::<true>(&HARDENED_FULL);
 
 const fn hardened_table<const FULL: bool>(this: &'static Serve) -> Serve {
@@ -115,7 +115,7 @@ const fn hardened_table<const FULL: bool>(this: &'static Serve) -> Serve {
 }
 
 extern "C" fn malloc_hardened<const FULL: bool>(size: usize, hot: &Hot, _offset: usize) -> *mut u8 {
-    // The hardened heap's own fast path is for sizes that lead to their class without a table.
+    // The hardened heap's own fast path is for sizes whose class needs no table.
     if size > LINEAR_MAX {
         return hardened::malloc_medium::<MALLOC>(size, hot);
     }
@@ -140,7 +140,7 @@ fn allocate_hardened_by<const FULL: bool>(
     allocate_hardened(size, align, zero, origin)
 }
 
-/// A block of a slot's size, whose maker gives no alignment.
+/// A block of a slot's size, for a call without an alignment.
 #[inline(always)]
 fn small_hardened<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     if size > LINEAR_MAX {
@@ -225,7 +225,7 @@ unsafe fn told_hardened<const FROM: u8, const FULL: bool>(
     align: usize,
 ) {
     let (unit, told) = (MAP.unit_of(block.addr()), said.size.then_some(size));
-    // What a call says of the alignment is compared the slow way.
+    // The slow path compares the call's alignment.
     // SAFETY: the caller gives the block away, if it is one.
     if said.align || unsafe { !hardened::free::<FROM, FULL>(block, hot, unit, told) } {
         // SAFETY: the caller gives the block away, if it is one.
@@ -233,7 +233,7 @@ unsafe fn told_hardened<const FROM: u8, const FULL: bool>(
     }
 }
 
-/// Frees a block that is not as the short way wants it; null does nothing.
+/// Frees a block that the short path refuses; null does nothing.
 ///
 /// # Safety
 ///
@@ -255,7 +255,7 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
     }
 }
 
-/// Frees any block in a hardened process, whatever the call says; null does nothing.
+/// Frees any block in a hardened process, for any call; null does nothing.
 ///
 /// # Safety
 ///
@@ -299,7 +299,7 @@ unsafe fn resize_hardened(block: *mut u8, size: usize, hot: &Hot, what: Return) 
 // The debug heap. ---------------------------------------------------------------------------------
 
 static DEBUG: Serve = front(allocate_debug, give_back_debug, resize_debug, &DEBUG);
-/// Where the threads of a process that debugs come to.
+/// The front of threads in debug mode.
 pub(super) static DEBUG_FRONT: Front = Front::new(&DEBUG);
 
 fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &Hot) -> *mut u8 {
@@ -346,7 +346,7 @@ unsafe fn resize_debug(block: *mut u8, size: usize, hot: &Hot, what: Return) -> 
 // Another copy. -----------------------------------------------------------------------------------
 
 static PASSED_ON: Serve = front(allocate_elsewhere, give_back_anything, resize::resize, &PASSED_ON);
-/// Where the threads of a process come to that another copy of the library serves.
+/// The front of threads in a process that another copy of the library serves.
 pub(super) static PASSED_ON_FRONT: Front = Front::new(&PASSED_ON);
 
 fn allocate_elsewhere(
@@ -395,10 +395,10 @@ unsafe fn give_back_anything(
     unsafe { foreign::give_back(block, what) }
 }
 
-// Late comers. ------------------------------------------------------------------------------------
+// Threads without a cache. ------------------------------------------------------------------------
 
 static LATE: Serve = front(allocate_late, give_back_anything, resize::resize, &LATE);
-/// What threads have whose cache is gone, or for which there is no memory for one.
+/// The front of threads whose cache is gone, or that get none for lack of memory.
 pub(super) static LATE_FRONT: Front = Front::new(&LATE);
 
 fn allocate_late(size: usize, align: usize, zero: bool, origin: Origin, _hot: &Hot) -> *mut u8 {
@@ -430,10 +430,10 @@ fn allocate_late_hardened(
 pub(super) use drawing::*;
 
 static OBSERVED: Serve = front(allocate_observed, give_back_observed, resize_observed, &OBSERVED);
-/// Where threads come to whose calls are observed.
+/// The front of threads whose calls are observed.
 pub(super) static OBSERVED_FRONT: Front = Front::new(&OBSERVED);
 
-/// Whether the calls of the calling thread are to be observed.
+/// Whether the calling thread's calls must be observed.
 pub(super) fn is_asked_for() -> bool {
     #[cfg(feature = "debug")]
     if tallies::counts_here() {
@@ -442,7 +442,7 @@ pub(super) fn is_asked_for() -> bool {
     options::detailed()
 }
 
-/// What serves the calls of the calling thread, which are observed.
+/// The hot part that serves the calling thread's observed calls.
 fn serves() -> &'static Hot {
     if hooks::is_debugging() { DEBUG_FRONT.get() } else { words::has() }
 }
@@ -454,7 +454,7 @@ fn allocate_observed(size: usize, align: usize, zero: bool, origin: Origin, _hot
     block
 }
 
-/// A block was got for a request of the calling thread, or none, if it is null.
+/// Records the result of a request of the calling thread; null: it failed.
 pub(super) fn note_made(request: Request, block: *mut u8) {
     if !block.is_null()
         && options::detailed()
@@ -508,8 +508,8 @@ unsafe fn resize_observed(block: *mut u8, size: usize, _hot: &Hot, what: Return)
     new
 }
 
-/// The bytes that may be used of a block of the fast heap, or were asked for of the hardened
-/// heap's. `None`: it is no such block.
+/// The usable size of a block of the fast heap, or the requested size of a hardened one. `None`: it
+/// is no such block.
 fn known_size(block: *mut u8) -> Option<usize> {
     if hardened::is_on()
         && let Some(extent) = hardened::extent(block.addr())
@@ -527,7 +527,7 @@ fn known_size(block: *mut u8) -> Option<usize> {
     }
 }
 
-/// Counts a call with those of what the thread has.
+/// Counts a call with the counters of the thread's cache.
 fn count(count: impl FnOnce(&Counters)) {
     match words::get() {
         Own::Cache(cache) => count(&cache.counters),
@@ -547,9 +547,9 @@ fn count(count: impl FnOnce(&Counters)) {
     }
 }
 
-/// Serves a call that comes with a token (`__alloc_token_*`) where blocks of different tokens lie
-/// apart ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do
-/// not; then the call is to be served as one without a token.
+/// Serves a call with a token (`__alloc_token_*`) if blocks of different tokens lie apart
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do not
+/// lie apart; then the caller serves the call without the token.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};
@@ -571,7 +571,7 @@ pub fn allocate_of_token<const FROM: u8>(
     block
 }
 
-/// How a call is served that may have a block drawn.
+/// Functions for calls that may draw a block.
 #[cfg(feature = "debug")]
 mod drawing {
     use core::ptr;
@@ -594,7 +594,7 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        // (Where a refill has just said that a block may be drawn, another refill would be served.)
+        // (If a refill has just made a guarded block due, another refill would succeed.)
         let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
         let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
         block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
@@ -627,7 +627,7 @@ mod drawing {
         {
             return block.as_ptr();
         }
-        // What is due stays so for the next call, where a guarded block may be made.
+        // A due sample waits for the next call if this call may make a guarded block.
         let mut is_sample = !cache.guard_draw.is_pending() && {
             let _order = cache.enter();
             match request.class() {
@@ -646,7 +646,7 @@ mod drawing {
                 {
                     return block;
                 }
-                // There can be none just now, and none may be due.
+                // No sample is possible now, so this serves without drawing.
                 return serve_undrawn(request, cache);
             }
             let block = own::serve(request, cache);
@@ -654,7 +654,7 @@ mod drawing {
             if !block.is_null() {
                 return block;
             }
-            // There is no memory, or one became due while the list was filled.
+            // There is no memory, or a block became due during the refill.
             let Some(class) = request.class() else { return block };
             let _order = cache.enter();
             is_sample = cache.take_due(class);
@@ -664,8 +664,8 @@ mod drawing {
         }
     }
 
-    /// Serves a request from the thread's own cache without drawing, whatever is due. Null: there
-    /// is no memory.
+    /// Serves a request from the thread's own cache and draws no block, even if one is due. Null:
+    /// there is no memory.
     #[cold]
     #[inline(never)]
     fn serve_undrawn(request: Request, cache: OwnCache) -> *mut u8 {
@@ -677,7 +677,7 @@ mod drawing {
         block
     }
 
-    /// Serves `malloc(size)` by its CPU's arrays, whose list is at `offset`, and counts it.
+    /// Serves `malloc(size)` from the list at `offset` of its CPU's arrays, and counts it.
     pub(in crate::heap) extern "C" fn malloc_by_cpu_entry(
         size: usize,
         hot: &Hot,
@@ -696,8 +696,8 @@ mod drawing {
         }
     }
 
-    /// Serves `malloc(size)` by the shared cache behind `hot`, whose list is at `offset`, and
-    /// counts it.
+    /// Serves `malloc(size)` from the list at `offset` of the shared cache behind `hot`, and counts
+    /// it.
     pub(in crate::heap) extern "C" fn malloc_shared(
         size: usize,
         hot: &Hot,
@@ -715,7 +715,7 @@ mod drawing {
         Request { size, align: 1, zero: false, origin: Origin::Malloc }
     }
 
-    /// Serves `malloc(size)` of a thread that has no lists, and counts it.
+    /// Serves `malloc(size)` of a thread without lists, and counts it.
     pub(in crate::heap) extern "C" fn malloc_apart(
         size: usize,
         hot: &Hot,

@@ -1,21 +1,18 @@
-//! A thread with a cache of its own: what its lists do not serve, and how it comes to give the
-//! cache up.
+//! Slow paths of a thread with a cache of its own, and how the thread gives the cache up.
 //!
 //! ```text
-//!   malloc    list empty         Cache::refill: depot, others' frees, slabs
+//!   malloc    list empty         Cache::refill: depot, remote frees, slabs
 //!             large              a run of the stash, else `large`
-//!   free      another thread's   the outgoing batch of that owner (`cache::send_along`, before this),
+//!   free      another thread's   that owner's outgoing batch (`cache::send_along`, before this),
 //!                                or here, the first block of the next batch
 //!             large              its run to the stash
-//!             anything else      `foreign`, by the entry of its unit
+//!             anything else      `foreign`, by the unit's entry
 //! ```
 //!
-//! Invariant: these functions are in tables that only hot parts of threads' own caches lead to. So
-//! `hot` is the beginning of the calling thread's cache, and nothing is asked of the process's
-//! mode.
+//! Invariant: only hot parts of threads' own caches lead to tables with these functions. So `hot`
+//! is the beginning of the calling thread's cache, and no function here checks the process's mode.
 //!
-//! Called by the tables of `start` and by `modes` (both by hot parts of such caches), and by
-//! `fast`.
+//! Called by the tables of `start` and by `modes` (both through such hot parts), and by `fast`.
 
 use core::ptr;
 
@@ -30,18 +27,18 @@ use crate::size_class::{self, UNIT};
 use crate::sync;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that have a cache of their own.
+/// The number of threads that have a cache of their own.
 pub(super) static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The cache that begins at `hot`, which one of these functions was given.
+/// The cache that begins at `hot`, an argument of one of these functions.
 #[inline(always)]
 pub(super) fn cache_of(hot: &Hot) -> OwnCache {
-    // SAFETY: only hot parts of threads' own caches lead to a table with these functions, and a
-    // thread calls them with the one that its thread word leads to.
+    // SAFETY: only hot parts of threads' own caches lead to a table with these functions. A thread
+    // calls them with its own hot part.
     unsafe { OwnCache::of_hot(hot) }
 }
 
-/// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
+/// Serves `malloc(size)`, for a size of some class, where the list at `offset` in `hot` is empty.
 pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let cache = cache_of(hot);
     if !cache.is_asked() {
@@ -53,14 +50,14 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
     malloc_otherwise(size, hot)
 }
 
-/// [`malloc`] where the thread is asked for something, there is no memory, or a block is drawn.
+/// [`malloc`] if the cache has a request pending, memory is short, or a block is drawn.
 #[cold]
 #[inline(never)]
 fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block that says nothing but the size.
+/// Serves a call for a large block that gives only the size.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     match quick_large(size, hot) {
         Some(block) => block,
@@ -68,13 +65,13 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     }
 }
 
-/// A large block of `size` bytes from a run that the cache keeps, if that is all to be done.
+/// A large block of `size` bytes from the stash, if nothing else has to be done.
 #[inline(always)]
 fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
     let cache = cache_of(hot);
     if Stash::LENGTHS.contains(&size)
-        // Where blocks are sampled or guarded (then the stash gives none here), or are to be, these
-        // calls are counted.
+        // Calls are counted if blocks are sampled or guarded, or will be. (If they are, the stash
+        // gives none here.)
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
@@ -83,7 +80,7 @@ fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
     None
 }
 
-/// Serves any other call for memory. (Each way out of this is a tail call, so that it saves no
+/// Serves any other call for memory. (Each way out is a tail call, so that this saves no
 /// registers.)
 pub(super) fn allocate(
     size: usize,
@@ -106,7 +103,7 @@ pub(super) fn allocate(
     allocate_slowly(size, align, zero, origin, hot)
 }
 
-/// [`allocate`] of a block that need not read as zero, if it is of a class.
+/// [`allocate`] for a block that need not be zeroed and may fit a size class.
 #[inline(never)]
 fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u8 {
     match allocate_quickly(size, align, hot) {
@@ -115,8 +112,8 @@ fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u
     }
 }
 
-/// Serves a call for a block that need not read as zero, if it is of a class, the thread is asked
-/// for nothing, and no block is drawn.
+/// Serves a call for a block of a size class that need not be zeroed, if the cache has no request
+/// pending and no block is drawn.
 #[inline(always)]
 pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
     let class = Request::new(size, align, false, Origin::Malloc).class()?;
@@ -141,7 +138,7 @@ fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &
     if !block.is_null() {
         return block;
     }
-    // Meanwhile, blocks may be drawn.
+    // In the meantime, blocks may have started to be drawn.
     if !ptr::eq(hot.serve(), before) {
         return (hot.serve().allocate)(size, align, zero, origin, hot);
     }
@@ -149,7 +146,7 @@ fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &
     block
 }
 
-/// Does what the thread is asked for. Returns what it has then.
+/// Serves the request that is pending for the cache. Returns the thread's hot part afterwards.
 #[cold]
 #[inline(never)]
 pub(super) fn ask(cache: OwnCache) -> &'static Hot {
@@ -162,8 +159,7 @@ pub(super) fn ask(cache: OwnCache) -> &'static Hot {
     words::has()
 }
 
-/// Serves a request from the cache, whatever it takes. Null: there is no memory, or a block is
-/// drawn.
+/// Serves a call from the cache by any means. Null: there is no memory, or a block is drawn.
 #[inline(always)]
 pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     if !request.is_possible() {
@@ -173,7 +169,7 @@ pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     large::allocate_from(cache.get(), request)
 }
 
-/// The calling thread's list of `class` is too long.
+/// Shortens the calling thread's list of `class`, which is too long.
 #[cold]
 #[inline(never)]
 pub(super) extern "C" fn overflow(class: usize) {
@@ -183,11 +179,11 @@ pub(super) extern "C" fn overflow(class: usize) {
     }
 }
 
-/// Frees a block that is of no list of the thread's, nor of the outgoing batch's owner.
+/// Frees a block that neither belongs to the thread's cache nor to the outgoing batch's owner.
 ///
 /// # Safety
 ///
-/// As `free`; `mismatch` is what `hot`, the calling thread's, left of the block's entry.
+/// As `free`; `mismatch` is the tag mismatch of the block's entry with the thread's own `hot`.
 pub(super) unsafe extern "C" fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
@@ -215,7 +211,7 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// Frees a slot of another owner: the first block of a batch, if that is a thread's cache.
+/// Frees a slot of another owner; if that is a thread's cache, as the first block of a batch.
 ///
 /// # Safety
 ///
@@ -252,8 +248,8 @@ unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class:
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees the large block that begins at `block`, if it is no first-class heap's and the cache has
-/// room for its run.
+/// Frees the large block that begins at `block`, unless it belongs to a first-class heap, was freed
+/// before, or the stash is full.
 #[inline(always)]
 fn free_large(block: *mut u8, hot: &Hot) -> bool {
     if !block.addr().is_multiple_of(UNIT) {
@@ -275,7 +271,7 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
     unsafe { free_any(block, hot, Said::PLAIN, 0, 0) }
 }
 
-/// Frees a block of which the call says more, or of which nothing is known yet; null does nothing.
+/// Frees a block that the call says more about, or whose entry is unread; null does nothing.
 ///
 /// # Safety
 ///
@@ -304,9 +300,9 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
         return;
     }
     if !mismatch.is_mine() {
-        // SAFETY: the caller gives the block away, and this is what is left of its entry.
+        // SAFETY: the caller gives the block away; the mismatch is that of its entry.
         if let Err(mismatch) = unsafe { cache::send_along(hot, mismatch, block) } {
-            // SAFETY: the caller gives the block away, which nobody has taken.
+            // SAFETY: the caller gives the block away, and `send_along` has not taken it.
             unsafe { free_with(block, hot, mismatch, what) }
         }
         return;
@@ -314,21 +310,21 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
     // SAFETY: just checked.
     let list = unsafe { hot.list_of(mismatch) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-        // SAFETY: the caller gives the block away; no slot begins there, which is reported.
+        // SAFETY: the caller gives the block away; no slot begins there, and this reports it.
         return unsafe { foreign::give_back(block, what) };
     }
-    // (Where blocks are sampled, all of the thread's own come here.)
+    // (If blocks are sampled, all blocks of the thread's own cache come here.)
     // SAFETY: a slot of the class begins here, in a slab of the cache; the caller gives it away.
     if unsafe { cache_of(hot).put_listed(mismatch.class(), block.cast()) } {
         overflow(mismatch.class());
     }
 }
 
-/// The calling thread gives its cache up, and goes by its CPU's arrays, if it can.
+/// The calling thread gives its cache up and uses its CPU's arrays from now on, if it can.
 #[cold]
 #[inline(never)]
 fn give_up(cache: OwnCache) {
-    // A fork holds it, and the locks that it would take.
+    // A fork holds this cache's owner lock, and the locks that this function would take.
     if sync::holds_all() {
         return;
     }

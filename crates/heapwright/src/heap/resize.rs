@@ -1,4 +1,4 @@
-//! Another size for a block: in place, by moving pages, or in a new block.
+//! Resizing a block: in place, by moving its pages, or by copying it to a new block.
 //!
 //! ```text
 //!   realloc --> a slot of the thread's own cache     stays, or malloc, copy, free      here
@@ -27,16 +27,15 @@ use crate::size_class::{self, MIN_ALIGN, SLAB_MAX};
 use crate::sync;
 use crate::ticks;
 
-/// Blocks from so many bytes on get room to grow.
+/// Blocks of at least this size get room to grow.
 const GROWS: usize = 256;
 
-/// Changes the size of a block, moving it where it must.
+/// Changes the size of a block, and moves it if it must.
 ///
-/// The contents up to the smaller size stay. A null block is a new one. Null:
-/// there is no memory (`errno` is `ENOMEM`), and the block is unchanged. A block
-/// stays where it is if it still fits and would not waste more than half of itself; large
-/// blocks grow in place where the address space behind them is free, and the
-/// kernel moves their pages where it is not.
+/// The contents up to the smaller size stay. A null block stands for a new one. Null: there is no
+/// memory (`errno` is `ENOMEM`), and the block is unchanged. A block that still fits stays in
+/// place, unless that would waste more than half of it. A large block grows in place if the address
+/// space behind it is free; otherwise the kernel moves its pages.
 ///
 /// # Safety
 ///
@@ -51,8 +50,7 @@ const GROWS: usize = 256;
 /// unsafe { heap::free(block) };
 /// ```
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
     unsafe { change::<MALLOC>(block, size, None, 1) }
 }
 
@@ -61,7 +59,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As [`realloc`]; `old` and `align` are those the block was allocated with.
+/// As [`realloc`]; `old` and `align` are the values that the block was allocated with.
 ///
 /// ```
 /// use heapwright::heap::{self, RUST};
@@ -83,7 +81,7 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
     unsafe { change::<FROM>(block, size, Some(old), align) }
 }
 
-/// What they share. `align` is 1 where the caller does not know the block.
+/// The common part of both. `align` is 1 if the caller does not know the block.
 ///
 /// # Safety
 ///
@@ -113,8 +111,8 @@ unsafe fn change<const FROM: u8>(
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
-/// Changes the size of a slot of the thread's own cache. Null: it is none, each call is seen to, or
-/// there is no memory.
+/// Changes the size of a slot of the thread's own cache. Null: the slot is not of that cache, the
+/// thread's calls are observed, or there is no memory.
 ///
 /// # Safety
 ///
@@ -136,12 +134,12 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
     new
 }
 
-/// Changes the size of any block, which is not null, of the fast heap or another allocator. Null:
-/// there is no memory (`errno` says so), and the block is as it was.
+/// Changes the size of a block of the fast heap or of another allocator, never null. Null: there is
+/// no memory (`errno` says so), and the block is unchanged.
 ///
 /// # Safety
 ///
-/// As [`realloc`]; what `what` says of the block is so.
+/// As [`realloc`]; `what` describes the block truly.
 #[inline(never)]
 pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Return) -> *mut u8 {
     let align = what.align.unwrap_or(1);
@@ -177,7 +175,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
             },
         },
     };
-    // (By the same maker: what is given back is compared with it.)
+    // (The new block has the old one's origin, because its free is compared with it.)
     let new = match what.origin {
         Origin::Malloc => fast::malloc_aligned_for::<MALLOC>(new_size, align),
         Origin::Aligned => fast::malloc_aligned_for::<ALIGNED>(new_size, align),
@@ -200,8 +198,8 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     new
 }
 
-/// How many bytes a block has that is none of the fast heap's, if it is to be copied into a new
-/// one. `Err`: the new block.
+/// The size of a block outside the fast heap, if it has to be copied into a new one. `Err`: the new
+/// block.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();
@@ -209,16 +207,16 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
         return Ok(drawn::size_of_guarded(Call::Realloc, block));
     }
     if let Some(peer) = foreign::peer() {
-        // SAFETY: every block of this copy comes from the peer, and the caller of `resize` has it
-        // resized.
+        // SAFETY: every block of this copy comes from the peer, and the caller of `resize` gives it
+        // to be resized.
         return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
-    // The new block is heapwright's: the C library makes no more blocks.
+    // The C library makes no more blocks, so the new block is heapwright's.
     libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 
-/// What to ask for where a block in a slot of `have` bytes becomes one of `size`: a quarter more
-/// than it had where it grows by less, for then it will probably go on growing.
+/// The size to allocate if a block in a slot of `have` bytes becomes one of `size`. A block that
+/// grows by less than a quarter gets a quarter more, because it will probably grow again.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;
@@ -229,14 +227,14 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`: down to
-/// half of what was asked for, which is up to a quarter less than the slot has.
+/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`. It stays
+/// down to half of the size it was allocated with, which may be a quarter less than the slot.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
 }
 
-/// Resizes a large block without copying its bytes, if that can be done.
+/// Resizes a large block without copying its bytes, if possible.
 fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let before = large::usable(unit);
     if shared::is_on() && sync::is_interrupted() {
@@ -258,7 +256,7 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     Some(moved)
 }
 
-/// [`resize_large`] for a block of a first-class heap, or of the samples'.
+/// [`resize_large`] for a block of a first-class heap, or of the samples' heap.
 #[cold]
 fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Option<*mut u8> {
     let before = large::usable(unit);
@@ -266,7 +264,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     if is_sample && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    // Before its memory may be another block's.
+    // Taken before the block's memory may become another block's.
     let sample = drawn::take(block);
     let order = heap.lock.lock();
     let moved = if large::resize_in_place(unit, size, release_kept) {
@@ -279,14 +277,14 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     drop(order);
     let at = moved.map_or(block, |(_, block)| block);
     drawn::put_back(sample, at, moved.map(|_| size));
-    // The heap may have grown while its lock was held.
+    // The heap may have grown while this function held its lock.
     ticks::catch_up();
     let (after, moved) = moved?;
     counters::resized(large::usable(after) as i64 - before as i64);
     Some(moved)
 }
 
-/// Gives the runs back that the calling thread's cache keeps.
+/// Returns the runs in the calling thread's stash to the chunk.
 fn release_kept() {
     if let Some(cache) = words::cache() {
         let _order = cache.enter();

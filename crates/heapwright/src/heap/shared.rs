@@ -1,24 +1,24 @@
-//! Caches that threads share: malloc and free under a lock that is hardly ever waited for.
+//! Shared caches: malloc and free under a lock that threads rarely wait for.
 //!
 //! ```text
 //!   malloc, free    miss in the stub that the thread's fast word leads to
 //!      v
-//!   here            try the cache behind it: pop or push, give the lock back
+//!   here            try the cache behind the stub: pop or push, unlock
 //!      | held by another       | list empty, or too long
 //!      v                       v
 //!   registry::shared           cache::magazines
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's fast word leads to its cache's stub, or to the per-CPU entry (`words`), so a miss
-//! brings the cache along in a register.
+//! A thread's fast word leads to its cache's stub, or to the per-CPU entry (`words`), so a miss has
+//! the cache in a register.
 //!
-//! Nothing is the thread's: it ends without a trace, and after its last destructor it allocates as
-//! before.
+//! A thread owns nothing here: it ends without cleanup, and allocates in the same way after its
+//! last destructor.
 //!
-//! **Waiting.** A cache that cannot be had in a long time is held by the caller itself, which is
-//! then in a signal handler; it is served from the heap for late comers (`large::late`), and what
-//! it frees is put aside (`cache::deferred`).
+//! **Waiting.** If a cache stays locked for a long time, the caller itself holds it, and is in a
+//! signal handler. Then the heap for late threads (`large::late`) serves its allocations, and its
+//! frees are deferred (`cache::deferred`).
 //!
 //! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
 
@@ -44,7 +44,7 @@ use crate::size_class::{self, MIN_ALIGN, SLAB_MAX, UNIT};
 use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-/// What serves threads that share caches, by the way that they do.
+/// The tables for threads that share caches, one for each way to share.
 pub(crate) struct Tables {
     pub(crate) shared: &'static Serve,
     pub(crate) by_cpu: &'static Serve,
@@ -54,18 +54,18 @@ pub(crate) struct Tables {
 static TABLES: AtomicPtr<Tables> = AtomicPtr::new(ptr::null_mut());
 
 fn tables() -> Option<&'static Tables> {
-    // SAFETY: null, or the static tables that `start` was given.
+    // SAFETY: null, or the static tables that `start` has stored.
     unsafe { TABLES.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes the caches, if the options say that they are shared. Once, before threads get
-/// any. False: there is no memory, and each thread gets its own.
+/// Makes the caches, if the options ask for shared ones. Once, before any thread gets a cache.
+/// False: there is no memory, and each thread gets its own cache.
 pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // Only where restartable sequences are to be had: threads are better off with caches of
-            // their own than with locked ones.
+            // Only with restartable sequences: for threads, a cache of their own is better than a
+            // locked one.
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -83,33 +83,33 @@ fn start_by_cpu(count: usize, tables: &'static Tables) -> bool {
     magazines::start_by_cpu(count, tables.by_cpu, tables.cpu_entry, cpu::malloc_sequence())
 }
 
-/// Whether some threads have caches of their own beside those that are shared, if there are any.
+/// Whether shared caches, if there are any, exist beside threads' own caches.
 static BESIDE: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads that have a cache of their own, or none yet, come here only with blocks of
-/// others.
+/// Whether threads with a cache of their own, or with none yet, come here only to free common
+/// blocks.
 fn is_beside() -> bool {
     BESIDE.load(Ordering::Relaxed)
 }
 
-/// The way by which the calling thread can go by its CPU's caches, beside threads that have their
-/// own. `None`: that is not to be had here, or not meant.
+/// The per-CPU entry, if the calling thread can use its CPU's caches beside threads that have their
+/// own. `None`: sequences are not available, or the options exclude it.
 pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     if !is_beside() {
         return None;
     }
-    // While a fork holds all locks, the forking thread must make none.
+    // While a fork holds all locks, the forking thread must not make the caches.
     if arrays::cpu_entry().is_none()
         && !sync::holds_all()
         && let Some(tables) = tables()
     {
-        // One thread makes them, and those that come meanwhile wait for it.
+        // One thread makes the caches, and others wait for it.
         start_by_cpu(rseq::possible_cpus().min(registry::MOST), tables);
     }
     cpu::any_cpu_entry()
 }
 
-/// Lets the calling thread, which has no cache, go by its CPU's, if it can.
+/// Has the calling thread, which has no cache, use its CPU's caches, if it can.
 pub(super) fn join_beside() -> bool {
     let cpu_entry = cpu_entry_beside();
     if let Some(cpu_entry) = cpu_entry {
@@ -118,8 +118,8 @@ pub(super) fn join_beside() -> bool {
     cpu_entry.is_some()
 }
 
-/// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still
-/// allocates comes from the shared caches behind them.
+/// Ends the calling thread's use of its CPU's arrays, if any, because the thread ends: its later
+/// calls use the shared caches behind the arrays.
 pub(super) fn leave_cpu_entry() {
     if words::uses_cpu_entry() {
         words::set_by_cpu(per_cpu::mine(&ALL));
@@ -131,7 +131,7 @@ pub(super) fn is_for_all() -> bool {
     is_on() && !is_beside()
 }
 
-/// Whether the caches are CPUs'.
+/// Whether each shared cache belongs to a CPU.
 fn by_cpu() -> bool {
     registry::by_cpu() || is_beside()
 }
@@ -141,18 +141,17 @@ pub(crate) fn is_on() -> bool {
     ALL.count() > 0
 }
 
-/// Raises the number of caches that threads share (`cache=shared:K`) to `count`, up to
-/// 1024; it is never lowered. Returns how many there are now; 0: threads have caches of
-/// their own.
+/// Raises the number of shared caches (`cache=shared:K`) to `count`, at most 1024, and never lowers
+/// it. Returns their number now; 0: threads have caches of their own.
 ///
-/// Threads that run need no notice: a thread that finds its cache held looks among all.
+/// Running threads need no notice: a thread that finds its cache locked searches all caches.
 ///
 /// ```
 /// // Threads of this process share none.
 /// assert_eq!(heapwright::heap::raise_shared_caches(8), 0);
 /// ```
 pub fn raise_shared_caches(count: usize) -> usize {
-    // Magazines of pools, too.
+    // Pools' magazines follow this number, too.
     registry::raise_shared(count);
     match tables() {
         Some(tables) if is_on() && !by_cpu() => magazines::raise(count, tables.shared),
@@ -160,7 +159,7 @@ pub fn raise_shared_caches(count: usize) -> usize {
     }
 }
 
-/// The calling thread's cache, by its thread word, or that of its CPU; `None`: it has none yet.
+/// The calling thread's cache, by its thread word, or its CPU's; `None`: it has none yet.
 fn existing() -> Option<&'static SharedCache> {
     match words::get() {
         Own::Shared(shared) => Some(shared),
@@ -169,7 +168,7 @@ fn existing() -> Option<&'static SharedCache> {
     }
 }
 
-/// Gives the calling thread, which has nothing, a cache, or the way to its CPU's.
+/// Gives the calling thread, which has nothing, a shared cache or the per-CPU entry.
 #[cold]
 pub(super) fn first() -> &'static SharedCache {
     if !by_cpu() {
@@ -185,8 +184,8 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// The calling thread's cache, locked; the thread gets another one if that is held.
-/// `None`: none was to be had in a long time.
+/// The calling thread's cache, locked; if that is held, the thread gets another one. `None`: all
+/// were held for a long time.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -194,7 +193,7 @@ pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     Some(held)
 }
 
-/// A block for a request of `class`. `None`: there is no memory, or no lock to be had.
+/// A block for a request of `class`. `None`: there is no memory, or no lock is available.
 pub(super) fn alloc(class: usize) -> Option<Allocated> {
     if let Some(cpu_entry) = cpu::my_cpu_entry() {
         let block = cpu::take(cpu_entry, class);
@@ -203,19 +202,19 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
         }
     }
     let held = acquire()?;
-    // Such an operation does not poll.
+    // This operation does not poll.
     held.tend();
     held.alloc(class)
 }
 
-/// Notes what it took to get a cache.
+/// Records which cache the thread got, and how often it failed or waited.
 fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !by_cpu() {
         words::set_shared(held.slot());
     }
     if held.failed > 0 {
         let uses = &held.uses;
-        // Only the holder writes.
+        // Only the lock's holder writes.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };
@@ -224,7 +223,7 @@ fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     }
 }
 
-/// Serves a request, or says in `errno` that there is no memory.
+/// Serves a request; if there is no memory, sets `errno`.
 #[cold]
 #[inline(never)]
 pub(super) fn allocate_slowly(request: Request) -> *mut u8 {
@@ -264,8 +263,8 @@ pub(super) fn serve(request: Request) -> *mut u8 {
     }
 }
 
-/// Serves a request of a signal handler that has interrupted its thread in the middle of something
-/// slow, and found no cache. Null for large blocks: they need a lock.
+/// Serves a signal handler that interrupted a slow path of its thread, and found no cache. Null for
+/// large blocks, which need a lock.
 #[cold]
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return ptr::null_mut() };
@@ -274,7 +273,7 @@ fn allocate_interrupted(request: Request) -> *mut u8 {
     large::hand_over(request, given, size_class::size(class))
 }
 
-/// Serves a call of a thread that goes by its CPU's caches, but for `malloc` of small sizes.
+/// Serves calls of a thread that uses its CPU's caches, except `malloc` of small sizes.
 pub(super) fn allocate_by_cpu(
     size: usize,
     align: usize,
@@ -288,7 +287,7 @@ pub(super) fn allocate_by_cpu(
     allocate_slowly(Request::new(size, align, zero, origin))
 }
 
-/// The same for a thread that shares a cache, the one behind `hot`.
+/// The same for a thread with a shared cache, which is behind `hot`.
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -297,21 +296,21 @@ pub(super) fn allocate(
     hot: &Hot,
 ) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX && align <= MIN_ALIGN && !zero {
-        // By way of the table, which may have the call counted.
+        // Through the table, which may count the call.
         return (hot.serve().malloc)(size, hot, size_class::of(size) * CLASS_STEP);
     }
     allocate_by_cpu(size, align, zero, origin, hot)
 }
 
-/// Serves `malloc(size)` by the CPU's shared cache.
+/// Serves `malloc(size)` from the CPU's shared cache.
 pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -> *mut u8 {
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block that says nothing but the size, from a run that the cache behind
-/// `hot`, or the CPU's, keeps.
+/// Serves a call for a large block that gives only the size, from the stash of the cache behind
+/// `hot`, or of the CPU's.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // Where blocks are sampled or guarded, these calls are counted.
+    // If blocks are sampled or guarded, these calls are counted.
     if Stash::LENGTHS.contains(&size)
         && !drawn::is_watched()
         && let Some(Some(block)) = with_stash(hot, |stash| large::quickly(size, stash))
@@ -321,7 +320,8 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     allocate_by_cpu(size, 1, false, origin, hot)
 }
 
-/// Serves `malloc(size)`, a slot's size, by the cache behind `hot`, whose list is at `offset`.
+/// Serves `malloc(size)`, for a size of some class, from the list at `offset` of the cache behind
+/// `hot`.
 pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let slot = magazines::of(hot);
     if !slot.try_lock() {
@@ -345,7 +345,7 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
 #[inline(never)]
 fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
     wake(hot);
-    // Hidden, for a caller that knew it to be its own argument would keep it for itself.
+    // Hidden: a caller that knew the result to equal its own argument would save that argument.
     core::hint::black_box(block)
 }
 
@@ -385,8 +385,8 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the
-/// cache, whose list brings about `blocks` blocks.
+/// [`refill`] if some blocks are guarded: it may draw one, without the cache's lock. A refill of
+/// this list brings about `blocks` blocks.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -401,42 +401,42 @@ fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
     given.map_or_else(|| malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// Frees a block of the common owner's, by a thread that shares caches.
+/// Frees a block of a common slab, from a thread that shares caches.
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, and `mismatch` is common.
+/// As `free`; the thread's fast word leads to `hot`, and `mismatch` is common.
 #[inline(never)]
 pub(super) unsafe fn free(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: as the caller promises.
     unsafe { free_common(block, hot, mismatch) }
 }
 
-/// [`free`], for a caller that is jumped to itself.
+/// [`free`], for a caller that is itself the target of a jump.
 ///
 /// # Safety
 ///
 /// As [`free`].
 #[inline(always)]
 pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
+    // SAFETY: the caller gives away the block of a common slab; `hot` is its fast word's.
     if unsafe { !free_here(block, hot, mismatch) } {
-        // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
+        // SAFETY: the caller gives the block away; no slot begins there, and this reports it.
         unsafe { foreign::give_back(block, Return::PLAIN) }
     }
 }
 
-/// [`free`], for a caller whose second argument is the size: it stays in its register, so
-/// that the fast path before this need not save it.
+/// [`free`], for a caller whose second argument is the size: it stays in its register, so that the
+/// fast path need not save it.
 ///
 /// # Safety
 ///
 /// As [`free`].
 #[inline(never)]
 pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch: Mismatch) {
-    // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
+    // SAFETY: the caller gives away the block of a common slab; `hot` is its fast word's.
     if unsafe { !free_here(block, hot, mismatch) } {
-        // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
+        // SAFETY: the caller gives the block away; no slot begins there, and this reports it.
         unsafe { free_odd(block, size, hot) }
     }
 }
@@ -448,12 +448,12 @@ pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, mismatch
 #[inline(never)]
 unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
     let said = Said::free(Origin::Malloc, true, false);
-    // By the table, which is told the size, so that it stays where it is until here.
+    // Through the table, which takes the size, so that the size stays in its register until here.
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { (hot.serve().give_back)(block, hot, hot.residue_by_map(block.addr()), said, size, 0) }
 }
 
-/// Frees a block of a common slab. False: no block begins there.
+/// Frees a block of a common slab. False: no slot begins there.
 ///
 /// # Safety
 ///
@@ -461,7 +461,7 @@ unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
 #[inline(always)]
 unsafe fn free_here(block: *mut u8, hot: &Hot, mismatch: Mismatch) -> bool {
     let slot = magazines::of(hot);
-    // SAFETY: the reciprocals never change, so any thread may look.
+    // SAFETY: the reciprocals never change, so any thread may read them.
     let magazines = unsafe { slot.value() };
     // SAFETY: the offset of a list.
     let list = unsafe { magazines.list_at(mismatch.shared_list()) };
@@ -473,7 +473,7 @@ unsafe fn free_here(block: *mut u8, hot: &Hot, mismatch: Mismatch) -> bool {
         unsafe { free_contended(block.cast(), hot, mismatch) };
         return true;
     }
-    // SAFETY: the cache is locked, and the block of the list's class.
+    // SAFETY: the cache is locked, and the block is of the list's class.
     if unsafe { list.push(block.cast()) } {
         overflow(hot, mismatch);
         return true;
@@ -496,7 +496,7 @@ fn wake(hot: &Hot) {
 
 /// # Safety
 ///
-/// As [`free_slot`], for the class of the list that `mismatch` names.
+/// As [`free_slot`], for the class in `mismatch`.
 #[cold]
 #[inline(never)]
 unsafe fn free_contended(block: *mut Block, hot: &Hot, mismatch: Mismatch) {
@@ -514,8 +514,8 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, mismatch: Mismatch) {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, which left `mismatch` of the block's
-/// entry.
+/// As `free`; the thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the
+/// block's entry with it.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
@@ -536,7 +536,7 @@ pub(super) unsafe extern "C" fn free_unknown(
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees a block of which the call says more; null does nothing.
+/// Frees a block that the call says more about; null does nothing.
 ///
 /// # Safety
 ///
@@ -566,14 +566,14 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     }
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away, in the stash of the
-/// cache behind `hot`, or of the CPU's. False: it stays a block.
+/// Moves the run of the large block at `unit`, which the caller gives away, to the stash of the
+/// cache behind `hot`, or of the CPU's. False: it remains a block.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: the
-/// cache is held.
+/// Calls `use_it` with the stash of the cache behind `hot`, a stub, or of the CPU's. `None`:
+/// another thread holds the cache.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };
@@ -587,8 +587,8 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     Some(used)
 }
 
-/// Sends a block to the cache that owns it, from a thread that has none, and takes home what waits
-/// there if it is much.
+/// Sends a block to the cache that owns it, from a thread without a cache, and drains that cache's
+/// remote frees if they are many.
 ///
 /// # Safety
 ///
@@ -608,7 +608,7 @@ fn overflow(hot: &Hot, mismatch: Mismatch) {
     Held::of(magazines::of(hot)).overflow(mismatch.class());
 }
 
-/// Frees a slot of a slab of the common owner's, from any thread.
+/// Frees a slot of a common slab, from any thread.
 ///
 /// # Safety
 ///
@@ -627,7 +627,7 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Publishes for statistics how much each cache holds just now.
+/// Publishes for statistics how much each cache holds now.
 pub(super) fn publish() {
     for slot in ALL.all() {
         if let Some(held) = ALL.acquire_this(slot) {

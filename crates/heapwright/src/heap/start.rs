@@ -1,11 +1,11 @@
-//! Beginnings and ends: of the heap, of what a thread has, of a thread; the tables that they
-//! install; and forks.
+//! Starting the heap, giving a thread its cache and taking it back, the tables for these, and
+//! forks.
 //!
 //! ```text
-//! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
+//! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> call returns
 //!                                                        \-> FAILED (no memory)
-//! thread:   sentinel --first call--> what the process uses decides, once:
-//!             a front     passed on, observed, debugged: the thread gets what it has when one of these needs it
+//! thread:   sentinel --first call--> the process's mode decides, once:
+//!             a front     passed on, observed, debugged: a cache only when the front needs one
 //!             own cache   `own`; with sampled or guarded blocks `modes` first
 //!             shared      `shared`, `cpu`
 //!             hardened    `modes`
@@ -13,15 +13,14 @@
 //! ```
 //!
 //! The first call may come before `main`, before constructors, before the C library has set
-//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered only after
-//! the heap is READY: if the C library allocates for them, that is an ordinary allocation. Other
-//! threads wait until they are registered. The hook for threads that end must be there before:
-//! another thread that sees READY gets a cache at once, and asks for it. (A pthread key is a number
-//! in a table of the C library's; no memory is asked for.)
+//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered only once
+//! the heap is READY: the C library may allocate for them, and that is then an ordinary allocation.
+//! Other threads wait for them. The hook for threads that end is registered before: another thread
+//! that sees READY gets a cache at once, and needs the hook. (A pthread key is a number in a table
+//! of the C library's and takes no memory.)
 //!
-//! A thread that still allocates after its cache was given back (destructors that run later than
-//! ours) uses one shared, locked heap instead of a cache, which nobody would give back a second
-//! time.
+//! A thread may allocate after its cache was given back, in destructors that run after ours. Then
+//! one shared, locked heap serves it: no hook would give back a second cache.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -50,10 +49,10 @@ use crate::{hooks, trace};
 
 // The tables. -------------------------------------------------------------------------------------
 
-/// Of a thread that has made no call yet: decides what it is to have, once.
+/// For a thread that has made no call yet: decides once what it gets.
 pub(super) static FIRST: Serve = front(allocate_first, give_back_first, resize_first, &FIRST);
 
-/// A table, with those of the same way where blocks are drawn, and where none is.
+/// A table, with its variants for when blocks are drawn and when none are.
 macro_rules! table {
     ($($field:ident: $value:expr),* $(,)?; $drawn:ident) => {
         Serve {
@@ -68,7 +67,7 @@ macro_rules! table {
     };
 }
 
-/// Of a thread with a cache of its own.
+/// For a thread with a cache of its own.
 static OWN: Serve = table! {
     malloc: own::malloc,
     free: own::free,
@@ -79,7 +78,7 @@ static OWN: Serve = table! {
     OWN
 };
 
-/// Of a thread that shares a cache.
+/// For a thread with a shared cache.
 static SHARED: Serve = table! {
     malloc: shared::malloc,
     free: shared::free_other,
@@ -90,7 +89,7 @@ static SHARED: Serve = table! {
     SHARED
 };
 
-/// Of a thread that uses the shared cache of its CPU.
+/// For a thread that uses the shared cache of its CPU.
 static BY_CPU: Serve = table! {
     malloc: shared::malloc_by_cpu,
     free: shared::free_other,
@@ -101,8 +100,8 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// Of a thread that goes by its CPU's arrays. (The heads of the per-CPU entry's lists lead there,
-/// but where calls are counted.)
+/// For a thread that uses its CPU's arrays. (The heads of the per-CPU entry's lists lead to the
+/// arrays, except if calls are counted.)
 static CPU_ENTRY: Serve = table! {
     malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
@@ -121,7 +120,7 @@ use super::modes::malloc_by_cpu_entry;
 #[cfg(not(feature = "debug"))]
 use super::shared::malloc_by_cpu as malloc_by_cpu_entry;
 
-/// The tables of ways from whose calls blocks are drawn, for samples and guards.
+/// The tables for drawing sampled and guarded blocks.
 #[cfg(feature = "debug")]
 mod drawn_from {
     use super::super::{cpu, modes, own, resize, shared};
@@ -209,7 +208,7 @@ unsafe fn give_back_first(
     if block.is_null() {
         return;
     }
-    // A thread that only frees what no cache has need not get one.
+    // A thread that frees only blocks outside slabs needs no cache.
     let is_slot = matches!(MAP.lookup(block.addr()).1.kind(), Kind::Slab(_));
     let hot = if is_slot || has_started() && (chosen_front().is_some() || hardened::is_on()) {
         begin()
@@ -243,7 +242,7 @@ pub(crate) fn has_started() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
-/// Starts the heap, if that has not been done. False: there is no memory, or a signal handler has
+/// Starts the heap, if it has not started. False: there is no memory, or a signal handler has
 /// interrupted its own thread's start.
 pub(super) fn ensure_started() -> bool {
     if !has_started() && (sync::is_interrupted() || !start()) {
@@ -253,15 +252,15 @@ pub(super) fn ensure_started() -> bool {
     true
 }
 
-/// Decides what the calling thread's calls come to, and gives it what it allocates from, if that is
-/// needed now. `None`: the heap has not started, and cannot now.
+/// Decides what serves the calling thread, and gives it what it allocates from, if needed now.
+/// `None`: the heap has not started and cannot start now.
 #[cold]
 #[inline(never)]
 pub(super) fn begin() -> Option<&'static Hot> {
     if !ensure_started() {
         return None;
     }
-    // (A front may need what the thread has: then its calls are seen already.)
+    // (A front that needs the thread's cache gets here with its calls already observed.)
     if is_at_sentinel()
         && let Some(front) = chosen_front()
     {
@@ -276,7 +275,7 @@ fn is_at_sentinel() -> bool {
     ptr::eq(words::hot(), SENTINEL.get())
 }
 
-/// What sees the calls of the calling thread before what it has does.
+/// The front that gets the calling thread's calls first, if any.
 fn chosen_front() -> Option<&'static Front> {
     if foreign::peer().is_some() {
         Some(&modes::PASSED_ON_FRONT)
@@ -299,7 +298,7 @@ pub(super) fn begin_thread() -> &'static Hot {
     if hardened::is_on() {
         if let Some(cache) = hardened_cache() {
             words::set_hardened(cache);
-            // The mark says which kind of cache ends: caches are at multiples of 64.
+            // The low bit marks a hardened heap's cache: caches are at multiples of 64.
             let token = ptr::from_ref(cache).cast_mut().cast::<u8>().wrapping_add(1);
             os::watch_this_thread(Exit::Cache, token.cast());
             return words::has();
@@ -310,7 +309,7 @@ pub(super) fn begin_thread() -> &'static Hot {
         shared::first();
         return words::has();
     }
-    // Counted first, for while one thread makes its cache many others may come by.
+    // Counted first: other threads may get here while one makes its cache.
     let is_beyond = own::LIVE.fetch_add(1, Ordering::Relaxed) >= most_of_their_own();
     if (is_beyond || cache::is_much_handed_over()) && shared::join_beside() {
         own::LIVE.fetch_sub(1, Ordering::Relaxed);
@@ -322,17 +321,17 @@ pub(super) fn begin_thread() -> &'static Hot {
     };
     cache.is_abandoned.store(false, Ordering::Relaxed);
     {
-        // The thread that had it may still be leaving.
+        // The thread that had the cache before may not have left it yet.
         let _order = cache.lock.lock();
         cache.hot.serve_by(&OWN);
         cache.begin();
     }
-    // SAFETY: its ownership was just taken for this thread, which has no other cache.
+    // SAFETY: this thread has just taken its ownership, and has no other cache.
     let cache = unsafe { OwnCache::of(cache) };
     words::set_cache(cache);
     fence(Ordering::SeqCst);
     if drawn::is_sampling() && !cache.sampling.is_on() {
-        // It began after this cache was looked at. (What else is asked of it waits for a miss.)
+        // Sampling began after this cache was checked. (Other requests wait for a miss.)
         let _order = cache.enter();
         cache.follow_sampling();
     }
@@ -350,8 +349,8 @@ fn hardened_cache() -> Option<&'static hardened::Cache> {
     hardened::Cache::adopt_or_make(serve)
 }
 
-/// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a
-/// time, and the one that started them.
+/// The number of threads that get a cache of their own with `cache=auto`: twice the number of CPUs,
+/// and one for the thread that starts them.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -369,12 +368,12 @@ pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Begins to count what the calling thread asks of the heap; with `keeps_sites` for each stack,
-/// too. Counts may be nested: what the inner one counts, the outer one counts as well.
+/// Begins to count the calling thread's calls to the heap; with `keeps_sites` for each stack, too.
+/// Counts nest: an outer count includes the inner one.
 ///
 /// # Errors
 ///
-/// Where it is not possible: [`CannotCount`].
+/// [`CannotCount`] says why counting is not possible.
 ///
 /// ```
 /// use heapwright::heap;
@@ -398,8 +397,8 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
     Ok(())
 }
 
-/// Ends the innermost count of the calling thread: what it came to, and whether that is all, for
-/// there was memory to keep it. `None`: the thread counts nothing.
+/// Ends the innermost count of the calling thread. Returns the counts, and whether they are
+/// complete: memory to keep them may have run out. `None`: the thread counts nothing.
 #[cfg(feature = "debug")]
 pub fn count_end() -> Option<(Allocations, bool)> {
     let (counted, is_all, goes_on) = tallies::end()?;
@@ -409,22 +408,21 @@ pub fn count_end() -> Option<(Allocations, bool)> {
     Some((counted, is_all))
 }
 
-/// Samples a block every `period` bytes, on average, if the heap can be started and `malloc` is its
-/// own. False: it cannot, or the program decides.
+/// Samples a block every `period` bytes, on average. False: the heap cannot start, `malloc` is not
+/// its own, or the program decides.
 #[cfg(feature = "debug")]
 pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
     drawn::begin_if(|| ensure_started() && is_ours(), period, by)
 }
 
-/// Publishes for statistics how much the calling thread's cache holds just now, and those that
-/// threads share.
+/// Publishes for statistics how much the calling thread's cache and the shared caches hold now.
 pub(crate) fn publish() {
     publish_own();
     shared::publish();
 }
 
-/// The same for the calling thread's cache alone: it waits for nobody.
+/// The same for the calling thread's cache alone: takes no lock.
 pub(crate) fn publish_own() {
     if let Some(cache) = words::cache() {
         cache.publish();
@@ -432,18 +430,18 @@ pub(crate) fn publish_own() {
 }
 
 /// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
-/// threads that start to allocate from now on: the program has an `operator delete` of its own,
-/// which the sized one must call.
+/// threads that begin to allocate later: the program has its own `operator delete`, which the sized
+/// one must call.
 ///
 /// # Safety
 ///
-/// No other thread uses the heap meanwhile: it is called when a process starts.
+/// No other thread uses the heap during the call: it is made when a process starts.
 pub unsafe fn forward_sized_frees() {
     // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
     unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
 
-/// Opens the substrate as the options say, once. False: there is no memory.
+/// Opens the substrate with the options, once. False: there is no memory.
 #[cold]
 #[inline(never)]
 fn start() -> bool {
@@ -453,8 +451,8 @@ fn start() -> bool {
         FAILED => return false,
         _ => {}
     }
-    // Where everything is passed on, this copy only serves first-class heaps, and
-    // the other one has read the options.
+    // If everything is passed on, this copy serves only first-class heaps, and the peer has read
+    // the options.
     let peered = foreign::find_peer();
     if !substrate::open(|| if peered { &Options::DEFAULT } else { options::get() }) {
         STATE.store(FAILED, Ordering::Release);
@@ -473,7 +471,7 @@ fn start() -> bool {
         tell_apart();
     }
     if !peered && !hooks::is_debugging() && !hardened::is_on() {
-        // Where there is no memory for shared caches there is hardly any for others.
+        // If there is no memory for shared caches, there is hardly any for others.
         shared::start(&SHARING);
     }
     if !peered {
@@ -486,8 +484,8 @@ fn start() -> bool {
     true
 }
 
-/// Joins in forks, and begins what may need the C library's memory. The heap has started, and the
-/// caller holds no lock.
+/// Joins in forks, and begins whatever may need the C library's memory. The heap has started, and
+/// the caller holds no lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
@@ -495,7 +493,7 @@ fn join() {
     #[cfg(feature = "debug")]
     {
         crate::debug::begun();
-        // A profile may be begun later where other locks are held (`status`).
+        // A profile may be begun later while other locks are held (`status`).
         crate::samples::join();
         if foreign::peer().is_none() && !hooks::is_debugging() && !hardened::is_on() {
             drawn::begun(options::get());
@@ -503,7 +501,7 @@ fn join() {
     }
 }
 
-/// Runs when a thread that has a cache ends, or one whose area of restartable sequences is ours.
+/// Runs when a thread ends that has a cache, or whose area of restartable sequences is ours.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     if token == cpu::NO_CACHE {
         shared::leave_cpu_entry();
@@ -515,25 +513,24 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     cpu::leave_sequences();
     if is_hardened {
         let cache = token.cast::<u8>().wrapping_sub(1).cast::<hardened::Cache>();
-        // SAFETY: with the mark it is the cache of the hardened heap that the thread was given.
+        // SAFETY: the mark says that it is the thread's cache of the hardened heap.
         return unsafe { &*cache }.leave();
     }
-    // SAFETY: the token is the cache that the thread was given.
+    // SAFETY: the token is the thread's cache.
     let cache = unsafe { &*token.cast::<Cache>() };
     own::LIVE.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.abandon();
 }
 
-/// Has the C layer tell C++'s forms apart from now on, before the first block is made.
+/// Makes the C layer tell C++'s forms apart from now on, before the first block is made.
 ///
-/// `operator new[]` forwards to `operator new`, so that a program may replace the latter alone. A
-/// debug heap and a hardened one must know which was called; the C layer sees to that by a table
-/// that its forms jump through. Were the table changed when the library is loaded, a block that
-/// another library's constructor made by `new[]` would be one of `new`, and its `delete[]` a fault
-/// that is none.
+/// `operator new[]` forwards to `operator new`, so that a program may replace the latter alone.
+/// Debug and hardened heaps must know which form was called; in the C layer, the forms jump through
+/// a table for that. This runs before the first block: otherwise a block of `new[]` from another
+/// library's constructor would count as one of `new`, and its `delete[]` would be reported falsely.
 ///
-/// The C layer's function is found by a hidden weak symbol, a word with its address: a program
+/// A hidden weak symbol, a word with the address, leads to the C layer's function: a program
 /// without that layer has none.
 #[cfg(all(
     feature = "interpose",
@@ -544,7 +541,7 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
 fn tell_apart() {
     let word: *const Option<extern "C" fn()>;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    // SAFETY: reads our own offset table: 0 for a weak symbol that is not defined.
     unsafe {
         core::arch::asm!(
             ".weak __heapwright_0_1_tell_forms_apart",
@@ -555,7 +552,7 @@ fn tell_apart() {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    // SAFETY: reads our own offset table: 0 for a weak symbol that is not defined.
     unsafe {
         core::arch::asm!(
             ".weak __heapwright_0_1_tell_forms_apart",
@@ -584,17 +581,17 @@ const fn tell_apart() {}
 
 // The heap's part in a fork: a child with one thread and the memory of many.
 //
-// What locks protect is whole in the child (see `fork`, which calls this).
+// Everything under locks is consistent in the child (see `fork`, which calls this).
 //
 // Threads that own a cache take no lock, and the kernel copies page by page while they run. The
 // child may see one page from before a store and another from after it. A cache may list a block
-// that its thread handed out before the block's page was copied. So the child believes nothing
+// that its thread handed out before the block's page was copied. So the child ignores everything
 // that such a cache says of *free* blocks:
 //
 // ```text
-//   what the child finds of another thread's cache       what it does
+//   another thread's cache, in the child                 the child
 //   lists, depot, outgoing, remote stack, bitmaps        forgets them
-//   which slabs it owned (the address map)               keeps it
+//   slabs that it owned (the address map)                keeps them
 //   every slot of those slabs                            counts as in use
 //   runs that it kept, or was about to keep              count as in use
 // ```
@@ -602,25 +599,24 @@ const fn tell_apart() {}
 // The caches are then abandoned: the child can free and reuse their blocks, and its next thread
 // adopts them. The child loses the free slots of other threads' slabs; the parent loses nothing.
 
-/// What the heap does around a fork.
+/// The heap's fork handlers.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 
-/// The forking thread's cache, whose lock was taken.
+/// The forking thread's cache, locked by [`before`].
 static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 fn before() {
-    // It gets its cache now if it has none, because handlers that allocate run
-    // while the locks are held.
+    // The thread gets its cache now if it has none: handlers allocate while the locks are held.
     begin_thread();
     let mine = words::cache();
-    // See `fork`: while slots are waited for, no other lock of the heap is held.
+    // See `fork`: no other lock of the heap is held while this waits for slots.
     magazines::hold_slots();
-    // The order in which the heap itself takes these locks.
+    // In the order in which the heap itself takes these locks.
     STARTING.acquire();
     hardened::before_fork();
     control::before_fork();
     if let Some(mine) = mine {
-        // So that nobody is on a visit in it.
+        // So that no visitor is in it.
         mine.lock.acquire();
     }
     MINE.store(
@@ -640,34 +636,28 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.is_heap() {
-            // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+            // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
             unsafe { cache.lock.release() };
         }
     }
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { CACHES.after_fork() };
     // SAFETY: null, or a cache, which is never freed.
     if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
         unsafe { mine.lock.release() };
     }
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { control::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
     unsafe { hardened::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the one that it is a copy of, took this lock before the fork.
     unsafe { STARTING.release() };
-    // SAFETY: the slots were held before the fork by this thread, or by the one that it is a copy
-    // of.
+    // SAFETY: this thread, or the one that it is a copy of, held the slots before the fork.
     unsafe { magazines::let_slots_go() };
 }
 
@@ -677,8 +667,7 @@ fn in_child(alone: bool) {
     #[cfg(feature = "debug")]
     crate::tallies::forget_after_fork();
     if alone {
-        // No other thread was changing anything; what threads that ended left
-        // behind is as it should be.
+        // No other thread was changing anything, and the abandoned caches are consistent.
         return;
     }
     magazines::forget_after_fork();
@@ -690,8 +679,7 @@ fn in_child(alone: bool) {
     if let Some(mine) = mine {
         mine.remote().forget_after_fork();
     }
-    // Where CPUs have arrays a thread may have been on its way there with a run that it freed, or
-    // from there.
+    // With per-CPU arrays, another thread may have been moving a run to or from an array.
     if !CACHES.all().any(is_gone) && arrays::cpu_entry().is_none() {
         return;
     }
@@ -708,8 +696,7 @@ fn in_child(alone: bool) {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         if MAP.kind_of(unit, entry) == Kind::Kept {
-            // Not this thread's own, nor those of caches that threads share: these were given back
-            // before.
+            // A run in no stash any more: this thread's and the shared caches' were released above.
             MAP.set_entry(unit, Entry::LARGE_HEAD);
             large::revive(unit);
         }

@@ -9,7 +9,7 @@ use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
 
-/// The block, 0: empty, 1: aborted.
+/// Returns the block, 0: empty, 1: aborted.
 #[unsafe(naked)]
 pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Block {
     naked_asm!(
@@ -48,7 +48,7 @@ pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Bl
     )
 }
 
-/// 0: done, 1: aborted, 2: full.
+/// Returns 0: done, 1: aborted, 2: full.
 ///
 /// # Safety
 ///

@@ -1,11 +1,11 @@
-//! Arrays: free blocks that belong to a CPU, taken and put without a lock.
+//! Arrays: free blocks of a CPU, taken and put without a lock.
 //!
 //! ```text
-//!   per-CPU entry | stub | where a thread's rseq area is | sources | targets |
+//!   per-CPU entry | stub | place of a thread's rseq area | sources | targets |
 //!                                                             |         |    a pointer
-//!                                                             v         v    a CPU each
-//!   arrays     | top, floor of class 0 | top, floor of class 1 | ... | of runs of 1 to 4 units    16 bytes a row
-//!              | 128 pointers, class 0 | 128 pointers, class 1 | ... | of runs of 1 to 4 units    1 KiB a row
+//!                                                             v         v    for each CPU
+//!   arrays   | top, floor of class 0 | of class 1 | ... | of runs of 1 to 4 units   16 bytes a row
+//!            | 128 pointers, class 0 | class 1    | ... | of runs of 1 to 4 units   1 KiB a row
 //!
 //!   a row      floor           top          end, a multiple of 1 KiB less 8
 //!                | free | free |     |     |
@@ -14,32 +14,31 @@
 //! ```
 //!
 //! Both are restartable sequences (see `os::linux::rseq`). Preemption, migration or a signal before
-//! the committing store undoes them; the thread then takes the lock of the CPU's shared cache
-//! (`magazines`) and does not retry. So neither a debugger's single steps nor a storm of signals
-//! can loop it for ever.
+//! the committing store aborts them. Then the thread does not retry, but takes the lock of the
+//! CPU's shared cache (`magazines`). So neither a debugger's single steps nor a storm of signals
+//! can make it loop for ever.
 //!
-//! **Closing.** Another thread can take over a CPU's arrays. It leads takes (`sources`) to arrays
-//! that are always empty, and puts (`targets`) to arrays that are always full. Then a fence
-//! restarts each thread in a sequence on that CPU, and nobody touches the arrays. Idle CPUs are
+//! **Closing.** Another thread can take over a CPU's arrays. It points takes (`sources`) at arrays
+//! that are always empty, and puts (`targets`) at arrays that are always full. Then a fence
+//! restarts each thread in a sequence on that CPU, and no thread uses the arrays. Idle CPUs are
 //! drained in this way, and a fork closes all CPUs.
 //!
 //! The fast words of all threads that use arrays lead to the one per-CPU entry. The heads in its
-//! stub are negative, so `malloc` tells this stub from others with closed lists.
+//! stub are negative: by them `malloc` tells this stub from others with closed lists.
 //!
 //! **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
-//! [`Kind::Kept`](crate::address_map::Kind), as in a stash: statistics, leak checks and late frees
-//! see that it is no block.
+//! [`Kind::Kept`](crate::address_map::Kind), as in a stash, so statistics, leak checks and late
+//! frees see that it is no block.
 //!
-//! **Bound.** A CPU's arrays hold at most 127 blocks and 16 KiB of a class, but at least one block:
-//! about 1.2 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor, for
-//! 127 blocks or 512 KiB, until the CPU rests. Runs of one length take at most as much as a stash
-//! keeps, or a part of it: 8 MiB in all with few CPUs, 512 KiB with many. Runs that two passes find
-//! unused go to the chunk. So do all of a CPU's runs before one of its threads makes the process
-//! grow.
+//! **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block:
+//! about 1 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor until
+//! the CPU rests: for 64 blocks up to 2 KiB each, or for 127 larger ones, at most 512 KiB. Runs of
+//! one length take at most a stash's room, or a part of it: 8 MiB in all with few CPUs, 832 KiB
+//! with many. Runs that stay unused between two passes go to the chunk. So do all of a CPU's runs
+//! before one of its threads makes the process grow.
 //!
-//! Invariants: the blocks between floor and top are free, of the common owner's and of the class,
-//! or are runs of the row's length that are kept; `top` is written by sequences alone, or by the
-//! thread that has closed the CPU.
+//! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
+//! of the row's length. Only sequences write `top`, or the thread that has closed the CPU.
 //!
 //! Called by `heap::cpu` and `heap::shared`, and by `magazines` and `maintenance`.
 
@@ -76,22 +75,22 @@ use crate::sync::{self, Lock};
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(crate) use sequences::sequence;
 
-/// CPUs that may have arrays.
+/// The most CPUs with arrays.
 const CPUS: usize = crate::registry::MOST;
-/// Bytes, and alignment, of a class's row: in a pointer that moved past its last place the bits of
-/// [`ROW_MASK`] are 0.
+/// Bytes and alignment of a class's row: a pointer past the row's last place has 0 in the bits of
+/// [`ROW_MASK`].
 const ROW: usize = 1024;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, unless one block is larger; the second limit is for busy classes over
-/// [`MIDDLE`], where slow paths would otherwise dominate.
+/// The most bytes of a class, unless one block is larger; the second bound is for busy classes over
+/// [`MIDDLE`], which would otherwise spend most time on slow paths.
 const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
-/// The most blocks of a busy class up to [`LARGE`]: as many as are often allocated and freed
-/// together. (With more, `flat mixed` of `ci/bounds.sh` keeps 1.32 of what is live.)
+/// The most blocks of a busy class up to [`LARGE`]: programs often allocate and free so many
+/// together. (With more, `flat mixed` of `ci/bounds.sh` keeps 1.32 of its live memory.)
 const PHASE: usize = 64;
 
-/// Blocks of `class` that a CPU holds at most.
+/// The most blocks of `class` in a CPU's arrays.
 const fn capacity(class: usize, is_busy: bool) -> usize {
     let size = size_class::size(class);
     let is_busy = is_busy && size > MIDDLE;
@@ -110,13 +109,13 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
 pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
-/// Runs of each length may have one of so many parts of a stash's room: they come in phases of many
-/// blocks the more, the shorter they are.
+/// Runs of each length may take a stash's room divided by this: the shorter they are, the more of
+/// them come in phases.
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
-/// Classes, and lengths of runs.
+/// Rows of classes and of lengths of runs.
 const ROWS: usize = CLASSES + LONGEST;
 
-/// Runs of `units` units that a CPU holds at most, where a stash has room for so many bytes.
+/// The most runs of `units` units in a CPU's arrays, if a stash has room for `room` bytes.
 fn runs_at_most(units: usize, room: usize) -> usize {
     (room / PARTS_OF_STASH[units - 1] / (units * UNIT)).clamp(1, MOST_BLOCKS)
 }
@@ -128,24 +127,24 @@ const fn row_of_runs(units: usize) -> usize {
 
 type Place = AtomicPtr<Block>;
 
-/// One class's part.
+/// The places of a class.
 #[repr(C)]
 struct Top {
     /// The first place without a block.
     top: AtomicPtr<Place>,
-    /// The first place of all.
+    /// The first place that may have a block.
     floor: AtomicPtr<Place>,
 }
 
 #[repr(C, align(1024))]
 struct Row([Place; ROW / size_of::<usize>()]);
 
-/// What one CPU has.
+/// The arrays of one CPU.
 #[repr(C)]
 struct Arrays {
     tops: [Top; ROWS],
     rows: [Row; ROWS],
-    /// What all tops added up to when the last pass came by, and those of runs one by one.
+    /// The sum of all tops at the last pass, and the tops of runs one by one.
     seen: AtomicUsize,
     seen_runs: [AtomicUsize; LONGEST],
 }
@@ -161,19 +160,19 @@ const _: () = assert!(size_of::<Top>() == CLASS_STEP);
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
-/// Where the fast word of each thread that uses arrays leads.
+/// The target of the fast word of each thread that uses arrays.
 #[repr(C, align(64))]
 pub(crate) struct CpuEntry {
     hot: HotStub,
-    /// From the thread pointer to the thread's area.
+    /// The distance from the thread pointer to the thread's rseq area.
     rseq: isize,
-    /// Where takes go.
+    /// The arrays to take from, for each CPU.
     sources: [AtomicPtr<Arrays>; CPUS],
-    /// Where puts go.
+    /// The arrays to put into, for each CPU.
     targets: [AtomicPtr<Arrays>; CPUS],
 }
 
-/// Where the sequences find what they need.
+/// Offsets for the sequences.
 pub(crate) const RSEQ: usize = offset_of!(CpuEntry, rseq);
 pub(crate) const SOURCES: usize = offset_of!(CpuEntry, sources);
 pub(crate) const TARGETS: usize = offset_of!(CpuEntry, targets);
@@ -182,24 +181,24 @@ pub(crate) const ROW_MASK: usize = ROW - 1;
 static CPU_ENTRY: AtomicPtr<CpuEntry> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
-/// The heads of the per-CPU entry's lists, as they are where calls are not counted.
+/// The heads of the per-CPU entry's lists while calls are not counted.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
-/// Whether there can be arrays, as [`prepare`] found.
+/// Whether arrays are possible, by [`prepare`].
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Whether CPUs can be closed.
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
-/// Whether the fork under way found the arrays at rest.
+/// Whether the present fork found the arrays at rest.
 static AT_REST: AtomicBool = AtomicBool::new(false);
-/// Orders threads that make arrays, and threads that close them.
+/// Excludes other threads while a thread makes or closes arrays.
 static ORDER: Lock<()> = Lock::new(());
-/// Aborted sequences, and committed ones (counted only where every call is).
+/// Aborted sequences, and committed ones (counted only if every call is).
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
 /// Readies the kernel for arrays, while there is one thread: with several it takes milliseconds.
-/// Returns whether there can be any.
+/// Returns whether arrays are possible.
 pub(crate) fn prepare() -> bool {
-    // The sequences take a CPU's number for a place in the per-CPU entry as it is.
+    // The sequences use a CPU's number as an index in the per-CPU entry without a check.
     let can = sequences::EXIST && rseq::numbers_are_below(CPUS) && rseq::offset().is_some();
     if can {
         CAN_CLOSE.store(rseq::register_fence(), Ordering::Relaxed);
@@ -208,10 +207,10 @@ pub(crate) fn prepare() -> bool {
     can
 }
 
-/// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of
-/// a `malloc` outside this library, if there is one: see `heap::cpu`.
+/// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of a
+/// `malloc` outside this library, if there is one: see `heap::cpu`.
 pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
-    // What fails once is not tried again.
+    // A failure is final.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
     let Some(offset) = rseq::offset().filter(|_| is_ready) else { return false };
     let head = offset.cast_unsigned().wrapping_sub(AREA_BIAS);
@@ -220,9 +219,9 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     }
     let cpu_entry: *mut CpuEntry =
         chunk::metadata::alloc(size_of::<CpuEntry>(), align_of::<CpuEntry>()).cast();
-    // A put has nowhere to go after the last place, a take before the first.
+    // A put is impossible after the last place, a take before the first.
     let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
-    // SAFETY: null, or zeroed memory for one that nobody else knows; zero is valid.
+    // SAFETY: null, or zeroed memory that no other thread knows; zero is valid.
     let Some(made) = (unsafe { cpu_entry.as_mut() }) else { return false };
     if empty.is_null() || full.is_null() {
         return false;
@@ -246,10 +245,10 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
     true
 }
 
-/// Arrays all of whose tops and floors are the place `at` of one row. Null: no memory.
+/// Arrays whose tops and floors are all the place `at` of one row. Null: no memory.
 fn make_stub(at: usize) -> *mut Arrays {
     let stub: *mut Stub = chunk::metadata::alloc(size_of::<Stub>(), align_of::<Stub>()).cast();
-    // SAFETY: null, or zeroed memory for one that nobody else knows; zero is valid.
+    // SAFETY: null, or zeroed memory that no other thread knows; zero is valid.
     if let Some(made) = unsafe { stub.as_ref() } {
         let place = ptr::from_ref(&made.row.0[at]).cast_mut();
         for top in &made.tops {
@@ -267,7 +266,7 @@ pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
     unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
-/// Has each `malloc` by the arrays miss, to be counted (`sampling`), or no more.
+/// Makes each `malloc` from the arrays miss, to be counted (`sampling`), or ends that.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(cpu_entry) = cpu_entry() {
@@ -279,7 +278,7 @@ pub(super) fn count_calls(counted: bool) {
 ///
 /// # Safety
 ///
-/// No other thread uses the heap meanwhile.
+/// No other thread uses the heap during the call.
 pub(super) unsafe fn forward_sized_frees() {
     if let Some(cpu_entry) = cpu_entry() {
         // SAFETY: by the contract there is no other thread.
@@ -294,12 +293,12 @@ pub(super) fn lower_limit(readable: usize) {
     }
 }
 
-/// Aborted sequences.
+/// The number of aborted sequences.
 pub(crate) fn aborts() -> u64 {
     ABORTS.load(Ordering::Relaxed)
 }
 
-/// Committed sequences, where every call is counted.
+/// The number of committed sequences, if every call is counted.
 pub(crate) fn commits() -> u64 {
     COMMITS.load(Ordering::Relaxed)
 }
@@ -317,7 +316,7 @@ pub(crate) fn note_abort() {
     ABORTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What came of a put.
+/// The result of a put.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Put {
     Done,
@@ -325,7 +324,7 @@ pub(crate) enum Put {
     Aborted,
 }
 
-/// What came of a take.
+/// The result of a take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     Block(*mut Block),
@@ -334,7 +333,7 @@ pub(crate) enum Taken {
 }
 
 impl Taken {
-    /// What `sequences::take_at` answers.
+    /// The result for an answer of `sequences::take_at`.
     #[inline]
     fn of(answer: *mut Block) -> Self {
         match answer.addr() {
@@ -346,7 +345,7 @@ impl Taken {
 }
 
 impl Put {
-    /// What `sequences::put_at` answers.
+    /// The result for an answer of `sequences::put_at`.
     #[inline]
     fn of(answer: usize) -> Self {
         match answer {
@@ -365,12 +364,12 @@ impl CpuEntry {
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// What a thread's fast word is set to.
+    /// The target for a thread's fast word.
     pub(crate) fn stub(&self) -> *mut u8 {
         (&raw const self.hot).cast_mut().cast()
     }
 
-    /// Whether the kernel keeps the calling thread's area, so that it may come here.
+    /// Whether the kernel keeps the calling thread's area, so that it may use the arrays.
     pub(crate) fn serves_this_thread(&self) -> bool {
         rseq::cpu(self.rseq).is_some_and(|cpu| cpu < CPUS)
     }
@@ -392,28 +391,28 @@ impl CpuEntry {
     ///
     /// # Safety
     ///
-    /// The block is free, of the common owner's, and the caller gives it away.
+    /// The block is free, of a common slab, and the caller gives it away.
     #[inline]
     pub(crate) unsafe fn put(&self, class: usize, block: *mut Block) -> Put {
-        // SAFETY: a free block of the common owner's, which the caller gives away.
+        // SAFETY: a free block of a common slab, which the caller gives away.
         let answer = unsafe { sequences::put_at(self, class * CLASS_STEP, block) };
         let put = Put::of(answer);
         note_commit(put == Put::Done);
         put
     }
 
-    /// Takes a run of `units` units, of which there is a row, from the CPU's arrays.
+    /// Takes a run of `units` units, a length with a row, from the CPU's arrays.
     #[inline(always)]
     pub(crate) fn take_run(&self, units: usize) -> Taken {
         debug_assert!((1..=LONGEST).contains(&units));
         Taken::of(sequences::take_at(self, row_of_runs(units) * CLASS_STEP))
     }
 
-    /// Puts a run of `units` units, of which there is a row, into the CPU's arrays.
+    /// Puts a run of `units` units, a length with a row, into the CPU's arrays.
     ///
     /// # Safety
     ///
-    /// The run is so long, is kept, begins at `run`, and the caller gives it away.
+    /// The run has this length, is kept, begins at `run`, and the caller gives it away.
     #[inline(always)]
     pub(crate) unsafe fn put_run(&self, units: usize, run: *mut Block) -> Put {
         debug_assert!((1..=LONGEST).contains(&units));
@@ -438,7 +437,7 @@ impl CpuEntry {
         ((end - floor) / size_of::<Place>()).div_ceil(2)
     }
 
-    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy, if they do not yet.
+    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy, unless they already do.
     #[cold]
     pub(crate) fn grow(&self, cpu: usize, class: usize) {
         if made(cpu).is_some_and(|arrays| arrays.can_hold_more(class)) {
@@ -457,7 +456,7 @@ impl CpuEntry {
         }
         let at: *mut Arrays =
             chunk::metadata::alloc(size_of::<Arrays>(), align_of::<Arrays>()).cast();
-        // SAFETY: null, or zeroed memory for arrays that nobody else knows; zero is valid.
+        // SAFETY: null, or zeroed memory that no other thread knows; zero is valid.
         let Some(arrays) = (unsafe { at.as_ref() }) else { return };
         for (row, top) in arrays.tops.iter().enumerate() {
             let floor = arrays.floor_of(row, false);
@@ -468,20 +467,20 @@ impl CpuEntry {
         self.open(Some(cpu));
     }
 
-    /// Closes the CPU, or all: nobody touches the arrays afterwards, but the caller.
-    /// False: that cannot be done here.
+    /// Closes the CPU, or all: afterwards only the caller uses the arrays. False: the kernel cannot
+    /// do this here.
     fn close(&self, cpu: Option<usize>) -> bool {
         if !CAN_CLOSE.load(Ordering::Relaxed) {
             return false;
         }
         let empty = ALWAYS_EMPTY.load(Ordering::Relaxed);
         let full = ALWAYS_FULL.load(Ordering::Relaxed);
-        // Those without arrays are closed as they are, and nobody makes any meanwhile.
+        // CPUs without arrays are closed anyway, and no thread makes any now.
         for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1).filter(|&cpu| made(cpu).is_some()) {
             self.sources[cpu].store(empty, Ordering::SeqCst);
             self.targets[cpu].store(full, Ordering::SeqCst);
         }
-        // A kernel that does not know single CPUs restarts all.
+        // A kernel whose fence cannot name one CPU restarts all.
         rseq::fence(cpu) || rseq::fence(None)
     }
 
@@ -512,12 +511,12 @@ impl CpuEntry {
 }
 
 /// Diverts all operations on a CPU to its shared cache, or ends that. Unlike after `close`, a
-/// thread may still be in a sequence. False: try again later.
+/// thread may still be in a sequence. False: the caller must try again later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
     if on {
-        // One without arrays leads there anyway.
+        // A CPU without arrays leads there anyway.
         if made(cpu).is_none() {
             return true;
         }
@@ -525,14 +524,14 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
         cpu_entry.targets[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
-    // The thread that has the lock may have closed this CPU, or another one: then nobody else
-    // would open this one.
+    // The lock's holder may have closed this CPU, or another one; in the latter case no other
+    // thread would open this one.
     let Some(_order) = ORDER.try_lock() else { return false };
     cpu_entry.open(Some(cpu));
     true
 }
 
-/// Whether operations on a CPU that has arrays go by its shared cache.
+/// Whether operations on a CPU that has arrays use its shared cache.
 pub(super) fn is_diverted(cpu: usize) -> bool {
     let is_diverted = |cpu_entry: &CpuEntry| {
         let source = cpu_entry.sources[cpu].load(Ordering::Relaxed);
@@ -563,7 +562,7 @@ impl Arrays {
     fn count(&self, row: usize) -> usize {
         let Top { top, floor } = &self.tops[row];
         let (top, floor) = (top.load(Ordering::Relaxed), floor.load(Ordering::Relaxed));
-        // (Others may be moving both.)
+        // (Other threads may be moving both.)
         top.addr().saturating_sub(floor.addr()) / size_of::<Place>()
     }
 
@@ -573,7 +572,7 @@ impl Arrays {
         tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
     }
 
-    /// A bit for each length of which there are runs, as many as when the last pass came by.
+    /// A bit for each length with runs whose number has not changed since the last pass.
     fn runs_at_rest(&self) -> usize {
         let is_at_rest = |units: usize| {
             let (row, seen) = (row_of_runs(units), &self.seen_runs[units - 1]);
@@ -583,7 +582,7 @@ impl Arrays {
         (1..=LONGEST).fold(0, |bits, units| bits | usize::from(is_at_rest(units)) << units)
     }
 
-    /// Whether something is in the rows from `first` on.
+    /// Whether there is anything in the rows from `first` on.
     fn holds(&self, first: usize) -> bool {
         (first..ROWS).any(|row| self.count(row) > 0)
     }
@@ -604,7 +603,7 @@ impl Arrays {
         for index in 0..count {
             // SAFETY: a place between floor and top.
             let from = unsafe { &*old.wrapping_add(index) };
-            // SAFETY: a place of the same row, for the new floor is below the old one.
+            // SAFETY: a place of the same row, because the new floor is below the old one.
             let to = unsafe { &*new.wrapping_add(index) };
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -612,8 +611,8 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists, and where the CPU rests raises the floors again. The
-    /// CPU is closed.
+    /// Gives all blocks to the central lists and all runs to the chunk. If the CPU rests, raises
+    /// the floors again. The CPU is closed.
     fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
@@ -631,14 +630,14 @@ impl Arrays {
             let first = if rests { self.floor_of(class, false) } else { first };
             top.store(first, Ordering::Relaxed);
             floor.store(first, Ordering::Relaxed);
-            // SAFETY: just linked; what arrays hold is of the class and the common owner.
+            // SAFETY: just linked; the arrays' blocks are of the class and the common owner.
             central::give(class, unsafe { DepotChain::of(chain, count) });
         }
         self.drain_runs(usize::MAX);
     }
 
-    /// Gives all runs of the lengths that have a bit in `lengths` to the chunk. The CPU is closed,
-    /// or there is no other thread.
+    /// Gives all runs of the lengths with a bit in `lengths` to the chunk. The CPU is closed, or
+    /// there is no other thread.
     fn drain_runs(&self, lengths: usize) {
         for units in (1..=LONGEST).filter(|units| lengths >> units & 1 != 0) {
             let row = row_of_runs(units);
@@ -654,17 +653,16 @@ impl Arrays {
     }
 }
 
-/// Gives what is in the arrays of a CPU to the central lists, from whatever thread; `rests` if the
-/// CPU does.
+/// Drains the arrays of a CPU, from any thread; `rests`: the CPU rests.
 pub(super) fn drain(cpu: usize, rests: bool) {
     if let Some(cpu_entry) = cpu_entry() {
         cpu_entry.with_closed(cpu, |arrays| arrays.drain(rests));
     }
 }
 
-/// Gives back what is in the arrays of CPUs where nothing has come or gone since the last time, and
-/// of all CPUs the runs of each length of which there are as many as then. (That many of them were
-/// not needed meanwhile is likely, not certain; those that were come back from the chunk.)
+/// Drains the arrays of CPUs where nothing has changed since the last time, and on all CPUs the
+/// runs of each length whose number is unchanged. (Probably these runs were not needed in the
+/// meantime; if they were, new ones come from the chunk.)
 pub(super) fn drain_rested() {
     let Some(cpu_entry) = cpu_entry() else { return };
     for cpu in 0..central::sharing().min(CPUS) {
@@ -678,8 +676,8 @@ pub(super) fn drain_rested() {
     }
 }
 
-/// Where a run of `units` units would be taken from memory that was not used yet: gives the runs of
-/// the calling thread's CPU to the chunk. (No CPU need be closed for that.)
+/// Gives the runs of the calling thread's CPU to the chunk, if a run of `units` units would take
+/// unused memory. (This needs no closed CPU.)
 pub(super) fn make_way(units: usize) {
     let Some(cpu_entry) = cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread()) else {
         return;
@@ -700,14 +698,14 @@ pub(super) fn release_runs_after_fork() {
     (0..CPUS).filter_map(made).for_each(|arrays| arrays.drain_runs(usize::MAX));
 }
 
-/// Gives back what is in all arrays.
+/// Drains all arrays.
 pub(super) fn drain_all() {
     for cpu in 0..CPUS {
         drain(cpu, true);
     }
 }
 
-/// Blocks and bytes in all arrays, about.
+/// Blocks and bytes in all arrays, roughly.
 pub(crate) fn holding() -> (usize, usize) {
     let (mut blocks, mut bytes) = (0, 0);
     for arrays in (0..central::sharing().min(CPUS)).filter_map(made) {
@@ -719,16 +717,16 @@ pub(crate) fn holding() -> (usize, usize) {
     (blocks, bytes)
 }
 
-/// Brings the arrays to rest for a fork. All shared caches are held by then.
+/// Brings the arrays to rest for a fork. The caller holds all shared caches.
 pub(super) fn before_fork() {
     ORDER.acquire();
     if let Some(cpu_entry) = cpu_entry() {
-        // A sandbox that came later may refuse what the kernel could do at the start.
+        // A sandbox that began later may refuse the fence that the kernel granted at the start.
         AT_REST.store(cpu_entry.close(None), Ordering::Relaxed);
     }
 }
 
-/// Opens them again, on either side of a fork.
+/// Opens the arrays again, on either side of a fork.
 ///
 /// # Safety
 ///
@@ -737,12 +735,12 @@ pub(super) unsafe fn after_fork() {
     if let Some(cpu_entry) = cpu_entry() {
         cpu_entry.open(None);
     }
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    // SAFETY: by the contract this thread (or the one that it is a copy of) holds it.
     unsafe { ORDER.release() };
 }
 
-/// In a forked child whose parent had other threads: where the arrays could not be brought
-/// to rest, forgets what is in them.
+/// In a forked child whose parent had other threads: forgets the arrays' contents if they could not
+/// be brought to rest.
 pub(super) fn forget_after_fork() {
     if AT_REST.load(Ordering::Relaxed) {
         return;
@@ -754,7 +752,7 @@ pub(super) fn forget_after_fork() {
     }
 }
 
-/// The hot part is where the descriptor is.
+/// The descriptor begins the hot part.
 const _: () = assert!(offset_of!(CpuEntry, hot) == 0 && align_of::<CpuEntry>() >= 32);
 const _: () = assert!(align_of::<Row>() == ROW);
 const _: () = assert!(MIDDLE >= LINEAR_MAX);
@@ -766,13 +764,13 @@ mod tests {
     use crate::chunk::Want;
     use crate::unit_record::Record;
 
-    /// Where `cpu`'s takes go, and its puts.
+    /// The targets of `cpu`'s takes and puts.
     fn ways(cpu_entry: &CpuEntry, cpu: usize) -> [*mut Arrays; 2] {
         [&cpu_entry.sources[cpu], &cpu_entry.targets[cpu]]
             .map(|place| place.load(Ordering::Relaxed))
     }
 
-    /// The per-CPU entry, which whichever test comes first sets up; `None` where there can be none.
+    /// The per-CPU entry, which the first test sets up; `None` if it is not possible.
     fn started() -> Option<&'static CpuEntry> {
         let _one = super::super::magazines::RAISING.lock();
         if cpu_entry().is_none() && prepare() {
@@ -781,8 +779,8 @@ mod tests {
         cpu_entry()
     }
 
-    /// Makes the arrays of a CPU: not at the first try where another test drains one just
-    /// then, and never for a thread that holds a lock.
+    /// Makes the arrays of a CPU. The first try may fail, while another test drains a CPU; every
+    /// try fails for a thread that holds a lock.
     fn provide(cpu_entry: &CpuEntry, cpu: usize) -> &'static Arrays {
         loop {
             cpu_entry.provide(cpu);
@@ -800,7 +798,7 @@ mod tests {
         // No thread of these tests uses the per-CPU entry.
         let cpu = CPUS - 1;
         provide(cpu_entry, cpu);
-        // No fork opens it meanwhile.
+        // No fork opens it in the meantime.
         let _none = super::super::magazines::RAISING.lock();
         let open = ways(cpu_entry, cpu);
         assert!(!open.contains(&ALWAYS_EMPTY.load(Ordering::Relaxed)));
@@ -828,7 +826,7 @@ mod tests {
         let Top { top, floor } = &arrays.tops[class];
         for block in &blocks {
             let place = top.load(Ordering::Relaxed);
-            // SAFETY: the first place without a block, of two that there are.
+            // SAFETY: the first place without a block; two places are free.
             unsafe { &*place }.store(ptr::from_ref(block).cast_mut().cast(), Ordering::Relaxed);
             top.store(place.wrapping_add(1), Ordering::Relaxed);
         }
@@ -843,11 +841,11 @@ mod tests {
             let found = unsafe { &*place }.load(Ordering::Relaxed);
             assert_eq!(found.addr(), ptr::from_ref(block).addr());
         }
-        // They are no blocks of the heap's.
+        // They are no blocks of the heap.
         top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Puts a run of `units` units into the row that it belongs to. Returns its first unit.
+    /// Puts a run of `units` units into its row. Returns its first unit.
     fn with_run(arrays: &Arrays, units: usize) -> usize {
         let run = chunk::take(units, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
         MAP.record(run.unit).requested.store(Record::KEPT, Ordering::Relaxed);
@@ -899,7 +897,7 @@ mod tests {
         for (at_rest, left) in [(true, 1), (false, 0)] {
             let Top { top, floor } = &arrays.tops[0];
             top.store(floor.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-            // As `before_fork` leaves it where the fence was refused.
+            // As `before_fork` leaves it if the fence was refused.
             AT_REST.store(at_rest, Ordering::Relaxed);
             forget_after_fork();
             assert_eq!(arrays.count(0), left);

@@ -1,4 +1,4 @@
-//! The sequences, where there are none.
+//! The sequences for targets without any.
 
 use super::CpuEntry;
 use crate::remote::Block;

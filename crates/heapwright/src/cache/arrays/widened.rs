@@ -1,21 +1,21 @@
-//! The sequences under preemption: those of `take_at` and `put_at` themselves, with a wait
-//! before the commit, so wide that they are nearly always interrupted.
+//! The sequences under preemption: the code of `take_at` and `put_at`, with a wait before the
+//! commit that is so long that most are interrupted.
 //!
 //! ```text
 //!   four threads on one CPU     take a token -- some microseconds -- commit
 //!                               keep it for some microseconds
 //!                               put it back  -- some microseconds -- commit
 //!
-//!   the thread's own area       the kernel restarts:   nothing is lost, nothing doubled
-//!   an area of our own          nobody restarts:       something is     (the control)
+//!   the thread's own area       the kernel restarts:   no token is lost or doubled
+//!   an area of our own          no restarts:           some token is     (the control)
 //! ```
 //!
-//! The control is the very same code: the per-CPU entry's way to the area leads to eight words
-//! that look like one, of which the kernel knows nothing. So what the first run shows
-//! is due to the kernel's restarts, and the run is long enough to need them.
+//! The control runs the same code, but the per-CPU entry's place of the area leads to eight words
+//! that the kernel knows nothing of. So the first run succeeds because of the kernel's restarts,
+//! and is long enough to need them.
 //!
-//! What only this finds: a range that begins too late or ends too early, a descriptor
-//! or a signature that the kernel does not accept, a register that does not survive.
+//! Only this test finds a range that begins too late or ends too early, a descriptor or signature
+//! that the kernel rejects, or a register that does not survive.
 
 extern crate std;
 
@@ -35,9 +35,9 @@ use crate::os::rseq;
 
 const THREADS: usize = 4;
 const TOKENS: usize = 8;
-/// Turns of the loop between a look and its commit: about ten microseconds.
+/// Turns of the loop between the check and the commit: about ten microseconds.
 const DELAY: u32 = 20_000;
-/// A run goes on until it has proved something, but no longer than this.
+/// A run goes on until it has proved its point, but no longer than this.
 const LONGEST: Duration = Duration::from_millis(1300);
 /// So many sequences must have been restarted before the armed run may end.
 const ENOUGH: usize = 40;
@@ -54,7 +54,7 @@ extern "C" fn put_wide(cpu_entry: &CpuEntry, offset: usize, token: usize, delay:
     put!(["mov r9d, ecx"] ["9: dec r9d", "jnz 9b"])
 }
 
-/// What looks like a thread's area.
+/// Looks like a thread's area.
 #[repr(C, align(32))]
 struct Area(UnsafeCell<[u32; 8]>);
 
@@ -62,8 +62,8 @@ std::thread_local! {
     static UNKEPT: Area = const { Area(UnsafeCell::new([0; 8])) };
 }
 
-/// How far the calling thread's [`UNKEPT`] is from its thread pointer, now that it says
-/// that this is `cpu`.
+/// Sets the CPU in the calling thread's [`UNKEPT`] to `cpu`, and returns its distance from the
+/// thread pointer.
 fn unkept(cpu: usize) -> isize {
     let thread: usize;
     // SAFETY: the first word of a thread's control block is its own address.
@@ -76,13 +76,13 @@ fn unkept(cpu: usize) -> isize {
     })
 }
 
-/// One CPU's arrays behind a per-CPU entry of their own.
+/// One CPU's arrays with a per-CPU entry of their own.
 struct Row {
     cpu_entry: *mut CpuEntry,
     arrays: *mut Arrays,
-    /// The thread that has the token just now.
+    /// Whether a thread holds the token now.
     is_out: [AtomicBool; TOKENS],
-    /// Tokens that came to a second holder, and those that were none.
+    /// Tokens that reached a second holder, and values that are no token.
     doubled: AtomicUsize,
     aborted: AtomicUsize,
     done: AtomicUsize,
@@ -91,7 +91,7 @@ struct Row {
 // SAFETY: the per-CPU entry and the arrays are atomics.
 unsafe impl Sync for Row {}
 
-/// A token as the arrays have it.
+/// The value of a token in the arrays.
 const fn token(number: usize) -> usize {
     (number + 1) * 16
 }
@@ -100,13 +100,13 @@ impl Row {
     fn new(cpu: usize, area: isize) -> Self {
         let cpu_entry: *mut CpuEntry = zeroed();
         let arrays: *mut Arrays = zeroed();
-        // SAFETY: zeroed memory that nobody else knows; zero is valid.
+        // SAFETY: zeroed memory that no other thread knows; zero is valid.
         unsafe { (*cpu_entry).rseq = area };
-        // SAFETY: a per-CPU entry of zeros that nobody else knows.
+        // SAFETY: a per-CPU entry of zeros that no other thread knows.
         let made = unsafe { &*cpu_entry };
         made.sources[cpu].store(arrays, SeqCst);
         made.targets[cpu].store(arrays, SeqCst);
-        // SAFETY: arrays of zeros that nobody else knows.
+        // SAFETY: arrays of zeros that no other thread knows.
         let row = unsafe { &*arrays };
         let places = &row.rows[0].0;
         const { assert!(TOKENS < MOST_BLOCKS) };
@@ -125,7 +125,7 @@ impl Row {
         }
     }
 
-    /// Takes tokens and puts them back until it is time.
+    /// Takes tokens and puts them back until `over` says so.
     fn work(&self, over: impl Fn() -> bool) {
         // SAFETY: it lives as long as the row.
         let cpu_entry = unsafe { &*self.cpu_entry };
@@ -162,7 +162,7 @@ impl Row {
         }
     }
 
-    /// The tokens that are in the row, in order.
+    /// The tokens in the row, in order.
     fn tokens(&self) -> Vec<usize> {
         // SAFETY: it lives as long as the row.
         let row = unsafe { &*self.arrays };
@@ -181,15 +181,15 @@ impl Row {
 
 impl Drop for Row {
     fn drop(&mut self) {
-        // SAFETY: made by `zeroed`, and nobody's any more.
+        // SAFETY: made by `zeroed` with this layout, and not used any more.
         unsafe { dealloc(self.cpu_entry.cast(), Layout::new::<CpuEntry>()) };
-        // SAFETY: made by `zeroed` with this layout, and nobody's any more.
+        // SAFETY: made by `zeroed` with this layout, and not used any more.
         unsafe { dealloc(self.arrays.cast(), Layout::new::<Arrays>()) };
     }
 }
 
 fn zeroed<T>() -> *mut T {
-    // SAFETY: not of no bytes.
+    // SAFETY: the layout has a size above 0.
     let at = unsafe { alloc_zeroed(Layout::new::<T>()) };
     assert!(!at.is_null());
     at.cast()
@@ -205,7 +205,7 @@ fn pin(cpu: usize) -> bool {
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
 }
 
-/// Several threads on one CPU work on a row. `area` says where a thread's area is.
+/// Runs several threads on one CPU that work on a row. `area` returns the place of a thread's area.
 fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option<Box<Row>> {
     let row = Box::new(Row::new(cpu, area(cpu)));
     let all_are_here = Barrier::new(THREADS);
@@ -239,7 +239,7 @@ fn what_is_interrupted_has_done_nothing() {
         |_| rseq::offset().unwrap_or(0),
         |row| row.aborted.load(SeqCst) >= ENOUGH && row.done.load(SeqCst) >= ENOUGH,
     );
-    // Where a thread may not stay on a CPU nothing can be shown.
+    // If a thread cannot be kept on a CPU, the test proves nothing.
     let Some(armed) = armed else { return };
     assert_eq!(armed.doubled.load(SeqCst), 0, "tokens that two had at once");
     assert!(armed.is_whole(), "{:?} are left", armed.tokens());

@@ -1,20 +1,20 @@
 //! The sequences, x86-64.
 //!
-//! Each is: arm (the descriptor's address into the thread's area), which CPU, that CPU's
-//! arrays, look, commit. The range that is restarted begins after the arming store and
-//! ends after the committing one. The abort address is preceded by glibc's signature, in
-//! an instruction that disassemblers can read.
+//! Each one: arm (store the descriptor's address in the thread's area), read the CPU, load its
+//! arrays, check, commit. The restarted range begins after the arming store and ends after the
+//! committing one. glibc's signature precedes the abort address, in an instruction that
+//! disassemblers can read.
 //!
-//! `take` and `put` are for slow paths. What the fast paths jump to is `heap::cpu`'s, made
-//! with the same macro. None of them uses the stack.
+//! `take` and `put` are for slow paths. The fast paths jump to those of `heap::cpu`, which use the
+//! same macro. None of them uses the stack.
 
 use super::{CpuEntry, ROW_MASK, SOURCES, TARGETS};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
 
-/// A sequence. `$area` and `$cpu` become the thread's area and its CPU; labels: 4 begins
-/// what is restarted, 5 is behind the commit, 7 the abort address.
+/// A sequence. It loads the area's place into `rcx` and the CPU into `eax`. Labels: 4 begins the
+/// restarted range, 5 is behind the commit, 7 is the abort address.
 macro_rules! sequence {
     ([$($before:literal),*] entry $entry:literal [$($inside:literal),*] [$($after:literal),*]
      abort [$($abort:literal),*] $($operands:tt)*) => {
@@ -45,7 +45,7 @@ macro_rules! sequence {
 }
 pub(crate) use sequence;
 
-/// The sequence of [`take_at`]; before the commit it may wait, for tests.
+/// The sequence of [`take_at`]; tests make it wait before the commit.
 macro_rules! take {
     ([$($wait:literal),*]) => {
         sequence!(
@@ -65,7 +65,7 @@ macro_rules! take {
     };
 }
 
-/// The sequence of [`put_at`], likewise; `$before` comes before it is armed.
+/// The sequence of [`put_at`], likewise; `$before` precedes the arming.
 macro_rules! put {
     ([$($before:literal),*] [$($wait:literal),*]) => {
         sequence!(
@@ -86,13 +86,13 @@ macro_rules! put {
     };
 }
 
-/// The block, 0: empty, 1: aborted.
+/// Returns the block, 0: empty, 1: aborted.
 #[unsafe(naked)]
 pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Block {
     take!([])
 }
 
-/// 0: done, 1: aborted, 2: full.
+/// Returns 0: done, 1: aborted, 2: full.
 ///
 /// # Safety
 ///
