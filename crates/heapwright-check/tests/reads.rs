@@ -249,6 +249,16 @@ fn the_kernel_refuses_what_it_refused() {
     assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
 }
 
+/// A path without an end that the call overwrites is one finding, and the answer is in the block.
+#[test]
+fn a_path_may_be_overwritten_by_the_answer() {
+    for options in ["mode=debug,guard=all", "mode=debug,guard=never"] {
+        let outcome = call(How::Preload, options, &["in-place"]);
+        assert!(outcome.status.success(), "{options}: {outcome:?}");
+        assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
+    }
+}
+
 /// It shows what the hardened library shows, and the functions that the test knows, and no more.
 #[test]
 fn the_names_are_those_that_are_tested() {

@@ -108,10 +108,14 @@ pub fn ask_to_trim() {
     TRIM.store(true, Ordering::Relaxed);
 }
 
-/// Whether the caller, a slow path after [`pass`], is to give free memory back.
+/// Whether the caller, a slow path after [`pass`], is to give free memory back. Trimming waits for
+/// locks: a signal handler that interrupted their holder leaves the order to a later slow path.
 #[inline(always)]
 pub fn is_to_trim() -> bool {
-    TRIM.load(Ordering::Relaxed) && TRIM.swap(false, Ordering::Relaxed)
+    TRIM.load(Ordering::Relaxed)
+        && !sync::is_interrupted()
+        && !sync::holds_all()
+        && TRIM.swap(false, Ordering::Relaxed)
 }
 
 /// Runs the tasks that are due, for a caller that does not know the time.

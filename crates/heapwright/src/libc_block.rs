@@ -102,8 +102,16 @@ fn record_mapped(mut left: usize) {
         let mut at = mapping.start;
         while is_memory && at < mapping.end && left > 0 && pages > 0 {
             pages -= 1;
+            // (Guard marks make a page unreadable, and the list of mappings does not show them.)
+            if !os::is_readable(at) {
+                at += page;
+                continue;
+            }
             let bytes = mapped_bytes(at, 0).filter(|&bytes| bytes <= mapping.end - at);
-            let bytes = bytes.filter(|&bytes| bytes >= page && bytes.is_multiple_of(page));
+            let bytes = bytes.filter(|&bytes| {
+                let mut others = (at..at + bytes).step_by(page).skip(1);
+                bytes >= page && bytes.is_multiple_of(page) && others.all(os::is_readable)
+            });
             if let Some(bytes) = bytes {
                 // An aligned block has a header of its own, further on in the mapping.
                 let headers = (0..bytes).step_by(HEADER).rev();

@@ -80,10 +80,12 @@ struct Copied {
     start: usize,
     /// Bytes that are copied back after the call.
     written: usize,
+    is_text: bool,
 }
 
 impl Copied {
-    const NOTHING: Self = Self { from: core::ptr::null_mut(), bytes: 0, start: 0, written: 0 };
+    const NOTHING: Self =
+        Self { from: core::ptr::null_mut(), bytes: 0, start: 0, written: 0, is_text: false };
 }
 
 impl Room {
@@ -121,10 +123,11 @@ impl Room {
     }
 
     /// Makes a copy of the `bytes` bytes at `from`. The block has `left` of them, and zeros follow
-    /// these in the copy. `is_written`: after the call the first `left` bytes are copied back.
+    /// these in the copy. After a write the first `left` bytes are copied back. No access: the copy is
+    /// a string's.
     /// False: the copy would be too long, or the bytes beyond exist (poisoned ones, say).
     #[inline(never)]
-    fn copy(&self, from: *mut u8, left: usize, bytes: usize, is_written: bool) -> bool {
+    fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
         let free = self.copied.iter().find(|copy| copy.get().bytes == 0);
         let to = self.bytes[start..].get(..bytes);
@@ -134,7 +137,8 @@ impl Room {
             to.set(unsafe { from.wrapping_add(at).read() });
         }
         self.used.set((start + bytes).next_multiple_of(ALIGN).min(BYTES));
-        free.set(Copied { from, bytes, start, written: if is_written { left } else { 0 } });
+        let written = if matches!(access, Some(Access::Write)) { left } else { 0 };
+        free.set(Copied { from, bytes, start, written, is_text: access.is_none() });
         true
     }
 
@@ -146,14 +150,19 @@ impl Room {
         }
         // SAFETY: an argument of a word: an integer or a pointer, which is read as its address.
         let word = unsafe { core::mem::transmute_copy::<T, usize>(&argument) };
-        let Some(copy) = self.copy_of(word) else { return argument };
+        let is_read = core::any::type_name::<T>().starts_with("*const");
+        let Some(copy) = self.copy_of(word, is_read) else { return argument };
         // SAFETY: the argument is the address of memory that was copied, and so a pointer.
         unsafe { core::mem::transmute_copy::<*mut u8, T>(&copy) }
     }
 
+    /// The copy of the memory at an address. A string's copy is only for an argument that the kernel
+    /// reads: `readlink(p, p, n)` reads one argument and writes the other.
     #[inline(never)]
-    fn copy_of(&self, address: usize) -> Option<*mut u8> {
-        let is_it = |copy: &Copied| copy.bytes > 0 && copy.from.addr() == address;
+    fn copy_of(&self, address: usize, is_read: bool) -> Option<*mut u8> {
+        let is_it = |copy: &Copied| {
+            copy.bytes > 0 && copy.from.addr() == address && (is_read || !copy.is_text)
+        };
         let copy = self.copied.iter().map(Cell::get).find(is_it)?;
         Some(self.bytes[copy.start].as_ptr())
     }
@@ -178,7 +187,7 @@ impl<const READS: bool> super::Check<'_, READS> {
         if let Stage::GoThrough(room) = self.stage
             && let Some(left) = bounded(path)
             && super::text::length(path, left) == left
-            && room.copy(path.cast_mut().cast(), left, left + 1, false)
+            && room.copy(path.cast_mut().cast(), left, left + 1, None)
         {
             return;
         }
@@ -232,8 +241,9 @@ mod lists {
             return room >= bytes;
         }
         let (first, last) = (from.addr(), from.addr().saturating_add(bytes.saturating_sub(1)));
-        if first.wrapping_sub((&raw const first).addr()) < CALLERS {
-            return true;
+        let here = (&raw const first).addr();
+        if first.wrapping_sub(here) < CALLERS && last.wrapping_sub(here) < CALLERS {
+            return last / PAGE == here / PAGE || is_readable(last & !7);
         }
         let pages = (first / PAGE + 1..=last / PAGE).map(|page| page * PAGE);
         // (The kernel reads nothing at a null pointer.)
@@ -346,8 +356,7 @@ mod lists {
                 && left < bytes
             {
                 match self.stage {
-                    Stage::GoThrough(room)
-                        if room.copy(at, left, bytes, matches!(access, Access::Write)) => {}
+                    Stage::GoThrough(room) if room.copy(at, left, bytes, Some(access)) => {}
                     _ => self.refuse(access, at.addr(), bytes),
                 }
             }

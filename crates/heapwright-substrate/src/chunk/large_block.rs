@@ -22,7 +22,7 @@ use super::process::CHUNK;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::os::Memory;
 use crate::size_class::UNIT;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{Ordering, fence};
 use crate::unit_record::Record;
 
 /// In a large block's `usable`: nothing is mapped behind the bytes in use.
@@ -105,6 +105,8 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     fn cut_tail(&mut self, unit: usize) {
+        // The record is read after the entry.
+        fence(Ordering::Acquire);
         let record = self.map.record(unit);
         let size = record.units.load(Ordering::Relaxed) as usize * UNIT;
         let used = record.usable.load(Ordering::Relaxed);

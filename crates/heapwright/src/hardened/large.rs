@@ -30,7 +30,7 @@ use crate::chunk::{self, Want, large_block};
 use crate::os::{self, Memory, SYSTEM};
 use crate::request::{Request, Return};
 use crate::size_class::UNIT;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{self, Lock};
 use crate::unit_record::Record;
 
@@ -245,6 +245,8 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     // SAFETY: the usable bytes of a block that no other code knows yet.
     unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
+    // A thread that reads the entry then reads this record: the block has no tail to cut off.
+    fence(Ordering::Release);
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     block
 }
