@@ -1,4 +1,4 @@
-//! What is around marking and moving: threads that stand still, as the parts below see them.
+//! What is around marking and moving: stopped threads, as the parts below see them.
 //!
 //! ```text
 //!   mark    their stacks are roots, their tracers have notes, and they may help
@@ -11,7 +11,7 @@ use super::event::Span;
 use super::page::Page;
 use super::tracer::Tracer;
 
-/// Threads that stand still. As it is: none.
+/// Stopped threads. By default none.
 pub(super) trait Around {
     /// Calls `with` for the tracer of each thread.
     fn each_tracer(&self, _with: &mut dyn FnMut(&Tracer)) {}
@@ -19,7 +19,7 @@ pub(super) trait Around {
     /// Reports what the threads' stacks lead to.
     fn scan_stacks(&self, _tracer: &Tracer) {}
 
-    /// How many threads stand still and help when they are called.
+    /// How many stopped threads help when they are called.
     fn parked(&self) -> usize {
         0
     }

@@ -1,7 +1,7 @@
 //! Numbers and pointers that several threads may look at, and one at a time changes.
 //!
 //! Which thread that is, and what orders the changes, each field says where it is declared: a lock,
-//! the claim of a page, or that the world stands still. Loads and stores are relaxed, which
+//! the claim of a page, or that the world is stopped. Loads and stores are relaxed, which
 //! costs no more than plain ones, and what a late reader sees is old, never torn.
 
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};

@@ -9,7 +9,7 @@
 //!
 //! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot
 //! noted (see `moving`). A place of which a caller says only that it is about to be stored into is
-//! traced afterwards, while the world stands still: the place, and not the whole object that it
+//! traced afterwards, while the world is stopped: the place, and not the whole object that it
 //! lies in, which may be a large array. The same place is often reported again and again; each
 //! mutator knows the last few dozen ([`Recent`](super::bag::Recent)).
 //!
@@ -73,7 +73,7 @@ impl Tracer {
         }
     }
 
-    /// Traces all dirty slots. While the world stands still, and tracers have given what they had.
+    /// Traces all dirty slots. While the world is stopped, and tracers have given what they had.
     pub(super) fn trace_dirty_slots(&self) {
         while let Some(chunk) = self.of().dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {

@@ -97,7 +97,7 @@ impl Space {
     }
 
     /// The page that begins at unit `head`, and where the slot begins there that an address
-    /// lies in. While the world stands still.
+    /// lies in. While the world is stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;

@@ -7,7 +7,7 @@
 //!    |
 //!   cycle                   when a collection begins, its steps, its end   sweep, spans, verify
 //!    |
-//!   safepoints, mutators    threads come, stand still, go                  attach, fork, lifecycle
+//!   safepoints, mutators    threads come, stop, go                         attach, fork, lifecycle
 //!    |
 //!   mutator, regions        a thread's access to one heap
 //!    |

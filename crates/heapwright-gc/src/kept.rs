@@ -11,7 +11,7 @@
 //! something for, and the verifier follows them when that object was reached. (What is due is a
 //! root.)
 //!
-//! Called by `dump` and `verify`, while the world stands still.
+//! Called by `dump` and `verify`, while the world is stopped.
 
 use super::array::Array;
 

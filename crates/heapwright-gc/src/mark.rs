@@ -1,4 +1,4 @@
-//! Marking: what is reachable gets its mark, by all threads that stand still and by helpers.
+//! Marking: what is reachable gets its mark, by all stopped threads and by helpers.
 //!
 //! ```text
 //!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
@@ -59,7 +59,7 @@ impl Trace {
         }
     }
 
-    /// Marks what is known to be left, with all threads that stand still, and with helpers.
+    /// Marks what is known to be left, with all stopped threads, and with helpers.
     fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let parked = around.parked();
         // A step with a budget marks little, often: not worth helpers or local marks.

@@ -74,7 +74,7 @@ impl MarkChunks {
     }
 
     /// A chunk for a tracer that has none, when there is no memory: the reserve, or one of the
-    /// gang's, with what is in it. While the world stands still: then a tracer with a chunk
+    /// gang's, with what is in it. While the world is stopped: then a tracer with a chunk
     /// comes to its end, and gives it back before it waits.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {

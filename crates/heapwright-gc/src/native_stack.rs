@@ -61,7 +61,7 @@ impl NativeStack {
         for register in &self.registers {
             tracer.mark_maybe(MAP.base().with_addr(register.get()));
         }
-        // SAFETY: the thread stands still below `top`, or is away with its frames above it
+        // SAFETY: the thread is stopped below `top`, or is away with its frames above it
         // as they were; `base` is the end of its stack, by the contract of `scan_stack`.
         unsafe { tracer.scan(top, base) };
     }

@@ -31,7 +31,7 @@ pub struct Options {
     /// Whether the runtime reports all stores, so that most collections need not look at what has
     /// survived others: see [`Mutator::write`](super::raw::Mutator::write).
     pub generations: bool,
-    /// Threads that mark at most, mutators that stand still among them. Where there is much to
+    /// Threads that mark at most, stopped mutators among them. Where there is much to
     /// mark, threads that only mark are made up to this number, as far as processors are idle; they
     /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is
     /// made. Never more than there are processors.

@@ -112,7 +112,7 @@ impl Mutator {
     }
 
     /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its
-    /// place there. While the world stands still, all mutators are settled, and have reported what
+    /// place there. While the world is stopped, all mutators are settled, and have reported what
     /// is fresh.
     pub(super) fn place(
         &self,

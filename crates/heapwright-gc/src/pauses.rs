@@ -1,4 +1,4 @@
-//! Pauses: how long the world stood still, and how long was swept.
+//! Pauses: how long the world was stopped, and how long was swept.
 //!
 //! Noted by `cycle` and `sweep`; read by `statistics`.
 
@@ -6,12 +6,12 @@ pub use super::abi::GC_PAUSE_BUCKETS as PAUSE_BUCKETS;
 use super::cell::Num;
 use heapwright_substrate::os;
 
-/// How long the world stood still. By the collector alone, but for sweeping. Zero: never.
+/// How long the world was stopped. By the collector alone, except sweeping. Zero: never.
 pub(super) struct Pauses {
     pub(super) count: Num,
     pub(super) wall: Times,
     pub(super) cpu: Times,
-    /// From the collector's call to the moment that all mutators stand still.
+    /// From the collector's call to the moment that all mutators are stopped.
     pub(super) stopping: Times,
     sweep: Num,
 }
@@ -47,7 +47,7 @@ pub(super) struct Began {
 }
 
 impl Began {
-    /// The world stands still, which it was asked to at `asked` by the clock.
+    /// The world is stopped, which it was asked to at `asked` by the clock.
     pub(super) fn now(asked: u64) -> Self {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
@@ -57,7 +57,7 @@ impl Began {
         os::thread_cpu_ns().saturating_sub(self.cpu)
     }
 
-    /// When all mutators stood still.
+    /// When all mutators were stopped.
     pub(super) fn stood(&self) -> u64 {
         self.stood
     }

@@ -58,7 +58,7 @@ impl Cycle {
         }
     }
 
-    /// Another phase begins. While the world stands still.
+    /// Another phase begins. While the world is stopped.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Relaxed);
     }

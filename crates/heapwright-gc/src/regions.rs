@@ -139,14 +139,14 @@ impl Mutator {
         used
     }
 
-    /// Writes to the pages of its regions how far it has come. While it stands still.
+    /// Writes to the pages of its regions how far it has come. While it is stopped.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
-    /// Bytes that it has claimed and not allocated. While it stands still.
+    /// Bytes that it has claimed and not allocated. While it is stopped.
     pub(super) fn unused(&self) -> usize {
         let mut bytes = 0;
         self.each_region(|_, region, page| {

@@ -92,13 +92,13 @@ impl Remembered {
         self.lost.get() != 0
     }
 
-    /// Changes each object's address. While the world stands still.
+    /// Changes each object's address. While the world is stopped.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
         self.each_bag(|bag| bag.change(&mut with));
     }
 
     /// Calls `with` while objects have their marks that are remembered, and so are old. While the
-    /// world stands still.
+    /// world is stopped.
     pub(super) fn with_marks<R>(&self, space: &Space, with: impl FnOnce() -> R) -> R {
         /// Set in the word of an object that has a mark which was taken. (Addresses of objects
         /// are multiples of 8.)

@@ -1,8 +1,8 @@
-//! Safepoints: where a mutator comes to work, stands still or leaves, and how its collector stops
+//! Safepoints: where a mutator comes to work, stops or leaves, and how its collector stops
 //! the others.
 //!
 //! ```text
-//!   enter --> at work --at_safepoint: the world stands still--> rest, and help to mark --> at work
+//!   enter --> at work --at_safepoint: the world is stopped--> rest, and help to mark --> at work
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!
@@ -40,8 +40,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In the
-    /// program's own fork handlers the world stands still for this thread: nothing is done.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. In the
+    /// program's own fork handlers the world is stopped for this thread: nothing is done.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -53,7 +53,7 @@ impl Heap {
         me.come_back();
     }
 
-    /// Makes the world stand still. False: another thread had stopped it, and the caller has
+    /// Stops the world. False: another thread had stopped it, and the caller has
     /// rested.
     pub(super) fn stop_world(&self, me: &Mutator) -> bool {
         if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
@@ -92,7 +92,7 @@ impl Heap {
         }
     }
 
-    /// Lets the world go on, unless it stands still for a fork of this thread.
+    /// Lets the world go on, unless it is stopped for a fork of this thread.
     pub(super) fn go_on(&self, me: &Mutator) {
         if !self.world.is_stopped_by(os::thread_token()) {
             self.world.go_on();
@@ -102,8 +102,8 @@ impl Heap {
 }
 
 impl Mutator {
-    /// The mutator comes to work. Waits while the world stands still. (In the program's own fork
-    /// handlers it does not wait: the world stands still for this thread's fork.)
+    /// The mutator comes to work. Waits while the world is stopped. (In the program's own fork
+    /// handlers it does not wait: the world is stopped for this thread's fork.)
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -113,7 +113,7 @@ impl Mutator {
         }
     }
 
-    /// The mutator comes to work, unless the world stands still. Whether it did.
+    /// The mutator comes to work, unless the world is stopped. Whether it did.
     pub(super) fn try_enter(&self) -> bool {
         if sync::holds_all() {
             World::come_in(&self.handshake);

@@ -104,7 +104,7 @@ impl Trace {
         marked || retrieved
     }
 
-    /// Has all tables of the runtime's looked through. While the world stands still.
+    /// Has all tables of the runtime's looked through. While the world is stopped.
     pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
         self.weak_passes.each(|pass, context| {
             // SAFETY: the runtime's duty.
@@ -129,7 +129,7 @@ impl Trace {
                 // SAFETY: reported by `trace` of an object that is marked, and so is there.
                 if space.is_unmarked(unsafe { slot.read() }) {
                     // SAFETY: reported by `trace` of an object that is marked; nobody reads it, for
-                    // the world stands still.
+                    // the world is stopped.
                     unsafe { slot.write(core::ptr::null_mut()) };
                     cleared += 1;
                 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   collection  |=========================================|      from the first root to the last page swept
 //!   trace       |====================|                           from the first step of marking to the last
-//!   pause       |=====|   |====|  |=======|                      all mutators stand still
+//!   pause       |=====|   |====|  |=======|                      all mutators are stopped
 //!     mark       |===|     |==|    |=|                           one step
 //!       roots     |=|                                            roots are reported
 //!       weak                        ||                           ephemerons, weak references, finalizers
@@ -60,7 +60,7 @@ impl Heap {
         self.events.heard.get() != 0
     }
 
-    /// Does what a span is of. While the world stands still.
+    /// Does what a span is of. While the world is stopped.
     #[inline]
     pub(super) fn during<T>(&self, span: Span, me: &Mutator, work: impl FnOnce() -> T) -> T {
         if !self.is_heard() {
@@ -95,7 +95,7 @@ impl Heap {
         }
     }
 
-    /// All mutators stand still.
+    /// All mutators are stopped.
     pub(super) fn pause_begins(&self, me: &Mutator, began: &Began) {
         if self.is_heard() {
             let said = Said { time: began.stood(), ns: began.waited(), ..Said::now() };
@@ -112,7 +112,7 @@ impl Heap {
         }
     }
 
-    /// Pages are to be swept from now on. While the world stands still.
+    /// Pages are to be swept from now on. While the world is stopped.
     pub(super) fn sweep_begins(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, BEGINS, STOPPED, None, Said::now());
@@ -134,7 +134,7 @@ impl Heap {
         self.large(BEGINS, 0, Some(me), page);
     }
 
-    /// The same, because an object was moved there: while the world stands still.
+    /// The same, because an object was moved there: while the world is stopped.
     pub(super) fn large_was_moved(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, STOPPED, Some(me), page);
     }

@@ -4,7 +4,7 @@
 //!   events --note--> | event | event | ... 32 ... | --flush--> PREFIX.<pid>      option timeline=PREFIX
 //! ```
 //!
-//! Events are kept while the world stands still and written when it goes on, so that the writing is
+//! Events are kept while the world is stopped and written when it goes on, so that the writing is
 //! in no pause, and a program that is killed leaves all but the last step. The file is opened for
 //! each piece: nothing of it is open in between, and each process has its own, a forked child too.
 //! The format is `heapwright-record`'s.

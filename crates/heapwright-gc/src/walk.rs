@@ -1,4 +1,4 @@
-//! Walks: every object of a heap, while its world stands still.
+//! Walks: every object of a heap, while its world is stopped.
 
 use super::heap::Heap;
 use super::kept::AllKept;
@@ -14,7 +14,7 @@ impl Heap {
         })
     }
 
-    /// Calls `with` while the world stands still, and the pages know how far mutators have come.
+    /// Calls `with` while the world is stopped, and the pages know how far mutators have come.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.stack.note();
         while !self.stop_world(me) {}

@@ -11,7 +11,7 @@
 //!
 //! A table of strings, of shapes, of identities by address: where each entry as a weak handle would
 //! cost too much, or the table is to be hashed anew when addresses change. The function is called
-//! while the world stands still, and calls nothing of the heap but
+//! while the world is stopped, and calls nothing of the heap but
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
 //! An object whose finalizer becomes due counts as dead, as for weak slots; one that a guardian

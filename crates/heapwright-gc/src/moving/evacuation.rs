@@ -7,7 +7,7 @@
 //!   last    what is remembered is changed; the sweep begins, and gives evacuated pages back
 //! ```
 //!
-//! All of a step happens while the world stands still, so mutators see an object either where it
+//! All of a step happens while the world is stopped, so mutators see an object either where it
 //! was, with all that leads to it, or where it is.
 //!
 //! Called by `cycle` and `sweep`.
@@ -36,7 +36,7 @@ const LONG: usize = 1 << 20;
 
 impl Moving {
     /// Moves objects until `deadline`; 0: until all are where they are to be. Whether they are.
-    /// While the world stands still, and pages know how far mutators have come.
+    /// While the world is stopped, and pages know how far mutators have come.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -254,7 +254,7 @@ impl<A: Around> Step<'_, A> {
         }
         if let Some(to) = page.moved_to(offset) {
             // SAFETY: a slot of an object that is there, and nobody else looks, for the world
-            // stands still.
+            // is stopped.
             unsafe { slot.write(to) };
         }
     }

@@ -342,7 +342,7 @@ fn a_mutator_has_a_word_and_a_state() {
     // SAFETY: the heap has no objects.
     unsafe {
         mutator.away(|| assert_eq!(states(), [ThreadState::Away]));
-        // While the world stands still nobody comes back, and nobody waits that does not want to.
+        // While the world is stopped nobody comes back, and nobody waits that does not want to.
         mutator.leave();
         std::thread::scope(|scope| {
             let heap = &heap;
