@@ -69,8 +69,8 @@ mod evacuation;
 const DUE: usize = 1;
 /// It does, and soon: a caller requested it.
 const URGENT: usize = 2;
-/// A caller requested it. First a major collection must count which page lists hold how much: one
-/// that is to begin, or has begun.
+/// A caller requested it. First a major collection must find where objects live: one that is to
+/// begin (`ASKED`), or has begun (`COUNTED`).
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
 /// It compacts soon, and every page that may go goes.
