@@ -115,7 +115,7 @@ impl Room {
 
 impl Incoming {
     /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any
-    /// number of threads. False: there is no memory.
+    /// number of threads. Returns false without memory.
     #[must_use]
     pub(super) fn note(
         &self,
