@@ -16,7 +16,7 @@ use super::phase::Phase;
 
 impl Heap {
     /// Calls `with` while objects have their marks that are remembered, and so are old. While the
-    /// world stands still.
+    /// world is stopped.
     pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
         let generations = &self.trace.generations;
         if !generations.has_ages() {

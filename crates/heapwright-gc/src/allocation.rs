@@ -1,4 +1,4 @@
-//! Allocation: what a mutator does when its region is used up, and for large objects.
+//! Allocation: the slow path when a mutator's region is used up, and large objects.
 //!
 //! ```text
 //!   alloc --> region: bump --used up--> refill --> stretch of the page --> page_search: 1 to 5
@@ -7,7 +7,7 @@
 //!   8  collections, but not if the last ones came in a row for hardly anything (see `overhead`)
 //! ```
 //!
-//! Each page that is claimed is paid for (see `payment`).
+//! Each claimed page is paid for (see `payment`).
 //!
 //! Called by `raw`.
 
@@ -24,11 +24,11 @@ use super::phase::Phase;
 
 /// Collections before an allocation is refused: other mutators may take what one of them frees.
 pub(super) const ATTEMPTS: usize = 4;
-/// Bytes elsewhere that are paid for together.
+/// External bytes that are paid for together.
 const OWES: usize = 256 << 10;
 
 impl Mutator {
-    /// Memory for an object. Null: there is none.
+    /// Allocates memory for an object. Returns null if there is none.
     #[inline]
     pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
         let Some(place) = self.places.get(size.div_ceil(8)) else {
@@ -49,7 +49,7 @@ impl Mutator {
         }
     }
 
-    /// Gives a region more. False: there is no memory.
+    /// Refills a region. Returns false without memory.
     #[cold]
     #[inline(never)]
     fn refill(&self, page_list: usize) -> bool {
@@ -74,7 +74,7 @@ impl Mutator {
         }
     }
 
-    /// Memory for an object that is larger than any slot.
+    /// Allocates memory for an object that is larger than any slot.
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
@@ -108,8 +108,8 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// The runtime has `bytes` more elsewhere. From time to time this is paid for like a page: the
-    /// regions are cut off where they are, so that the next allocation comes by.
+    /// The runtime has `bytes` more external bytes. From time to time they are paid for like a
+    /// page: the regions are cut off, so that the next allocation takes the slow path.
     pub(super) fn owe(&self, bytes: usize) {
         self.owed.add(bytes);
         if self.owed.get() >= OWES {
@@ -117,8 +117,7 @@ impl Mutator {
         }
     }
 
-    /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no
-    /// memory.
+    /// Claims a page of a page list that has free slots, and pays for it. `None` without memory.
     fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.fork.is_poisoned() {
@@ -139,8 +138,8 @@ impl Mutator {
             if let Some(page) = self.find_page(page_list) {
                 return Some(page);
             }
-            // While the sweep is under way, what it frees comes first, and then a new page:
-            // never a collection, which would have to finish it.
+            // During the sweep, freed pages come first, and then a new page. Never a collection,
+            // which would have to finish the sweep.
             if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
                 let page = up_to_the_limit();
@@ -156,13 +155,13 @@ impl Mutator {
             if let Some(page) = heap.new_page(page_list, usize::MAX) {
                 return Some(page);
             }
-            // The limit, or no memory: everything that is to be had.
+            // The limit is reached, or there is no memory: frees as much as possible.
             if heap.space.pacing.is_in_vain(&heap.space.target()) {
                 break;
             }
             heap.collect(self);
         }
-        // What the last of them freed.
+        // The last collection may have freed a page.
         let page = up_to_the_limit();
         if page.is_none() {
             heap.space.pacing.note_refusal();

@@ -1,17 +1,17 @@
-//! What is around marking and moving: threads that stand still, as the parts below see them.
+//! The surroundings of marking and moving: stopped threads, as the parts below see them.
 //!
 //! ```text
 //!   mark    their stacks are roots, their tracers have notes, and they may help
-//!   move    their stacks pin; what moves goes into pages that one of them has claimed
+//!   move    their stacks pin; objects move into pages that one of them has claimed
 //! ```
 //!
-//! `cycle` has the threads of a heap. Tests of one part have none.
+//! `cycle` passes the threads of a heap. Tests of one part pass none.
 
 use super::event::Span;
 use super::page::Page;
 use super::tracer::Tracer;
 
-/// Threads that stand still. As it is: none.
+/// Stopped threads. By default none.
 pub(super) trait Around {
     /// Calls `with` for the tracer of each thread.
     fn each_tracer(&self, _with: &mut dyn FnMut(&Tracer)) {}
@@ -19,12 +19,12 @@ pub(super) trait Around {
     /// Reports what the threads' stacks lead to.
     fn scan_stacks(&self, _tracer: &Tracer) {}
 
-    /// How many threads stand still and help when they are called.
+    /// How many stopped threads help when they are called.
     fn parked(&self) -> usize {
         0
     }
 
-    /// Calls those for help.
+    /// Calls them for help.
     fn call(&self) {}
 
     /// Bytes that are probably still to be marked.
@@ -32,19 +32,19 @@ pub(super) trait Around {
         0
     }
 
-    /// Does the work of a span, of which somebody may hear.
+    /// Does the work of a span, which may be reported as an event.
     fn during(&self, _span: Span, work: &mut dyn FnMut() -> bool) -> bool {
         work()
     }
 
-    /// Pages know how far the threads have allocated from them.
+    /// Writes to pages how far the threads have allocated from them.
     fn settle(&self) {}
 
     /// Calls `with` for each page that a thread allocates from.
     fn each_open_page(&self, _with: &mut dyn FnMut(&Page)) {}
 
-    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its
-    /// place there.
+    /// Returns a slot for an object of `size` bytes that moves to a page list, its page, and its
+    /// offset there.
     fn place(&self, _page_list: usize, _size: usize) -> Option<(*mut u8, &'static Page, usize)> {
         None
     }

@@ -4,9 +4,9 @@
 //!   side memory  | T | T | T | ... room for more |       doubles when it is full; never shrinks
 //! ```
 //!
-//! What is in it is read and written as a slice. Where there is no memory it says so, and
-//! keeps what it has. Its memory goes back when [`Array::end`] is called, and not when it is
-//! dropped: zero is an empty one, and the heaps that have some are never dropped.
+//! Items are read and written as a slice. Without memory it returns false, and keeps its items. Its
+//! memory goes back at [`Array::end`], not when it is dropped: zero is an empty array, and the
+//! heaps that have arrays are never dropped.
 //!
 //! Used by `finalizers`, `verify` and `tracer`.
 
@@ -16,7 +16,7 @@ use core::slice;
 
 use heapwright_substrate::chunk::Side;
 
-/// Items that there is room for at first.
+/// Items that fit at first.
 const FIRST: usize = 1024;
 
 /// An array that grows.
@@ -28,7 +28,7 @@ pub(super) struct Array<T> {
 }
 
 impl<T: Copy> Array<T> {
-    /// An empty one.
+    /// An empty array.
     pub(super) const fn new() -> Self {
         Self { side: Side::NONE, length: 0, room: 0, of: core::marker::PhantomData }
     }
@@ -37,7 +37,7 @@ impl<T: Copy> Array<T> {
         NonNull::new(self.side.at().cast()).unwrap_or(NonNull::dangling())
     }
 
-    /// Makes room for `more` items. False: there is no memory.
+    /// Makes room for `more` items. Returns false without memory.
     pub(super) fn reserve(&mut self, more: usize) -> bool {
         let needed = self.length + more;
         if needed <= self.room {
@@ -45,7 +45,7 @@ impl<T: Copy> Array<T> {
         }
         let room = needed.max(self.room * 2).max(FIRST);
         let Some(mut side) = Side::take(room * size_of::<T>()) else { return false };
-        // SAFETY: both have room for so many, and are not the same.
+        // SAFETY: both have room for `length` items, and do not overlap.
         unsafe {
             ptr::copy_nonoverlapping(self.start().as_ptr(), side.at().cast(), self.length);
         }
@@ -55,7 +55,7 @@ impl<T: Copy> Array<T> {
         true
     }
 
-    /// Adds an item. False: there is no memory for it.
+    /// Adds an item. Returns false without memory.
     #[must_use]
     pub(super) fn push(&mut self, item: T) -> bool {
         if !self.reserve(1) {
@@ -75,7 +75,7 @@ impl<T: Copy> Array<T> {
         Some(last)
     }
 
-    /// Keeps the items of which `keep` says so, in their order. Returns how many went.
+    /// Keeps the items for which `keep` is true, in order. Returns how many were removed.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(T) -> bool) -> usize {
         let before = self.length;
         let mut kept = 0;

@@ -1,4 +1,4 @@
-//! Attaching: how a thread gets a mutator of a heap, and how it goes.
+//! Attaching: how a thread gets a mutator of a heap, and how it leaves.
 //!
 //! ```text
 //!   join --> away --enter--> at work --detach--> its regions, notes and counts go to the heap
@@ -24,10 +24,10 @@ use super::tracer;
 const ROUNDS: usize = 4;
 
 /// Runs at the end of a thread that has mutators. A mutator that the thread attached, and is still
-/// at work with, is detached: else all collections would wait for it. A mutator that the thread
-/// entered stays, because another thread detaches it; a collector that waits for such a mutator
-/// says so. A mutator that the thread has left belongs to no thread any more. All this happens in
-/// the last round, because destructors of the program may use a mutator.
+/// at work with, is detached: otherwise all collections would wait for it. A mutator that the
+/// thread entered stays, because another thread detaches it. A collector that waits for such a
+/// mutator reports it. A mutator that the thread has left no longer belongs to it. All this happens
+/// in the last round, because destructors of the program may use a mutator.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
         return;
@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
 }
 
 impl Mutator {
-    /// The calling thread joins a heap. `None` where there is no memory.
+    /// The calling thread joins a heap. Returns `None` without memory.
     pub(super) fn attach(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         let slot = Self::join(heap)?;
         let me = &slot.value;
@@ -67,11 +67,11 @@ impl Mutator {
         Some(slot)
     }
 
-    /// A mutator that is away, and no thread's: the next thread that enters gets it. Does not wait:
-    /// the calling thread may be at work with another mutator, for which a collector waits. `None`
-    /// where there is no memory.
+    /// Makes a mutator that is away, and belongs to no thread: the next thread that enters gets it.
+    /// Does not wait, because the calling thread may be at work with another mutator, for which a
+    /// collector waits. Returns `None` without memory.
     pub(super) fn join(heap: &'static Heap) -> Option<&'static Slot<Self>> {
-        // SAFETY: zero is nobody's mutator.
+        // SAFETY: zero is an unused mutator.
         let slot = unsafe { MUTATORS.take_zeroed() }?;
         let me = &slot.value;
         me.heap.set(ptr::from_ref(heap).cast_mut());
@@ -85,14 +85,14 @@ impl Mutator {
         me.first_list.store(Entry::collected(heap.space.id(), 0).word(), Ordering::Relaxed);
         me.tracer.belong(&heap.trace);
         for (page_list, region) in me.regions.iter().enumerate() {
-            // What is in no pool must not fit, though the region is empty.
+            // A size in no pool must not fit, though the region is empty.
             region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
-        // What a cycle under way announced to the others when it began. Under the lock of the list:
-        // where a collector announces something else at the same time, it comes by afterwards, or
-        // what it announces is seen here.
+        // The barrier that a cycle under way announced when it began. Under the lock of the list: a
+        // collector that announces another barrier at this time either comes later, or its barrier
+        // is seen here.
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {
@@ -119,7 +119,7 @@ impl Mutator {
 }
 
 impl Heap {
-    /// A mutator leaves: keeps what it counted.
+    /// A mutator leaves: keeps its counts.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();

@@ -1,18 +1,18 @@
-//! Piles: words that many put down, and one looks at later.
+//! Bags: words that many tracers add, and one thread reads later.
 //!
 //! ```text
 //!   buffer, a tracer's     | word | word | .... |       no lock
-//!        |  full, or asked for
+//!        |  full, or on request
 //!        v
 //!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
-//! A collection has to remember things that it comes by: old objects that were stored into, weak
-//! slots, ephemerons. How many, nobody knows before. They lie in chunks as marking's own items do,
-//! and in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and its caller
+//! A collection has to remember things that it finds: old objects that were stored into, weak
+//! slots, ephemerons. Their number is unknown beforehand. They lie in chunks like the mark stack's
+//! items, in no order. Without memory for a chunk, [`Buffer::push`] returns false, and its caller
 //! does without.
 //!
-//! Used by `remembered`, `dirty_slots` and `weak`; the buffers are tracers'.
+//! Used by `remembered`, `dirty_slots` and `weak`. The buffers belong to tracers.
 
 use core::ptr;
 
@@ -33,16 +33,16 @@ struct Stack(Chunks);
 // SAFETY: chunks are the heap's memory, under the lock.
 unsafe impl Send for Stack {}
 
-/// What one tracer has put down, and not given to the heap yet. Zero is empty.
+/// Words that one tracer has added, and not given to the heap yet. Zero is empty.
 pub(super) struct Buffer {
     chunk: Ptr<Chunk>,
     count: Num,
 }
 
-/// Words that a buffer knows to have been put down.
+/// Recent words that a buffer recognises.
 const KNOWN: usize = 64;
 
-/// A buffer that knows what it was given lately. Zero is empty, and knows nothing.
+/// A buffer that recognises recent words. Zero is empty, and recognises none.
 pub(super) struct Recent {
     known: [Known; KNOWN],
     buffer: Buffer,
@@ -54,7 +54,7 @@ fn words(chunk: *mut Chunk) -> *mut usize {
 }
 
 impl Buffer {
-    /// Puts a few words down that belong together. False: there is no memory, and they are not.
+    /// Adds a few words that belong together. Returns false without memory.
     #[must_use]
     pub(super) fn push<T: Copy>(&self, marking: &Marking, bag: &Bag, together: T) -> bool {
         let count = const { size_of::<T>() / size_of::<usize>() };
@@ -74,7 +74,7 @@ impl Buffer {
         self.chunk.get().is_null()
     }
 
-    /// Gives what it has to a bag.
+    /// Gives its words to a bag.
     pub(super) fn give(&self, bag: &Bag) {
         let chunk = self.chunk.get();
         if chunk.is_null() {
@@ -85,21 +85,21 @@ impl Buffer {
         // SAFETY: the count of the chunk, which is this buffer's.
         unsafe { place.write(self.count.take()) };
         self.chunk.set(ptr::null_mut());
-        // SAFETY: the chunk was this buffer's, is in no list, and says how many items it has.
+        // SAFETY: the chunk was this buffer's, is in no list, and has its count.
         unsafe { bag.give(chunk) };
     }
 }
 
-/// Something that was put down: where, and of which kind. Zero is nothing.
+/// A recent entry: its address and kind. Zero is none.
 struct Known {
     address: Num,
     kind: Num,
 }
 
 impl Recent {
-    /// Returns whether something at this address was put down just now, of this `kind`, any number;
-    /// if not, it is about to be. (An object, its first slot, and what has no size share an
-    /// address, and one is not the other.)
+    /// Returns whether an entry with this address and this `kind`, any number, was added recently.
+    /// If not, the caller is about to add it. (An object, its first slot, and a place of no size
+    /// share an address, and differ in kind.)
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;
@@ -116,7 +116,7 @@ impl Recent {
         pushed
     }
 
-    /// Gives what it has to a bag, and knows nothing any more.
+    /// Gives its words to a bag, and recognises none any more.
     pub(super) fn give(&self, bag: &Bag) {
         if !self.buffer.is_empty() {
             self.buffer.give(bag);
@@ -134,7 +134,7 @@ impl Bag {
     ///
     /// # Safety
     ///
-    /// The chunk is the caller's, says how many words it has, and is in no list.
+    /// The chunk is the caller's, has its count, and is in no list.
     pub(super) unsafe fn give(&self, chunk: *mut Chunk) {
         // SAFETY: by the contract.
         unsafe { self.chunks.lock().0.push(chunk) };
@@ -145,24 +145,24 @@ impl Bag {
         self.chunks.lock().0.pop()
     }
 
-    /// Takes all that another one has. This one is empty.
+    /// Takes all chunks of another bag. This one is empty.
     pub(super) fn take_all(&self, other: &Self) {
         let all = core::mem::replace(&mut other.chunks.lock().0, Chunks::none());
         self.chunks.lock().0 = all;
     }
 
-    /// Changes each word. While nobody puts any down.
+    /// Changes each word. While nobody adds any.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
         let mut all = self.chunks.lock();
         let mut changed = Chunks::none();
         while let Some(chunk) = all.0.pop() {
-            // SAFETY: a chunk of the bag, which says how many words it has.
+            // SAFETY: a chunk of the bag, which has its count.
             let count = unsafe { (*chunk).count };
             for n in 0..count {
                 let word = words(chunk).wrapping_add(n);
-                // SAFETY: so many were written.
+                // SAFETY: below the count, so it was written.
                 let now = with(unsafe { word.read() });
-                // SAFETY: a word that was written, of a chunk that is this buffer's.
+                // SAFETY: below the count, in a chunk of this bag.
                 unsafe { word.write(now) };
             }
             // SAFETY: in no list.
@@ -182,12 +182,12 @@ impl Bag {
     }
 }
 
-/// What was put down in a chunk that was taken from a bag, all of it as a `T`.
+/// Calls `with` for each `T` in a chunk that was taken from a bag.
 pub(super) fn each<T: Copy>(chunk: *mut Chunk, mut with: impl FnMut(T)) {
-    // SAFETY: the chunk is the caller's, which took it, and says how many it has.
+    // SAFETY: the chunk is the caller's, which took it, and has its count.
     let count = unsafe { (*chunk).count };
     for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
-        // SAFETY: so many were written, one `T` behind the other.
+        // SAFETY: below the count, so it was written, as one `T` behind the other.
         with(unsafe { words(chunk).wrapping_add(n).cast::<T>().read() });
     }
 }

@@ -9,13 +9,12 @@
 //! The place of an object's bit is a shift of its address, whatever the size of its slot:
 //! marking needs no division. The way back, from a bit to its slot, is one ([`start`]).
 //!
-//! A page has two of them: *marks*, in the address map's side bitmap, which are the
-//! collection's; and *taken*, beside the page's record, which the last sweep left (see
-//! `page`). Words are relaxed atomics, because several threads may mark at once.
+//! A page has two bitmaps. *Marks*, in the address map's side bitmap, belong to the collection.
+//! *Taken*, beside the page's record, is the result of the last sweep (see `page`). Words are
+//! relaxed atomics, because several threads may mark at once.
 //!
-//! A page of a few large slots has its bits in as many words, far apart ([`Words`]): the others are
-//! neither cleared nor looked at, for most of what a large object costs is memory that was touched
-//! long ago.
+//! A page of a few large slots has its bits in as many words, far apart ([`Words`]). The other
+//! words are neither cleared nor read: most of a large object's cost is touching cold memory.
 //!
 //! Arithmetic alone; used by `page`, `mark` and `walk`.
 #![forbid(unsafe_code)]
@@ -29,24 +28,24 @@ pub(super) const GRANULE: usize = 16;
 /// Words of a page's bitmap.
 #[cfg(not(loom))]
 pub(super) const WORDS: usize = UNIT / GRANULE / 64;
-/// Under loom, one: all are alike, and each is looked at in every order.
+/// One under loom: all words are alike, and each is tried in every order.
 #[cfg(loom)]
 pub(super) const WORDS: usize = 1;
 
 /// A bitmap of one page.
 pub(super) type Bits = [AtomicU64; WORDS];
 
-/// Slots of a page that are few: each has its bit in a word of its own.
+/// The most slots of a page that are few: each has its bit in a word of its own.
 const FEW: usize = 8;
 /// Bytes of a page that a word's bits stand for.
 const WORD_BYTES: usize = 64 * GRANULE;
 /// Bytes of a page.
 const PAGE_BYTES: usize = WORDS * WORD_BYTES;
 
-/// Which words of a page's bitmaps its slots have their bits in.
+/// The words of a page's bitmaps that hold its slots' bits.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
-    /// Bytes from one to the next.
+    /// Bytes of the page from one word's slot to the next.
     step: usize,
     count: usize,
 }
@@ -55,7 +54,7 @@ impl Words {
     /// All.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// Those of a page whose slots have `size` bytes: as many as fit, or one that is larger.
+    /// The words of a page whose slots have `size` bytes: as many as fit, or one that is larger.
     pub(super) fn of(size: usize) -> Self {
         if are_few(size) {
             Self { step: size, count: (PAGE_BYTES / size).max(1) }
@@ -117,10 +116,10 @@ pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
-/// Where the slot of `size` bytes begins whose bit is that of `granule`.
+/// Returns where the slot of `size` bytes begins whose bit is that of `granule`.
 pub(super) fn start(granule: usize, size: usize) -> usize {
     let at = granule * GRANULE;
-    // Of most sizes, without a division.
+    // Most sizes need no division.
     if size.is_multiple_of(GRANULE) { at } else { at.div_ceil(size) * size }
 }
 
@@ -161,21 +160,21 @@ const EVERY: [u64; 64] = {
 struct Starts {
     /// Granules after which the pattern repeats.
     step: usize,
-    /// Granules from a slot to the second of a pair; 0: there are no pairs.
+    /// Granules from the first slot of a pair to the second; 0: there are no pairs.
     half: usize,
-    /// The first bit of the next word's, which is one of a pair's first.
+    /// The first bit of the next word that begins a pair.
     phase: usize,
-    /// What the phase loses from word to word.
+    /// How much the phase shrinks from word to word.
     less: usize,
 }
 
 impl Starts {
-    /// From a word on. `None`: few slots begin in a word, or it is the only one, of a large object,
-    /// whose size may be any; each is looked at.
+    /// Begins at a word. `None` if few slots begin in a word, or for a large object, whose size may
+    /// be any: then each slot is checked.
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
-        // (A thousand bytes and more, and so all that are few.)
+        // (A thousand bytes and more, which includes all few slots.)
         if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
@@ -183,7 +182,7 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// Those of the next word, and which of them begin in the middle of their granule.
+    /// The bits of the next word, and which of them begin in the middle of their granule.
     fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
@@ -193,14 +192,14 @@ impl Starts {
     }
 }
 
-/// Where the slot begins that has the first of the bits of a word. `middle`: the bits of slots that
-/// begin in the middle of their granule.
+/// Where the slot of the lowest bit of a word begins. `middle`: the bits of slots that begin in the
+/// middle of their granule.
 fn first_of(word: usize, bits: u64, middle: u64) -> usize {
     let bit = bits.trailing_zeros() as usize;
     word * WORD_BYTES + bit * GRANULE + (middle >> bit & 1) as usize * (GRANULE / 2)
 }
 
-/// Calls `with` for where each slot begins that has one of the bits of a word.
+/// Calls `with` for the start of each slot that has its bit in a word.
 #[inline(always)]
 fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usize)) {
     while bits != 0 {
@@ -230,9 +229,9 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no
-/// mark; and, where several slots begin in a word, `soon` earlier, to have its memory fetched. What
-/// begins below byte `cursor`, where a slot begins, is taken whatever `taken` says.
+/// Calls `with` for each slot of `size` bytes, up to `end`, that is taken and has no mark. Where
+/// several slots begin in a word, `soon` is called first, to prefetch. Slots below byte `cursor`
+/// are taken whatever `taken` says.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -244,7 +243,7 @@ pub(super) fn each_dead(
         let dead = |&at: &usize| (at < cursor || is_set(taken, at)) && !is_set(marks, at);
         return (0..end).step_by(size).filter(dead).for_each(with);
     };
-    // What died in a word is fetched while that of the word before is looked at.
+    // Dead objects of a word are fetched while those of the word before are visited.
     let mut before = (0, 0);
     for (word, taken) in taken.iter().enumerate() {
         let below = (cursor / GRANULE).saturating_sub(word * 64);
@@ -259,8 +258,8 @@ pub(super) fn each_dead(
     each_of(WORDS - 1, before, with);
 }
 
-/// The first stretch of slots without a bit at or behind byte `from`, where a slot begins:
-/// its bounds. `end` is where the last slot ends; the stretch is at most `most` bytes, or one
+/// Returns the bounds of the first stretch of slots without a bit at or behind byte `from`, where a
+/// slot begins. `end` is where the last slot ends. The stretch is at most `most` bytes, or one
 /// slot.
 pub(super) fn next_clear(
     bits: &Bits,
@@ -279,7 +278,7 @@ pub(super) fn next_clear(
     Some((at, stop.min(end).min(most)))
 }
 
-/// Calls `with` for each slot of `size` bytes that has its bit, until it says false.
+/// Calls `with` for each slot of `size` bytes that has its bit, until it returns false.
 pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
     if are_few(size) {
         let slots = (0..Words::of(size).count).map(|n| n * size);
@@ -304,8 +303,8 @@ pub(super) fn reset(bits: &Bits, offset: usize) {
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well, in `words`.
-/// Returns how many were copied, and how many are left.
+/// Copies the bits of `from` to `to`, in `words`, and stores in `both` the bits that `to` had as
+/// well. Returns how many bits were copied, and how many are in `both`.
 pub(super) fn copy_and_compare(
     from: &Bits,
     to: &Bits,
@@ -328,12 +327,12 @@ pub(super) fn copy_and_compare(
     (count, stay)
 }
 
-/// Makes the bits in `words` what `bits` say.
+/// Stores `bits` in `words` of `to`.
 pub(super) fn assign(to: &Bits, bits: &[u64; WORDS], words: Words) {
     words.each().for_each(|n| to[n].store(bits[n], Ordering::Relaxed));
 }
 
-/// Adds all bits of `from` to `to`; `from` has none any more. Returns how many were in both.
+/// Adds all bits of `from` to `to`, and clears `from`. Returns how many were in both.
 pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
     let mut twice = 0;
     for (from, to) in from.iter().zip(to) {
@@ -353,7 +352,7 @@ pub(super) fn clear(bits: &Bits) {
     bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }
 
-/// Clears those in `words`.
+/// Clears the bits in `words`.
 pub(super) fn clear_words(bits: &Bits, words: Words) {
     if words.are_all() {
         return clear(bits);
@@ -440,7 +439,7 @@ mod tests {
             prop_assert_eq!(&free, &expected);
             let other = none();
             let live = count(&bits);
-            // Marks on every fifth; a third of the page is taken by the cursor alone.
+            // Marks on every fifth slot; the cursor alone takes a third of the page.
             let (marks, cursor) = (none(), slots / 3 * size);
             (0..slots).step_by(5).for_each(|slot| _ = set(&marks, slot * size));
             let mut dead = Vec::new();
@@ -463,7 +462,7 @@ mod tests {
             prop_assert_eq!(count(&old), stay);
             let taken = (0..slots).filter(|slot| take(&old, slot * size)).count();
             prop_assert_eq!((taken, count(&old)), (stay, 0));
-            // What is in both is reported, and nothing is left behind.
+            // Bits that are in both are counted, and `some` is empty afterwards.
             let some = none();
             let both = (0..slots).step_by(3).map(|slot| slot * size);
             let fresh = both.clone().filter(|&at| set(&some, at) && !is_set(&other, at)).count();

@@ -1,8 +1,8 @@
-//! Numbers and pointers that several threads may look at, and one at a time changes.
+//! Numbers and pointers that several threads may read, and one at a time changes.
 //!
-//! Which thread that is, and what orders the changes, each field says where it is declared: a lock,
-//! the claim of a page, or that the world stands still. Loads and stores are relaxed, which
-//! costs no more than plain ones, and what a late reader sees is old, never torn.
+//! Each field's declaration says which thread that is, and what orders the changes: a lock, the
+//! claim of a page, or the stop of the world. Loads and stores are relaxed, which costs no more
+//! than plain ones. A late reader may see an old value, but no torn one.
 
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ impl Num {
         Self(AtomicUsize::new(value))
     }
 
-    /// What it is.
+    /// Returns it.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -29,13 +29,13 @@ impl Num {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// What it is, and all that was done before it became so.
+    /// Returns it. The reader then sees everything that was done before it was set.
     #[inline]
     pub(crate) fn get_acquired(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes it, for those that [`Num::get_acquired`].
+    /// Changes it, for readers that use [`Num::get_acquired`].
     #[inline]
     pub(crate) fn set_released(&self, value: usize) {
         self.0.store(value, Ordering::Release);
@@ -47,7 +47,7 @@ impl Num {
         self.set(self.get().wrapping_add(more));
     }
 
-    /// Takes from it, by the one thread that changes it; not below 0.
+    /// Subtracts from it, by the one thread that changes it; not below 0.
     #[inline(always)]
     pub(crate) fn sub(&self, less: usize) {
         self.set(self.get().saturating_sub(less));
@@ -59,7 +59,7 @@ impl Num {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Takes from it, by any number of threads; not below 0.
+    /// Subtracts from it, by any number of threads; not below 0.
     #[inline]
     pub(crate) fn sub_shared(&self, less: usize) {
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Num {
         _ = self.0.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// What it was, and is no more.
+    /// Sets it, and returns the old value.
     #[inline(always)]
     pub(crate) fn replace(&self, value: usize) -> usize {
         let was = self.get();
@@ -80,7 +80,7 @@ impl Num {
         was
     }
 
-    /// What it was; 0 from now on.
+    /// Sets it to 0, and returns the old value.
     #[inline]
     pub(crate) fn take(&self) -> usize {
         self.replace(0)
@@ -98,7 +98,7 @@ impl Small {
         Self(AtomicU32::new(value as u32))
     }
 
-    /// What it is.
+    /// Returns it.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed) as usize
@@ -123,7 +123,7 @@ impl<T> Ptr<T> {
         Self(AtomicPtr::new(value))
     }
 
-    /// What it is.
+    /// Returns it.
     #[inline(always)]
     pub(crate) fn get(&self) -> *mut T {
         self.0.load(Ordering::Relaxed)

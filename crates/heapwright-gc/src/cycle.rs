@@ -1,4 +1,4 @@
-//! The cycle: when a collection begins, what is done in a step, and how it ends.
+//! The cycle: when a collection begins, the work of a step, and how it ends.
 //!
 //! ```text
 //!   IDLE --trigger--> MARKING --nothing left to mark--> SWEEPING --every page swept--> IDLE
@@ -7,16 +7,16 @@
 //!                      ...     until nothing is new          ...
 //! ```
 //!
-//! **Marking** is tri-colour: white objects have no mark; grey ones are marked and in some
-//! chunk; black ones are marked, and what they lead to was reported. It goes on only while the
-//! world stands still, all stopped mutators and helpers marking together; between steps mutators
-//! run. New objects are white, so nothing need be reported of them, and those that die
-//! before marking ends are not kept. A store into a black object shades what is stored
-//! (Dijkstra, Lamport, Martin, Scholten, Steffens: "On-the-fly garbage collection", 1978).
-//! Roots are never black: they are reported again when nothing else is left, until that finds
-//! nothing new. A step ends when its budget does; the next goes on where it ended.
+//! **Marking** is tri-colour. White objects have no mark. Grey ones are marked and in some chunk.
+//! Black ones are marked, and their references were reported. Marking runs only while the world is
+//! stopped: all stopped mutators and helpers mark together. Between steps mutators run. New objects
+//! are white, so they need no report, and those that die before marking ends are not kept. A store
+//! into a black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
+//! "On-the-fly garbage collection", 1978). Roots are never black: they are reported again when
+//! nothing else is left, until that finds nothing new. A step ends with its budget. The next step
+//! continues there.
 //!
-//! A runtime that reports no stores has its marking done in one step.
+//! A runtime that does not report stores has its marking done in one step.
 //!
 //! The world's stop is the only lock here: the thread that stops it is the collector.
 
@@ -36,7 +36,7 @@ use super::phase::{MARKING, Phase, STORES};
 use super::sizing::Measured;
 use super::tracer::{Budget, Tracer};
 
-/// Bytes of marking that a step on the allocation path is for.
+/// Bytes of marking in a step on the allocation path.
 pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
@@ -46,7 +46,7 @@ impl Heap {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
-    /// Returns whether there is a plan of what is to be moved, or one was asked for.
+    /// Returns whether there is a plan of objects to move, or one was requested.
     pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun()
             || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
@@ -62,29 +62,28 @@ impl Heap {
         self.advance(me, budget, true);
     }
 
-    /// Bytes to mark when a cycle begins: as many as there is time for in a small heap, whose
-    /// memory grows by what is allocated until the cycle ends; in others as many as in any step, so
-    /// that none is much longer.
+    /// Bytes to mark when a cycle begins. A small heap's memory grows by each allocation until the
+    /// cycle ends, so there the first step has no limit. In others it is like any step, so that
+    /// none is much longer.
     fn first_step(&self) -> usize {
         let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
     }
 
-    /// A cycle from its beginning to its end, and all of its sweep.
+    /// Runs a whole cycle, and all of its sweep.
     pub(super) fn collect(&self, me: &Mutator) {
         self.collect_whole(me, self.space.options().generations);
     }
 
-    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that
-    /// is due, or ages are not known. Whether it was a minor one. What is under way is finished
-    /// first.
+    /// Runs a whole minor cycle and all of its sweep; or a major one, if that is due or ages are
+    /// not known. Finishes the cycle under way first. Returns whether it was a minor one.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false);
         self.trace.generations.is_minor()
     }
 
-    /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether
-    /// each is to be a `major` one, or what is due.
+    /// Finishes the cycle under way, then runs a whole cycle and all of its sweep. Each is a
+    /// `major` one if so requested, else what is due.
     fn collect_whole(&self, me: &Mutator, major: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
@@ -106,8 +105,7 @@ impl Heap {
         self.sweep_all();
     }
 
-    /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
-    /// `begin`.
+    /// Works for about as long as `budget` says: sweeps, marks, and begins a cycle if `begin`.
     pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
         if !self.may_collect() {
             return;
@@ -135,8 +133,9 @@ impl Heap {
             return;
         }
         let began = Began::now(asked);
-        // Another mutator may have gone on while this one stopped the world; or something could not
-        // be remembered since marks were looked at, and they must go first.
+        // Another mutator may have advanced the cycle while this one stopped the world. Or an
+        // object could not be remembered since the sticky marks were checked, and these must be
+        // cleared first.
         let lost = self.space.cycle.phase() == Phase::Idle
             && self.trace.generations.sticky_marks() != StickyMarks::Nothing
             && self.trace.generations.remembered.has_lost();
@@ -180,7 +179,7 @@ impl Heap {
             && !self.is_to_compact()
     }
 
-    /// From now on there are marks.
+    /// Begins marking.
     fn begin(&self, me: &Mutator) {
         self.space.cycle.enter(Phase::Marking);
         let minor = self.trace.generations.begin();
@@ -201,7 +200,7 @@ impl Heap {
         self.space.pacing.note_begin();
     }
 
-    /// All is marked. From now on pages are swept.
+    /// Ends marking: all live objects are marked. From now on pages are swept.
     fn finish(&self, me: &Mutator, began: &Began) {
         self.trace_ends(me);
         if self.space.options().verify & options::VERIFY_BARRIERS != 0 {
@@ -226,8 +225,8 @@ impl Heap {
         let slots = old_bytes + marked;
         let first = self.space.cycle.number() == 0;
         let survival = self.trace.generations.end_marking(first, allocated, marked, young_bytes);
-        // How many external bytes go with dead objects is known when the sweep is over; until then
-        // the share of dead bytes of slots is taken for it.
+        // How many external bytes belong to dead objects is known when the sweep is over. Until
+        // then the dead share of the slots' bytes stands for it.
         let all = self.space.pacing.estimate_live(slots, allocated);
         let measured = Measured {
             live: all,
@@ -262,7 +261,7 @@ impl Heap {
         }
     }
 
-    /// Collects at an allocation: of a heap that is stressed, at each.
+    /// Collects at an allocation: in stress mode, at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
         if me.deferred.get() > 0 || self.space.cycle.is_held() {
@@ -270,8 +269,8 @@ impl Heap {
         }
         let verify = self.space.options().verify;
         if self.space.options().incremental && verify & options::VERIFY_HEAP == 0 {
-            // Little steps, so that stores come between them. The verifier of the heap, which looks
-            // for forgotten roots, wants whole collections.
+            // Little steps, so that stores come between them. The heap verifier, which looks for
+            // forgotten roots, needs whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {
@@ -280,8 +279,8 @@ impl Heap {
     }
 
     /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time, until
-    /// `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
-    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
+    /// `deadline` (0: no limit). Once begun, it cannot be undone. Returns whether nothing is left
+    /// to clear. While nothing is marked, and every page has been claimed for the sweep.
     fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
         let generations = &self.trace.generations;
         if generations.sticky_marks() == StickyMarks::Nothing {
@@ -305,7 +304,7 @@ impl Heap {
         generations.clear_some(&self.space, deadline)
     }
 
-    /// Moves objects until `deadline`; 0: until all are where they are to be.
+    /// Moves objects until `deadline`; 0: until all have moved.
     pub(super) fn move_some(&self, me: &Mutator, deadline: u64) {
         me.stack.note();
         let asked = os::now_ns();
@@ -323,7 +322,7 @@ impl Heap {
         self.pause_ends(me, &began, pause);
     }
 
-    /// As [`Heap::move_some`], while the world stands still.
+    /// As [`Heap::move_some`], while the world is stopped.
     fn move_stopped(&self, me: &Mutator, deadline: u64) {
         let through = self.moving.step(&me.tracer, deadline, &Stopped(self, me));
         while let Some(number) = self.moving.next_large() {
@@ -341,15 +340,15 @@ impl Heap {
         }
     }
 
-    /// Returns whether objects can be moved while mutators run between steps: they report all
-    /// stores, and what leads to a page is known. (A runtime that changes references itself goes
-    /// through all objects, once.)
+    /// Returns whether objects can be moved while mutators run between steps: mutators report all
+    /// stores, and the references to a page are known. (A runtime that changes references itself
+    /// visits all objects, once.)
     fn moves_in_steps(&self) -> bool {
         let options = self.space.options();
         (options.incremental || options.generations) && !self.runtime().updates()
     }
 
-    /// A compaction from its beginning to its end; of `all` that may move, or of sparse pages.
+    /// Runs a whole compaction: of `all` pages that may move, or of sparse ones.
     pub(super) fn compact(&self, me: &Mutator, all: bool) {
         self.collect(me);
         self.moving.ask_now(all);
@@ -357,14 +356,14 @@ impl Heap {
         self.space.trim();
     }
 
-    /// The time when a step that begins now must end, if it may take `step_factor` times the usual
+    /// Returns when a step that begins now must end, if it may take `step_factor` times the usual
     /// time: nanoseconds of the clock.
     pub(super) fn deadline(&self, step_factor: u64) -> u64 {
         os::now_ns().saturating_add(self.space.options().step().saturating_mul(step_factor))
     }
 
-    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
-    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
+    /// Returns the expected bytes still to be marked: what the last cycle found live; in the first
+    /// cycle, what was allocated; in a minor cycle, what the last minor cycle marked.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
             _ if self.trace.generations.is_minor() => self.trace.generations.young(),
@@ -374,7 +373,7 @@ impl Heap {
         expected.saturating_sub(self.marked_so_far())
     }
 
-    /// Returns whether a cycle is to begin, or under way.
+    /// Returns whether a cycle is due, or under way.
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
             || self.space.pacing.is_due(&self.space.target())
@@ -383,7 +382,7 @@ impl Heap {
     }
 }
 
-/// The stopped world of a heap, around what one of its mutators marks and moves.
+/// The stopped world of a heap, while one of its mutators marks and moves.
 struct Stopped<'a>(&'a Heap, &'a Mutator);
 
 impl Around for Stopped<'_> {
@@ -393,9 +392,9 @@ impl Around for Stopped<'_> {
 
     fn scan_stacks(&self, tracer: &Tracer) {
         self.0.each_mutator(|mutator| {
-            // Each stack's references in a chunk of its own: what one mutator made lies together,
-            // in its processor's caches, and marking threads should not meet in the same lines of
-            // marks.
+            // Each stack's references in a chunk of its own. The objects of one mutator lie
+            // together, in its processor's caches, and marking threads should not meet in the same
+            // lines of marks.
             tracer.publish();
             mutator.stack.scan(tracer);
             tracer.publish_for(&mutator.tracer);

@@ -1,5 +1,5 @@
-//! Dirty slots: places that were stored into after they were traced, by stores that did not say
-//! what.
+//! Dirty slots: places that were stored into after they were traced, by stores without the stored
+//! value.
 //!
 //! ```text
 //!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
@@ -7,11 +7,11 @@
 //!   the next step: each place is traced once more <---------------------------+
 //! ```
 //!
-//! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot
-//! noted (see `moving`). A place of which a caller says only that it is about to be stored into is
-//! traced afterwards, while the world stands still: the place, and not the whole object that it
-//! lies in, which may be a large array. The same place is often reported again and again; each
-//! mutator knows the last few dozen ([`Recent`](super::bag::Recent)).
+//! A store that is reported with its value shades that at once (see `cycle`), or its slot is noted
+//! (see `moving`). A place that is only reported as about to be stored into is traced afterwards,
+//! while the world is stopped. Only the place is traced, and not its whole object, which may be a
+//! large array. The same place is often reported again and again. Each mutator recognises the last
+//! few dozen ([`Recent`](super::bag::Recent)).
 //!
 //! The object lives until the sweep after next, because it was traced already: it was marked, or is
 //! new.
@@ -27,7 +27,7 @@ use super::tracer::{TraceSlot, Tracer};
 /// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);
 
-/// Traces an object of which it is not known where it was stored into.
+/// Traces a whole object, whose changed place is not known.
 ///
 /// # Safety
 ///
@@ -47,8 +47,8 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
 }
 
 impl Tracer {
-    /// Something is stored in `place`, in the object `parent`, before the next safepoint: `place`
-    /// is traced again if it was before. While all is marked, or objects are moved.
+    /// Something is stored in `place`, in the object `parent`, before the next safepoint. `place`
+    /// is traced again if it was traced before. During marking, or while objects are moved.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let traced = |(_, page_list)| layout::is_traced(page_list);
@@ -68,17 +68,17 @@ impl Tracer {
         if is_marking() {
             self.note_overflow(parent);
         } else {
-            // The place will not be traced again: so nothing that it may lead to moves.
+            // The place will not be traced again, so no object that it may lead to may move.
             space.abandon_plan();
         }
     }
 
-    /// Traces all dirty slots. While the world stands still, and tracers have given what they had.
+    /// Traces all dirty slots. While the world is stopped, and tracers have given their notes.
     pub(super) fn trace_dirty_slots(&self) {
         while let Some(chunk) = self.of().dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {
-                // SAFETY: the caller that reported it gave the function for it; its object was
-                // traced already, marked or new, and so lives until the sweep after next.
+                // SAFETY: the reporting caller gave the function for it. Its object was traced
+                // already, so it is marked or new, and lives until the sweep after next.
                 unsafe { trace(place, self) };
             });
             self.of().marking.give_back(chunk);

@@ -1,11 +1,11 @@
-//! The runtime is told that finalizers are due, or that guardians have something to retrieve.
+//! Tells the runtime that finalizers are due, or that guardians have objects to retrieve.
 //!
 //! ```text
 //!   marking ends: some are due --note--> the world goes on --tell--> runtime's function: sets a flag, wakes a thread
 //! ```
 //!
-//! Once a collection, by the thread that collected, after it let the others go: so the function may
-//! take a lock that a mutator holds, though it may not allocate or collect.
+//! Once a collection, by the thread that collected, after the other threads have resumed. So the
+//! function may take a lock that a mutator holds, though it may not allocate or collect.
 //!
 //! Noted by `settling`, told by `cycle`.
 
@@ -16,10 +16,10 @@ use heapwright_substrate::sync::Lock;
 use super::cell::Num;
 use super::locks::With;
 
-/// What is called with the context when some are due.
+/// The function that is called with the context when some are due.
 pub type SomeAreDue = unsafe extern "C" fn(context: *mut c_void);
 
-/// Whom to tell. Zero is nobody.
+/// The runtime's function. Zero has none.
 pub(super) struct Due {
     noted: Num,
     whom: Lock<Whom>,
@@ -37,17 +37,17 @@ impl Due {
         self.noted.set(1);
     }
 
-    /// Chooses whom to tell; nobody.
+    /// Sets or removes the function.
     pub(super) fn choose(&self, whom: Option<SomeAreDue>, context: *mut c_void) {
         *self.whom.lock() = Whom(whom, context);
     }
 
-    /// Tells it, if something was noted. By the thread that noted it, after the world has gone on.
+    /// Calls it, if something was noted. By the thread that noted it, after the world has resumed.
     pub(super) fn tell(&self) {
         if self.noted.take() == 0 {
             return;
         }
-        // Under the lock: who has chosen another one knows that this one is not under way.
+        // Under the lock: after a change of the function the old one is not running any more.
         let asked = self.whom.lock();
         if let Whom(Some(whom), context) = *asked {
             // SAFETY: the runtime's duty.

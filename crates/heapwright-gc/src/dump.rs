@@ -1,19 +1,19 @@
-//! Heap dumps: all that a heap has, in a stream, for `heapwright heap`.
+//! Heap dumps: the whole content of a heap, in a stream, for `heapwright heap`.
 //!
 //! ```text
 //!   start | type, page, page, ... | object, reference, reference, object, ... | root, ... | end
 //! ```
 //!
-//! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here is
-//! what is written, and how the runtime's names become numbers: by the addresses of the strings, in
-//! a table of side memory that has room for a few thousand types. Nothing else is allocated, and
-//! nothing of the heap is changed, but that what is remembered has its mark meanwhile
-//! ([`Heap::with_marks_of_remembered`]). What guardians and finalizers keep for an object is said
-//! among what it leads to (see `kept`).
+//! The world is stopped meanwhile. The format and its writer are in `heapwright-record`. This file
+//! decides what is written. It numbers the runtime's type names by the addresses of the strings, in
+//! a table of side memory with room for a few thousand types. It allocates nothing else. It changes
+//! nothing of the heap, except that remembered objects have their marks meanwhile
+//! ([`Heap::with_marks_of_remembered`]). An object's references include the objects that guardians
+//! and finalizers keep for it (see `kept`).
 //!
-//! **Old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
-//! what the sweep will say; while a minor collection marks, what it has found so far that had
-//! survived before; once the next one is to be a major one, nothing.
+//! **Old** objects are those that the next minor collection takes for live. For an unswept page,
+//! that is what the sweep will decide. While a minor collection marks, they are its marked objects
+//! that had survived before. Before a major collection there are none.
 
 use core::ffi::{CStr, c_char};
 use core::slice;
@@ -36,14 +36,14 @@ use super::tracer::Tracer;
 /// Types that can be distinguished.
 const TYPES: usize = UNIT / size_of::<usize>();
 
-/// The names that were written so far: an open hash table of their addresses.
+/// The names written so far: an open hash table of their addresses.
 struct Names<'a> {
     table: &'a mut [usize],
     count: usize,
 }
 
 impl Names<'_> {
-    /// The number of a name, and whether it is new. 0: no name, or no room.
+    /// Returns the number of a name, and whether it is new. 0: no name, or no room.
     fn number(&mut self, name: *const c_char) -> (u32, bool) {
         if name.is_null() || self.count * 4 > self.table.len() * 3 {
             return (0, false);
@@ -61,7 +61,7 @@ impl Names<'_> {
     }
 }
 
-/// A layout in a word.
+/// The word for a layout.
 const fn word(layout: Layout) -> &'static str {
     match layout {
         Layout::Fine => "fine",
@@ -72,8 +72,8 @@ const fn word(layout: Layout) -> &'static str {
 }
 
 impl Heap {
-    /// Writes a dump to `sink`, which is given its pieces and says whether it took them. Whether
-    /// the dump is whole.
+    /// Writes a dump to `sink`, which gets it in pieces and returns whether it took each. Returns
+    /// whether the dump is whole.
     pub(super) fn dump(&self, me: &Mutator, sink: impl FnMut(&[u8]) -> bool) -> bool {
         /// A unit of side memory, which goes back also if the sink unwinds.
         struct Room(Side);

@@ -1,4 +1,4 @@
-//! Ephemerons whose keys have no mark yet: where they wait, and how they are found by their keys.
+//! Ephemerons whose keys have no mark yet: where they wait, and how a key finds them.
 //!
 //! ```text
 //!   word 0   the key's slot                          16 bytes an ephemeron, in the chunks of the mark stack
@@ -8,14 +8,14 @@
 //!   table    a number for each hash of a key: 4 bytes
 //! ```
 //!
-//! Tracers put ephemerons down in chunks ([`bag`](super::bag)); these chunks themselves become the
-//! waiting ones. So an ephemeron costs 16 bytes while marking goes on, and 4 to 8 more where the
-//! table is needed, and nothing when it is over: chunks go back, as does the memory of the chunks
-//! where there is much of it (see `mark_chunks`).
+//! Tracers put ephemerons into chunks ([`bag`](super::bag)). These chunks themselves become the
+//! waiting ones. An ephemeron costs 16 bytes during marking, 4 to 8 more where the table is needed,
+//! and nothing afterwards. Chunks go back, and so does their memory where it is large (see
+//! `mark_chunks`).
 //!
-//! Chains of ephemerons cost no more than their length, in whatever order they are reported (the
-//! idea is Hayes', "Ephemerons: a new finalization mechanism", 1997; the table as in Racket CS and
-//! V8). Where there is no memory for the table they are looked through again and again.
+//! Chains of ephemerons cost no more than their length, in any order of reports (the idea is
+//! Hayes', "Ephemerons: a new finalization mechanism", 1997; the table as in Racket CS and V8).
+//! Without memory for the table, all ephemerons are visited again and again.
 //!
 //! Part of `weak`.
 
@@ -29,7 +29,7 @@ use super::gang::{Chunk, ITEMS};
 const IN_CHUNK: usize = ITEMS / 2;
 const WORD: isize = size_of::<usize>() as isize;
 
-/// An ephemeron, as it was reported: see the picture.
+/// An ephemeron as reported: see the picture.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Noted {
@@ -41,13 +41,13 @@ pub(super) struct Noted {
 const _: () = assert!(size_of::<Noted>() == 2 * size_of::<usize>());
 
 impl Noted {
-    /// An ephemeron by its slots. `None`: they lie too far apart (16 GiB).
+    /// An ephemeron by its slots. `None` if they lie too far apart (16 GiB).
     pub(super) fn new(key: *mut *mut u8, value: *mut *mut u8) -> Option<Self> {
         let apart = value.addr().wrapping_sub(key.addr()).cast_signed() / WORD;
         i32::try_from(apart).ok().map(|value| Self { key, value, next: 0 })
     }
 
-    /// A key's slot alone: its own value.
+    /// A key's slot alone, which is also its value.
     pub(super) fn of_key(key: *mut *mut u8) -> Self {
         Self { key, value: 0, next: 0 }
     }
@@ -56,15 +56,15 @@ impl Noted {
         self.key.wrapping_offset(self.value as isize)
     }
 
-    /// What the key's slot holds.
+    /// The key.
     pub(super) fn key(self) -> *mut u8 {
-        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
+        // SAFETY: reported by `trace` of an object that is marked, so it exists until the sweep.
         unsafe { self.key.read() }
     }
 
-    /// What the value's slot holds.
+    /// The value.
     pub(super) fn value(self) -> *mut u8 {
-        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
+        // SAFETY: reported by `trace` of an object that is marked, so it exists until the sweep.
         unsafe { self.value_slot().read() }
     }
 
@@ -73,16 +73,16 @@ impl Noted {
         self.next
     }
 
-    /// The key is dead.
+    /// The key is dead: makes both slots null.
     pub(super) fn clear(self) {
         for slot in [self.key, self.value_slot()] {
-            // SAFETY: reported by `trace` of an object that is marked, and the world stands still.
+            // SAFETY: reported by `trace` of an object that is marked, and the world is stopped.
             unsafe { slot.write(core::ptr::null_mut()) };
         }
     }
 }
 
-/// Ephemerons whose keys had no mark when they were looked at.
+/// Ephemerons whose keys had no mark when they were visited.
 pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
@@ -91,14 +91,14 @@ pub(super) struct Waiting {
     mask: usize,
 }
 
-// SAFETY: slots and chunks are memory of the heap that this is part of; the lock around it orders
+// SAFETY: slots and chunks are memory of the heap that this is part of. The lock around it orders
 // all else.
 unsafe impl Send for Waiting {}
 
 impl Waiting {
     const NONE: Self = Self { chunks: Array::new(), count: 0, heads: Side::NONE, mask: 0 };
 
-    /// How many wait.
+    /// Returns how many wait.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -120,13 +120,13 @@ impl Waiting {
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Adds the ephemerons of a chunk that was taken from a bag. Whether it keeps the chunk. Those
-    /// for which there is no memory are handed to `refused`.
+    /// Adds the ephemerons of a chunk that was taken from a bag. Returns whether it keeps the
+    /// chunk. Calls `refused` for those without memory.
     pub(super) fn add(&mut self, chunk: *mut Chunk, mut refused: impl FnMut(Noted)) -> bool {
         let mut kept = false;
         bag::each(chunk, |ephemeron: Noted| {
             if self.count == self.chunks.len() * IN_CHUNK {
-                // The chunk itself is the next: what is written there was read before.
+                // The chunk itself is next. Its overwritten ephemerons were read before.
                 if kept || !self.chunks.push(chunk) {
                     return refused(ephemeron);
                 }
@@ -138,7 +138,7 @@ impl Waiting {
         kept
     }
 
-    /// Keeps those of which `keep` says so. Chunks that are not needed any more go to `give`.
+    /// Keeps the ephemerons that `keep` accepts. Calls `give` for each chunk that becomes free.
     pub(super) fn retain(
         &mut self,
         mut keep: impl FnMut(Noted) -> bool,
@@ -165,7 +165,7 @@ impl Waiting {
         self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
     }
 
-    /// Puts all into the table. False: there is no memory for one.
+    /// Puts all into the table. Returns false without memory for one.
     pub(super) fn index(&mut self) -> bool {
         let places = self.count.next_power_of_two();
         self.heads.give();
@@ -183,13 +183,13 @@ impl Waiting {
         true
     }
 
-    /// The number of the first with the hash of this key, from 1.
+    /// The number of the first ephemeron with the hash of this key, from 1.
     pub(super) fn first(&self, key: *mut u8) -> u32 {
         // SAFETY: within the table.
         unsafe { self.place(key).read() }
     }
 
-    /// The one of a number.
+    /// The ephemeron with a number.
     pub(super) fn entry(&self, number: u32) -> Option<Noted> {
         let number = number.checked_sub(1)? as usize;
         (number < self.count).then(|| self.get(number))

@@ -1,5 +1,4 @@
-//! An event: one end of a span of a collection, as the runtime is handed it. The C interface's
-//! struct.
+//! An event: one end of a span of a collection, as the runtime gets it. The C interface's struct.
 //!
 //! Made by `events`, which has the picture of the spans.
 
@@ -24,25 +23,25 @@ pub const EVENT_SIZE: usize = size_of::<Event>();
 pub struct Event {
     /// Bytes of this struct.
     pub size: usize,
-    /// What begins or ends: a [`Span`].
+    /// The [`Span`] that begins or ends.
     pub span: u32,
     /// [`BEGINS`] or [`ENDS`].
     pub edge: u32,
     /// [`MINOR`], [`STOPPED`], [`COMPACTS`].
     pub flags: u32,
-    /// The thread that calls, as the system numbers it.
+    /// The calling thread, as the system numbers it.
     pub thread: u32,
     /// When, in nanoseconds of the system's monotonic clock.
     pub time_ns: u64,
     /// The number of the collection that began last, from 1.
     pub collection: u64,
-    /// Bytes, of what the span says.
+    /// Bytes; the span says of what.
     pub bytes: u64,
-    /// Nanoseconds, of what the span says.
+    /// Nanoseconds; the span says of what.
     pub ns: u64,
     /// The heap, as [`raw::Heap::into_ptr`](super::raw::Heap::into_ptr) gives it.
     pub heap: *mut c_void,
-    /// The mutator of the thread that calls; null where that is not known: a sweep's end, a large
+    /// The mutator of the calling thread. Null where that is unknown: for a sweep's end, a large
     /// object's death.
     pub mutator: *mut c_void,
     /// The large object. When it has died this is only an address.

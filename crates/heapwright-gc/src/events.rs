@@ -1,11 +1,11 @@
-//! Events: who listens to a heap's collections. What they are told is made in `spans`.
+//! Events: who listens to a heap's collections. `spans` makes the events.
 
 use super::cell::{Num, clear};
 use super::timeline::Timeline;
 
-/// Who listens, and to what collection. Zero has nobody.
+/// The listeners, and the collection that they hear of. Zero has none.
 pub(super) struct Events {
-    /// Whether anybody does.
+    /// Whether there is a listener.
     pub(super) heard: Num,
     /// The number of the collection that began last, and its flags.
     pub(super) collection: Num,

@@ -1,27 +1,27 @@
-//! Finalizers: what the runtime wants done with an object that nothing leads to any more.
+//! Finalizers: functions that the runtime has called for objects that have become inaccessible.
 //!
 //! ```text
-//!   waiting   | object, run, context, priority | ...      not roots: looked at when marking ends
-//!                 |  unmarked: nothing leads to it
+//!   waiting   | object, run, context, priority | ...      not roots: judged when marking ends
+//!                 |  unmarked: inaccessible
 //!                 v
 //!   due       | object, run, context | ...   one for each priority      roots, until a mutator has run them
 //! ```
 //!
-//! The object is whole when its finalizer runs, with all it leads to, because what is due is
-//! marked. The mutator runs it, where it asks to ([`run`](super::raw::Mutator::run_finalizers)),
-//! never in the midst of an allocation, and not before the marking that made it due has ended.
-//! Until then weak slots of objects that the finalizer keeps may still lead to the object (see
-//! `weak`). Afterwards the object is like any other: if the finalizer stored it somewhere, it lives
-//! on, without a finalizer.
+//! The object is whole when its finalizer runs, with all it leads to, because due objects are
+//! marked. The mutator runs it on request ([`run`](super::raw::Mutator::run_finalizers)), never
+//! during an allocation, and not before the marking that made it due has ended. Until then weak
+//! slots of objects that the finalizer keeps may still lead to the object (see `weak`). Afterwards
+//! the object is like any other: if the finalizer stored it somewhere, it lives on, without a
+//! finalizer.
 //!
-//! **The context** is an address that the heap does not look at, or an object of the heap. The
-//! latter is kept as an ephemeron's value is: for as long as the object lives, or its finalizer is
-//! due. So a context that leads to the object does not keep it.
+//! **The context** is an address that the heap does not look at, or an object of the heap. Such an
+//! object is kept as an ephemeron's value is: for as long as the finalizer's object lives, or the
+//! finalizer is due. So a context that leads to the object does not keep it.
 //!
-//! **Priorities.** Those of the highest priority, 0, are judged first, and all that their objects
-//! lead to is marked before the next priority is judged: an object that a due one of higher
-//! priority leads to is not due yet. Those that are due run by priority, and of one priority in the
-//! order in which they were registered.
+//! **Priorities.** The highest priority, 0, is judged first. All objects that its due objects lead
+//! to are marked before the next priority is judged. So an object that a due object of higher
+//! priority leads to is not due yet. Due finalizers run by priority, then in the order of
+//! registration.
 //!
 //! Arrays under a lock of their own.
 
@@ -31,10 +31,10 @@ pub use super::abi::GC_PRIORITIES as PRIORITIES;
 use super::array::Array;
 use super::kept::Kept;
 
-/// What is called with the object and the context.
+/// A function that is called with the object and the context.
 pub type Finalizer = unsafe extern "C" fn(object: *mut c_void, context: *mut c_void);
 
-/// One of them.
+/// A registered finalizer.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) object: *mut u8,
@@ -59,12 +59,12 @@ impl Entry {
     }
 }
 
-/// Those of one priority.
+/// The finalizers of one priority.
 struct Level {
     /// How many wait.
     waiting: usize,
     due: Array<Entry>,
-    /// Of those due, how many were taken.
+    /// How many of the due ones were taken.
     taken: usize,
     /// How many of the due ones may be taken. The others became due in the marking under way.
     ready: usize,
@@ -86,22 +86,22 @@ impl Level {
 pub(super) struct Finalizers {
     waiting: Array<Entry>,
     levels: [Level; PRIORITIES],
-    /// Of those that wait, how many have a context that is an object.
+    /// How many of the waiting ones have a context that is an object.
     traced: usize,
 }
 
-// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all
+// SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
 // else.
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {
-    /// None.
+    /// No finalizers.
     pub(super) const fn new() -> Self {
         Self { waiting: Array::new(), levels: [const { Level::NONE }; PRIORITIES], traced: 0 }
     }
 
-    /// Adds one. False: there is no memory, or no such priority. Room is made for it among those
-    /// due as well, so that a collection never fails.
+    /// Adds one. Returns false without memory, or for an unknown priority. Reserves room in `due`
+    /// as well, so that a collection never fails.
     pub(super) fn add(&mut self, entry: Entry) -> bool {
         let Some(level) = self.levels.get_mut(usize::from(entry.priority)) else { return false };
         let added = level.due.reserve(level.waiting + 1) && self.waiting.push(entry);
@@ -110,7 +110,7 @@ impl Finalizers {
         added
     }
 
-    /// Forgets those of an object that are not due. Returns how many.
+    /// Removes the finalizers of an object that are not due. Returns how many.
     pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
         let Self { waiting, levels, traced } = self;
         waiting.retain(|entry| {
@@ -123,8 +123,8 @@ impl Finalizers {
         })
     }
 
-    /// Makes those due whose object `is_dead`, of the first priority of which there are any. Calls
-    /// `due` with these objects and contexts. Returns how many.
+    /// Makes finalizers due whose object `is_dead`, for the highest priority that has any. Calls
+    /// `due` with these objects and their contexts. Returns how many.
     pub(super) fn judge(
         &mut self,
         is_dead: impl Fn(*mut u8) -> bool,
@@ -161,7 +161,7 @@ impl Finalizers {
         self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object));
     }
 
-    /// Marking has ended: finalizers that became due in it may be taken. Whether there are any.
+    /// Ends marking: finalizers that became due in it may be taken. Returns whether there are any.
     pub(super) fn end_marking(&mut self) -> bool {
         let mut any = false;
         for level in &mut self.levels {
@@ -192,7 +192,7 @@ impl Finalizers {
         found
     }
 
-    /// Calls `with` for the objects of all that are due, and their contexts: roots.
+    /// Calls `with` for the objects and contexts of all due finalizers: roots.
     pub(super) fn each_due(&self, mut with: impl FnMut(*mut u8)) {
         for entry in self.levels.iter().flat_map(Level::left) {
             with(entry.object);
@@ -200,7 +200,7 @@ impl Finalizers {
         }
     }
 
-    /// Calls `with` for the contexts of those that are not due.
+    /// Calls `with` for the contexts of finalizers that are not due.
     pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
         for entry in self.waiting.iter() {
             if let Some(object) = entry.traced_context() {
@@ -209,7 +209,7 @@ impl Finalizers {
         }
     }
 
-    /// Changes the address of each object, due or not, to what `with` says.
+    /// Changes the address of each object, due or not, to the result of `with`.
     pub(super) fn each_object(&mut self, with: impl Fn(*mut u8) -> *mut u8) {
         self.waiting.iter_mut().for_each(|entry| entry.each_object(&with));
         for level in &mut self.levels {
@@ -217,7 +217,7 @@ impl Finalizers {
         }
     }
 
-    /// The next that is due.
+    /// Takes the next due finalizer.
     pub(super) fn next(&mut self) -> Option<Entry> {
         let level = self.levels.iter_mut().find(|level| level.taken < level.ready)?;
         let entry = *level.left().first()?;
@@ -229,7 +229,7 @@ impl Finalizers {
         Some(entry)
     }
 
-    /// How many are due.
+    /// Returns how many finalizers are due.
     pub(super) fn pending(&self) -> usize {
         self.levels.iter().map(|level| level.ready - level.taken).sum()
     }

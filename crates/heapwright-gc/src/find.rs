@@ -6,9 +6,8 @@
 //!                                      cursor and bits of the page (see `held`) --> an object?
 //! ```
 //!
-//! Every lookup takes constant time and no lock, whatever the address: a conservative stack scan
-//! asks for any word that it finds. A page may be made or go at the same time; then the answer is
-//! that there is none.
+//! Every lookup takes constant time and no lock, for any address: a conservative stack scan looks
+//! up every word that it finds. If a page is made or goes at the same time, nothing is found.
 //!
 //! Part of `space`. Called by `tracer`, `moving`, `dump` and `verify`, and for `describe`.
 
@@ -20,14 +19,14 @@ use super::space::Space;
 
 /// A slot of a page, as it was seen.
 pub(super) struct PageSlot {
-    /// Where it begins in its page.
+    /// Its offset in the page.
     pub(super) start: usize,
     pub(super) size: usize,
     /// Whether it holds an object.
     pub(super) holds: bool,
 }
 
-/// The page list of an object's page, if it is an object of the heap whose entries have `tag`.
+/// Returns the unit and the page list of an address, if its entry has `tag`.
 #[inline]
 pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
     let (unit, entry): (usize, Entry) = MAP.lookup(address);
@@ -36,7 +35,7 @@ pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
 }
 
 impl Space {
-    /// The unit at which the page begins that an address lies in, if it is one of this heap's.
+    /// Returns the first unit of the page that an address lies in, if it is this heap's.
     pub(super) fn head_of(&self, address: usize) -> Option<usize> {
         let (unit, entry) = MAP.lookup(address);
         let head = match entry.kind() {
@@ -51,14 +50,14 @@ impl Space {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// The object that an address lies in. Of those that mutators have just allocated it knows as
-    /// far as they were settled.
+    /// Returns the object that an address lies in. Recent objects are found as far as mutators are
+    /// settled.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], of objects that were just allocated as well: `is_fresh` looks whether a
-    /// mutator's region has handed out the slot of a page that begins at an address.
+    /// As [`Space::find`], with unsettled objects as well. `is_fresh` says whether a mutator's
+    /// region has handed out the slot of a page that begins at an address.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -81,8 +80,8 @@ impl Space {
         slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
     }
 
-    /// The slot that an address lies in, of the page that begins at unit `head`; `holds` says
-    /// whether it holds an object. A page may be made, or go, at the same time: then there is none.
+    /// Returns the slot that an address lies in, of the page that begins at unit `head`. `holds`
+    /// says whether it holds an object. `None` if the page is made, or goes, at the same time.
     pub(super) fn slot_at(
         &self,
         head: usize,
@@ -96,8 +95,8 @@ impl Space {
         page.held.is_still(seen).then_some(found)
     }
 
-    /// The page that begins at unit `head`, and where the slot begins there that an address
-    /// lies in. While the world stands still.
+    /// Returns the page that begins at unit `head`, and the start of the slot there that an address
+    /// lies in. While the world is stopped.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
         page.held.look()?;
@@ -105,15 +104,15 @@ impl Space {
     }
 
     fn start_in(page: &Page, head: usize, address: usize) -> Option<usize> {
-        // Its unit's record may still say what the page of its last owner was.
+        // The unit's record may still name the page of its last owner.
         if page.unit.get() != head {
             return None;
         }
         page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
     }
 
-    /// Returns whether the slot that begins at byte `offset` of a page holds an object. What a
-    /// sweep has yet to free is none any more. Also while somebody sweeps the page.
+    /// Returns whether the slot that begins at byte `offset` of a page holds an object. Objects
+    /// that a sweep has yet to free do not count. May run during the sweep of the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
     }
@@ -134,13 +133,13 @@ impl Space {
         self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
-    /// Bytes that it has of the heap.
+    /// Bytes of its memory.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
         self.pages.at_unit(unit).map_or(0, Page::footprint)
     }
 
-    /// The page of an address, if it begins one of the heap's objects, and its place there.
+    /// Returns the page and offset of an address, if an object of the heap begins there.
     pub(super) fn object_at(&self, address: *const u8) -> Option<(&Page, usize)> {
         if self.find(address)?.addr() != address.addr() {
             return None;

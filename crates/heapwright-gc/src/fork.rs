@@ -1,17 +1,16 @@
-//! The collected heaps' part in a fork: every world stands still during the fork.
+//! The collected heaps' part in a fork: every world is stopped during the fork.
 //!
 //! ```text
 //!   before   worlds stop -> lock of all heaps -> lock of all mutators -> locks, heap by heap
 //! ```
 //!
-//! A fork in the midst of a sweep would copy a half swept page. The forking thread therefore makes
-//! all other mutators stop at their safepoints first, as a collector does. It holds no lock until
-//! they have stopped, because a mutator on its way to a safepoint may wait for any lock. If a
-//! collector or another fork was first, the forking thread waits away from all heaps, and has
-//! stopped none (`world::stop_all`).
+//! A fork in the midst of a sweep would copy a half swept page. So the forking thread first makes
+//! all other mutators stop at their safepoints, as a collector does. It holds no lock until they
+//! have stopped, because a mutator on its way to a safepoint may wait for any lock. If a collector
+//! or another fork was first, the forking thread has stopped no heap and waits (`world::stop_all`).
 //!
-//! A mutator may not stop within a second (it blocks without having left). The heap is *poisoned*
-//! in the child then: there nothing of it is collected any more, and it allocates from fresh pages
+//! A mutator that blocks without having left may not stop within a second. Then the heap is
+//! *poisoned* in the child: nothing of it is collected any more, and it allocates from fresh pages
 //! only. A heap that was made during the fork is poisoned, too.
 //!
 //! In the child there are no other mutators. The next sweep finds the free slots of their pages.
@@ -32,11 +31,11 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// How long a mutator may take to stop, in nanoseconds.
 const WAIT_LIMIT: u64 = 1_000_000_000;
 
-/// A heap has no part in the fork under way: it was not open when that began.
+/// A heap takes no part in the fork under way: it was not open when that began.
 const NO_PART: usize = 0;
-/// It has, and its world stands still.
+/// It takes part, and its world is stopped.
 const STOPPED: usize = 1;
-/// It has, but a mutator did not stop.
+/// It takes part, but a mutator did not stop.
 const MOVES: usize = 2;
 
 /// Takes part from now on, in forks and in descriptions.
@@ -70,7 +69,7 @@ fn each_world(with: WithWorld<'_, 'static>) {
 }
 
 /// Returns a function that is true for [`WAIT_LIMIT`] from now on, while waiting for other threads
-/// is worth it.
+/// is worthwhile.
 pub(super) fn wait_limit() -> impl FnMut() -> bool {
     let until = os::now_ns() + WAIT_LIMIT;
     move || os::now_ns() < until
@@ -100,20 +99,17 @@ fn before() {
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
+        // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of
+        // did.
         heap.each_lock(&mut |lock| unsafe { lock.release() });
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
+        // SAFETY: as above.
         unsafe { heap.world.after_fork() };
     }
-    // (Also one whose heap has ended since.)
+    // (Also worlds whose heap has ended since.)
     heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
     unsafe { mutator::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: as above.
     unsafe { heap::after_fork() };
 }
 
@@ -123,7 +119,7 @@ fn in_child(alone: bool) {
         return;
     }
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
-        // The parent's is whole; a poisoned heap stays so, also where the child forks.
+        // The parent's heap is whole. A poisoned heap stays poisoned, also where the child forks.
         if heap.fork.part.get() == MOVES {
             heap.fork.poisoned.set(1);
         }
@@ -131,7 +127,7 @@ fn in_child(alone: bool) {
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };
-            // What it made is found by address.
+            // Its objects are found by address.
             other.settle();
             other.each_page_in_use(|page| heap.moving.note_used(&heap.space, page));
             heap.forget_mutator(other);

@@ -1,4 +1,4 @@
-//! Forks: how many led to this process, and what a heap is in the one under way.
+//! Forks: how many led to this process, and a heap's part in the one under way.
 //!
 //! Changed by `fork`.
 
@@ -6,23 +6,23 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// How many forks this process is away from the first one: what was known of threads and processes
-/// holds for one number.
+/// The number of forks from the first process to this one: facts about threads and processes hold
+/// for one number.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many forks led to this process. Any number of threads may ask.
+/// Returns how many forks led to this process. By any number of threads.
 pub(super) fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// In a forked child.
+/// Counts a fork, in the child.
 pub(super) fn note() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A heap's part in forks. Zero has none.
 pub(super) struct ForkPart {
-    /// What it is in the fork under way.
+    /// Its part in the fork under way.
     pub(super) part: Num,
     /// Whether it was copied while a mutator was at work: nothing is collected any more.
     pub(super) poisoned: Num,

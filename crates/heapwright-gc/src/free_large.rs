@@ -1,7 +1,7 @@
 //! Pages of large objects that wait for another: by footprint, under the lock of the page lists.
 //!
 //! ```text
-//!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the last page that came of each footprint
+//!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the newest page of each footprint
 //!   any    a bit for each list that has one
 //! ```
 //!
@@ -17,7 +17,7 @@ const GRAIN: usize = 4 << 10;
 pub(super) const GRAINS: usize = UNIT / GRAIN;
 /// Grains of the largest page that waits: 256 KiB.
 pub(super) const MOST: usize = 64;
-/// The part of an object that may be in memory, and is not used.
+/// At most one part in this many of an object's memory may be unused.
 pub(super) const WASTE: usize = 8;
 
 /// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
@@ -27,7 +27,7 @@ pub(super) struct FreeLarge {
     any: u64,
     /// Bytes of all of them.
     bytes: usize,
-    /// The fewest since they were last looked after.
+    /// The fewest bytes since the last call of `unneeded`.
     low: usize,
 }
 
@@ -43,12 +43,12 @@ fn lists(from: usize, to: usize) -> u64 {
 impl FreeLarge {
     pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
 
-    /// Bytes of them.
+    /// Returns the bytes of all of them.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns whether a page is such as may wait.
+    /// Returns whether a page may wait.
     pub(super) fn suits(page: &Page) -> bool {
         page.units.get() <= MOST / GRAINS
     }
@@ -65,7 +65,7 @@ impl FreeLarge {
         self.bytes += page.footprint();
     }
 
-    /// The last that came, of the list that `choose` chooses among those with pages.
+    /// Takes the newest page of the list that `choose` picks among those with pages.
     pub(super) fn take<'a>(
         &mut self,
         pages: &'a Pages,
@@ -87,8 +87,8 @@ impl FreeLarge {
         Some(page)
     }
 
-    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or
-    /// with less.
+    /// Takes a page of `units` units for an object that needs `bytes` bytes: one with hardly more
+    /// memory, or with less.
     pub(super) fn take_for<'a>(
         &mut self,
         pages: &'a Pages,
@@ -101,7 +101,7 @@ impl FreeLarge {
             .or_else(|| self.take(pages, lists(end - GRAINS, grains), |lists| lists.ilog2()))
     }
 
-    /// One of so many units, with as much memory as it may be.
+    /// Takes a page of `units` units with at least `bytes` bytes.
     pub(super) fn take_larger<'a>(
         &mut self,
         pages: &'a Pages,
@@ -112,12 +112,12 @@ impl FreeLarge {
         self.take(pages, all, u64::trailing_zeros)
     }
 
-    /// The largest.
+    /// Takes the largest.
     pub(super) fn take_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         self.take(pages, u64::MAX, |lists| lists.ilog2())
     }
 
-    /// How many bytes were not needed since this was last asked.
+    /// Returns how many bytes were not needed since the last call.
     pub(super) fn unneeded(&mut self) -> usize {
         core::mem::replace(&mut self.low, self.bytes)
     }

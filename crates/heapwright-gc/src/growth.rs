@@ -1,5 +1,5 @@
-//! How much memory a heap may have: decided once a cycle for the whole, and for each pool
-//! when its sweep is over.
+//! How much memory a heap may have: decided once a cycle for the heap, and for each pool when its
+//! sweep is over.
 //!
 //! ```text
 //!   0            live             trigger              goal
@@ -7,55 +7,55 @@
 //!     survived      allocated since    while marking      = live * factor, or `most`
 //!                   <---------- allowance ------------->
 //!
-//!   live and allocated: bytes of slots, and what the runtime has in malloc
+//!   live and allocated: bytes of slots, and the runtime's bytes in malloc
 //! ```
 //!
-//! One knob: `factor`. What has survived may grow by it before the next cycle ends; a limit
-//! in bytes cuts it. All pools and the runtime's own blocks draw on the one allowance, so a
-//! pool that nobody uses costs nothing and one that is in demand need not ask.
+//! One knob: `factor`. The live bytes may grow by it before the next cycle ends. A limit in bytes
+//! caps that. All pools and the runtime's own blocks share the one allowance, so an unused pool
+//! costs nothing.
 //!
 //! After Ruby's Feature #18045, each pool is judged when its sweep has ended:
 //!
 //! ```text
 //!   free slots >= 20 %                  enough
-//!   nothing allocated since the last    stable: may stay as full as it is (classes, made at boot)
+//!   nothing allocated since the last    stable: may stay full (classes, made at boot)
 //!   else                                grows to 40 % free, at most to 1.8 times its pages
 //! ```
 //!
-//! What a pool is granted, it may take although the heap's pages are as many as the goal
-//! allows; without that, a pool that survives whole would collect again and again.
-//! Many pools that are each a little short would grow the heap together: so a pool grows
-//! only below 7/8 of the 20 %, and all grants together stay within the allowance.
+//! A pool may take the pages that it is granted even where the heap's pages have reached the goal.
+//! Otherwise a pool whose objects all survive would collect again and again. Many pools that each
+//! lack a little would grow the heap together. So a pool grows only below 7/8 of the 20 %, and all
+//! grants together stay within the allowance.
 //!
-//! Marking that goes in steps begins when half of the allowance is used: the sooner, the smaller
-//! the steps, and no garbage is kept by it, because new objects are white.
+//! Incremental marking begins when half of the allowance is used. An earlier start makes steps
+//! smaller. It keeps no garbage, because new objects are white.
 //!
-//! A pool whose sweep is still under way and has yielded nothing may *borrow*: pages up to an
-//! eighth of the allowance, which the pages that the sweep frees repay. So that
-//! allocation never has to finish a sweep.
+//! A pool whose sweep has not ended and has freed nothing may *borrow* pages, up to an eighth of
+//! the allowance. The pages that the sweep frees repay them. So an allocation never has to finish a
+//! sweep.
 //!
 //! Arithmetic alone.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
 
-/// What a heap is asked to be content with.
+/// The memory that a heap may use.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
-    /// Percent of what is live.
+    /// Percent of the live bytes.
     pub(super) factor: usize,
-    /// Bytes that each mutator may allocate between two cycles in any case.
+    /// Bytes that each mutator may always allocate between two cycles.
     pub(super) least: usize,
-    /// Bytes never exceeded.
+    /// Limit in bytes, never exceeded.
     pub(super) most: usize,
-    /// Whether marking goes in steps, while the mutators allocate.
+    /// Whether marking is incremental, while the mutators allocate.
     pub(super) incremental: bool,
 }
 
 impl Target {
-    /// How many bytes may be live and garbage when the next cycle ends, by the factor or with so
-    /// much `room` (see `sizing`). What may be allocated in any case is for each of the `mutators`,
-    /// so that two of them on one heap collect no more often than on two.
+    /// Returns how many live and garbage bytes there may be when the next cycle ends, by the factor
+    /// or with `room` bytes more (see `sizing`). Each of the `mutators` gets `least`, so that two
+    /// of them on one heap collect no more often than on two.
     pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
         let grown = match room {
             Some(room) => live.saturating_add(room),
@@ -66,12 +66,12 @@ impl Target {
         goal.min(self.most).max(live)
     }
 
-    /// Bytes after whose allocation a cycle begins, of those that may be allocated in all.
+    /// Returns after how many allocated bytes of the allowance a cycle begins.
     pub(super) fn trigger(&self, allowance: usize) -> usize {
         if self.incremental { allowance / 2 } else { allowance }
     }
 
-    /// Bytes to mark for each of `allocated` so that `left` to be marked are done before
+    /// Returns the bytes to mark for `allocated` bytes, so that `left` bytes are marked before
     /// `room` bytes more are allocated.
     pub(super) fn marking(&self, allocated: usize, left: usize, room: usize) -> usize {
         let room = room.max(UNIT);
@@ -79,32 +79,31 @@ impl Target {
     }
 }
 
-/// What part of what may be allocated after a major cycle may be in any case after a minor one.
+/// The allowance after a minor cycle is at least this fraction of that after a major one.
 pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
 
-/// How things stand when a cycle has ended, in bytes.
+/// The state of the heap when a cycle has ended, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
-    /// What it found live, garbage that is old included.
+    /// The bytes that it found live, old garbage included.
     pub(super) live: usize,
-    /// What the last major one found live.
+    /// The bytes that the last major cycle found live.
     pub(super) live_at_major: usize,
-    /// What may be live and garbage when the next one ends.
+    /// How many live and garbage bytes there may be when the next cycle ends.
     pub(super) goal: usize,
-    /// Of what was allocated between two cycles, and how much of that the second found live: the
-    /// last two of which that is known.
+    /// Bytes allocated between two cycles, and how many of them the second found live: the last two
+    /// cycles for which that is known.
     pub(super) allocated: usize,
     pub(super) survived: usize,
 }
 
-/// Allocations from which on what survives of them is a measure.
+/// Fewer allocated bytes than this say nothing about survival.
 const MEASURABLE: usize = 64 << 10;
 
-/// Returns whether the next cycle of a heap with generations is to be a major one. Garbage that is
-/// old may have taken half of what might be allocated. Or minor cycles do not pay: they mark what
-/// has survived of the young to free the rest, where a major one marks what lives to free all that
-/// does not. (In the long run as much dies old as becomes old; if nothing did, they would pay
-/// sooner.)
+/// Returns whether the next cycle of a heap with generations is to be a major one. Old garbage may
+/// have taken half of the allowance. Or minor cycles do not pay: they mark the young survivors to
+/// free the other young objects, where a major cycle marks all live objects to free all dead ones.
+/// (In the long run as much dies old as becomes old. If nothing died old, they would pay sooner.)
 pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
     let room = goal.saturating_sub(live_at_major);
@@ -112,12 +111,12 @@ pub(super) fn is_major_due(outcome: Outcome) -> bool {
         return true;
     }
     let freed = allocated.saturating_sub(survived);
-    // What is marked for a byte that is freed; a minor one is to do with half.
+    // Bytes marked for each freed byte: a minor cycle may take half as many as a major one.
     let (minor, major) = (survived as f64 * room as f64, live_at_major as f64 * freed as f64);
     allocated >= MEASURABLE && minor > major * 0.5
 }
 
-/// What was decided for a pool.
+/// The decision for a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Decision {
@@ -133,10 +132,10 @@ pub enum Decision {
     Shrinks = 4,
 }
 
-/// The fewest pages that are swept for one that is taken.
+/// The fewest pages that are swept for each page that is taken.
 const SWEPT_FOR_A_PAGE: usize = 4;
 
-/// What a pool is like at the end of its sweep.
+/// The state of a pool at the end of its sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Swept {
     /// Slots in its pages.
@@ -165,21 +164,21 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Pages that may be borrowed at once.
+/// Returns how many pages may be borrowed at once.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }
 
-/// How many times longer than usual a step on the allocation path may take, when `used` of the
-/// allowance is used. Short steps must not let a heap grow without end.
+/// Returns how many times longer than usual a step on the allocation path may take, when `used`
+/// bytes of the allowance are used. Short steps must not let a heap grow without end.
 pub(super) fn step_factor(used: usize, allowance: usize) -> u64 {
     let over = used.saturating_sub(allowance);
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }
 
-/// Pages to sweep for `bytes` that are allocated, at least four for each page. At this rate,
-/// `unswept` pages are swept before three eighths of the allowance are used; `used` are used now. A
-/// delay is not made up for at once.
+/// Returns the pages to sweep for `bytes` allocated bytes, at least four for each page. At this
+/// rate, `unswept` pages are swept before three eighths of the allowance are used. `used` bytes are
+/// used now. A delay is made up for gradually.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
     let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);
@@ -218,7 +217,7 @@ mod tests {
         assert!(!is_major_due(outcome));
         assert!(is_major_due(Outcome { live: mib(151), ..outcome }), "garbage that is old");
         assert!(is_major_due(Outcome { survived: mib(40), ..outcome }), "half survives");
-        // Where little lives a major one costs little.
+        // Where few bytes live, a major cycle costs little.
         assert!(is_major_due(Outcome { live_at_major: mib(10), live: mib(10), ..outcome }));
         assert!(!is_major_due(Outcome { allocated: 0, survived: 0, ..outcome }), "not known yet");
     }

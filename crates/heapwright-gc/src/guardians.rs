@@ -1,7 +1,7 @@
-//! Guardians: objects that are asked for what has become inaccessible.
+//! Guardians: objects that return the registered objects which have become inaccessible.
 //!
 //! ```text
-//!   guardian       an object of the runtime's own, under a number      nothing leads to it: it goes, with all below
+//!   guardian       an object of the runtime's own, with a number       inaccessible: it goes, with all below
 //!      registered  | object, representative | ...                      not roots
 //!                        | nothing leads to the object
 //!                        v
@@ -9,21 +9,20 @@
 //! ```
 //!
 //! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The
-//! program registers objects with a guardian, and asks it, where and when it likes, for those that
-//! it alone could still lead to. What it gets is whole, an object like any other, and may be
+//! program registers objects with a guardian. Later it retrieves, where and when it likes, those
+//! that only the guardian still led to. A retrieved object is whole, like any other, and may be
 //! registered again. An object may be registered with several guardians, or with one several times,
-//! and is retrieved as often. In its stead another object may be retrieved, its *representative*,
-//! which is kept as an ephemeron's value is; so the object itself can go.
+//! and is retrieved as often. Another object, its *representative*, may be retrieved in its stead.
+//! The representative is kept as an ephemeron's value is, so the object itself can go.
 //!
-//! What is retrieved was never dead: weak references to it, and ephemerons whose key it is, stay,
-//! unlike with finalizers, which are judged afterwards. Of two objects that became inaccessible
-//! together, one of which leads to the other, both are retrieved. A guardian that has become
-//! inaccessible retrieves nothing any more; one that only an object leads to which is retrieved
-//! lives.
+//! A retrieved object was never dead: weak references to it stay, and ephemerons whose key it is.
+//! Finalizers, which are judged afterwards, differ. Of two objects that became inaccessible
+//! together, both are retrieved, even if one leads to the other. An inaccessible guardian retrieves
+//! nothing any more. A guardian that only a retrieved object leads to lives.
 //!
-//! The guardian itself is any object that the runtime chooses to be it: it stores the number, which
-//! leads to the list of what can be retrieved in constant time, and forgets it with the object. So
-//! nothing of ours is in an object, nor is there a root.
+//! The runtime chooses any object to be the guardian. That object stores the number, which leads in
+//! constant time to the list of retrievable objects. The number is forgotten with the object. So
+//! the heap puts nothing into an object, and needs no root.
 //!
 //! Arrays under a lock of their own; judged by `settling`.
 
@@ -42,18 +41,18 @@ struct Inner {
     guardians: Array<Guardian>,
     registered: Array<Registered>,
     retrieved: Array<Retrieved>,
-    /// The first free guardian, and the first free place for what is retrieved: numbers from 1.
+    /// The first free guardian, and the first free place in `retrieved`: numbers from 1.
     free_guardian: u32,
     free_retrieved: u32,
-    /// How many can be retrieved.
+    /// How many objects can be retrieved.
     pending: usize,
 }
 
-/// One of them. Without an object: free.
+/// A guardian. Free if it has no object.
 #[derive(Clone, Copy)]
 struct Guardian {
     object: *mut u8,
-    /// The first and the last that can be retrieved; of a free one, the next free one.
+    /// The first and the last retrievable entry; of a free guardian, the next free one.
     first: u32,
     last: u32,
 }
@@ -79,7 +78,7 @@ struct Retrieved {
     next: u32,
 }
 
-// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all
+// SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
 // else.
 unsafe impl Send for Inner {}
 
@@ -103,7 +102,7 @@ impl Inner {
         place(&mut self.guardians, number).filter(|guardian| !guardian.object.is_null())
     }
 
-    /// There is room for what is registered to be retrieved: so a collection never fails.
+    /// Also makes room to retrieve the object later, so a collection never fails.
     fn register(&mut self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
         self.of(guardian).is_some()
             && self.retrieved.reserve(self.registered.len() + 1)
@@ -152,8 +151,8 @@ impl Inner {
         self.guardians.is_empty()
     }
 
-    /// Marks representatives: of objects that live, and what can be retrieved; of guardians that
-    /// live. Whether there were any to mark.
+    /// Marks the representatives of live registered objects, and the retrievable objects, of live
+    /// guardians. Returns whether any were unmarked.
     fn mark(
         &mut self,
         is_unmarked: &impl Fn(*mut u8) -> bool,
@@ -185,13 +184,13 @@ impl Inner {
         found
     }
 
-    /// What has become inaccessible can be retrieved from guardians that have not. How many.
+    /// Makes inaccessible objects retrievable, from guardians that live. Returns how many.
     fn retrieve(
         &mut self,
         is_unmarked: &impl Fn(*mut u8) -> bool,
         mark: &mut impl FnMut(*mut u8),
     ) -> usize {
-        // All are judged before any is marked.
+        // All objects are judged before any is marked.
         let mut registered = core::mem::replace(&mut self.registered, Array::new());
         let found = registered.retain(|entry| {
             let lives = self.of(entry.guardian).is_some_and(|of| of.lives(is_unmarked));
@@ -206,7 +205,7 @@ impl Inner {
         found
     }
 
-    /// Guardians that have become inaccessible go.
+    /// Removes guardians that have become inaccessible.
     fn sweep(&mut self, is_unmarked: &impl Fn(*mut u8) -> bool) {
         for number in 1..=self.guardians.len() as u32 {
             if self.of(number).is_none_or(|guardian| guardian.lives(is_unmarked)) {
@@ -255,28 +254,28 @@ impl Inner {
 }
 
 impl Guardians {
-    /// Makes an object a guardian. Its number; `None` where there is no memory.
+    /// Makes an object a guardian. Returns its number; `None` without memory.
     pub(super) fn make(&self, object: *mut u8) -> Option<u32> {
         self.inner.lock().make(object)
     }
 
-    /// Registers an object. False: there is no memory, or no such guardian.
+    /// Registers an object. Returns false without memory, or if there is no such guardian.
     pub(super) fn register(&self, number: u32, object: *mut u8, representative: *mut u8) -> bool {
         self.inner.lock().register(number, object, representative)
     }
 
-    /// The next that a guardian retrieves.
+    /// Takes the next object that can be retrieved from a guardian.
     pub(super) fn take(&self, number: u32) -> Option<*mut u8> {
         self.inner.lock().take(number)
     }
 
-    /// How many can be retrieved, of all guardians.
+    /// Returns how many objects can be retrieved, from all guardians.
     pub(super) fn pending(&self) -> usize {
         self.inner.lock().pending
     }
 
-    /// Marks what guardians keep. Whether there was any; if not, whether anything has become
-    /// inaccessible that they retrieve, which is marked then. While nothing else is left to mark.
+    /// Marks the objects that guardians keep, and returns whether there were any. If not, makes
+    /// inaccessible objects retrievable, marks them, and returns whether there were any.
     pub(super) fn ask(
         &self,
         is_unmarked: impl Fn(*mut u8) -> bool,
@@ -292,7 +291,7 @@ impl Guardians {
         (false, inner.retrieve(&is_unmarked, &mut mark) > 0)
     }
 
-    /// Guardians to which nothing leads go. When everything is marked.
+    /// Removes inaccessible guardians. When everything is marked.
     pub(super) fn sweep(&self, is_unmarked: impl Fn(*mut u8) -> bool) {
         let mut inner = self.inner.lock();
         if !inner.is_empty() {
@@ -300,12 +299,12 @@ impl Guardians {
         }
     }
 
-    /// Calls `with` for all that guardians keep.
+    /// Calls `with` for all objects that guardians keep.
     pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
         self.inner.lock().each_kept(with);
     }
 
-    /// Changes the address of each object to what `with` says.
+    /// Changes the address of each object to the result of `with`.
     pub(super) fn each_object(&self, with: impl Fn(*mut u8) -> *mut u8) {
         self.inner.lock().each_object(with);
     }

@@ -1,20 +1,20 @@
-//! Handles: cells that keep what they lead to; or, as weak ones, do not (see `weak`).
+//! Handles: cells that keep their objects; weak ones do not (see `weak`).
 //!
 //! ```text
 //!   table  | cell | cell | cell | ...      side memory, of the heap
 //!            |      |      +-- free: the next free cell, with its lowest bit set
-//!            |      +--------- a word that is no object: passed over
+//!            |      +--------- a word that is no object: ignored
 //!            +---------------- an object: a root
 //! ```
 //!
-//! The runtime reads and writes a cell as it likes: cells are roots and looked at while the world
-//! stands still, so no barrier is needed. Each mutator has free cells of its own, a batch at a
-//! time, so making and freeing one takes no lock and no atomic operation; a cell may be freed by
-//! another mutator than the one that made it, and is its from then on.
+//! The runtime reads and writes a cell as it likes. Cells are roots and read while the world is
+//! stopped, so they need no barrier. Each mutator has free cells of its own, taken in batches. So
+//! making and freeing one takes no lock and no atomic operation. Another mutator may free a cell
+//! than the one that made it, and owns it from then on.
 //!
-//! Not under loom: cells and chains are one thread's at a time, and go from one to another
-//! under the lock, or with the world's stop, which is loom-checked. What is left are counts,
-//! which threads test (`tests/once_wrong.rs`).
+//! Not under loom: a cell or chain belongs to one thread at a time. It changes hands under the
+//! lock, or while the world is stopped, which is loom-checked. The remaining counts are tested with
+//! threads (`tests/once_wrong.rs`).
 
 use core::ptr;
 
@@ -48,14 +48,14 @@ pub(super) struct Handles {
     inner: Lock<Inner>,
     /// Cells in use or with mutators.
     made: AtomicUsize,
-    /// Handles made less handles freed by mutators that have left.
+    /// Handles made minus handles freed, by mutators that have left.
     balance: Num,
 }
 
 /// A mutator's free cells. Zero has none.
 pub(super) struct Own {
     free: Ptr<Cell>,
-    /// Cells made less cells freed by this mutator.
+    /// Cells made minus cells freed, by this mutator.
     pub(super) balance: Num,
 }
 
@@ -67,9 +67,9 @@ fn link(next: *mut Cell) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// The cell is one of a heap that lives, and free from now on.
+/// The cell belongs to a live heap, and is free from now on.
 unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of a heap that lives, as the caller says.
+    // SAFETY: a cell of a live heap, as the caller promises.
     unsafe { &*cell }.store(link(free), Ordering::Relaxed);
     cell
 }
@@ -78,14 +78,14 @@ unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
 ///
 /// # Safety
 ///
-/// The cell is one of a heap that lives, in a chain of free ones.
+/// The cell belongs to a live heap, and is in a chain of free cells.
 unsafe fn behind(cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of a heap that lives, as the caller says.
+    // SAFETY: a cell of a live heap, as the caller promises.
     unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
 }
 
 impl Handles {
-    /// A cell that keeps `object`. `None` where there is no memory.
+    /// Makes a cell that keeps `object`. Returns `None` without memory.
     pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
         if own.free.get().is_null() {
             own.free.set(self.take_batch()?);
@@ -103,9 +103,9 @@ impl Handles {
     ///
     /// # Safety
     ///
-    /// [`Handles::make`] made it, and it is not used any more.
+    /// [`Handles::make`] made it, and nobody uses it any more.
     pub(super) unsafe fn free(&self, own: &Own, cell: *mut Cell) {
-        // SAFETY: a cell of this heap's, which the caller gives back.
+        // SAFETY: a cell of this heap, which the caller gives back.
         own.free.set(unsafe { put(own.free.get(), cell) });
         own.balance.set(own.balance.get().wrapping_sub(1));
     }
@@ -146,22 +146,22 @@ impl Handles {
         }
     }
 
-    /// A mutator leaves: keeps how many more handles it made than freed.
+    /// A mutator leaves: keeps its balance of made and freed handles.
     pub(super) fn keep_balance(&self, own: &Own) {
         self.balance.add_shared(own.balance.get());
     }
 
-    /// Handles made less handles freed by mutators that have left.
+    /// Returns handles made minus handles freed, by mutators that have left.
     pub(super) fn balance(&self) -> usize {
         self.balance.get()
     }
 
-    /// Calls `with` for what each cell keeps. While nobody writes them.
+    /// Calls `with` for each cell's object. While nobody writes them.
     pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
         self.each_cell(|cell| with(cell.load(Ordering::Relaxed)));
     }
 
-    /// Calls `with` for each cell that keeps something. While nobody else writes them.
+    /// Calls `with` for each cell that holds an object. While nobody else writes them.
     pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
         for number in 0..self.made.load(Ordering::Acquire) {
             if let Some(cell) = self.cells.get(number) {

@@ -7,7 +7,7 @@
 //!    |
 //!   cycle                   when a collection begins, its steps, its end   sweep, spans, verify
 //!    |
-//!   safepoints, mutators    threads come, stand still, go                  attach, fork, lifecycle
+//!   safepoints, mutators    threads come, stop, go                         attach, fork, lifecycle
 //!    |
 //!   mutator, regions        a thread's access to one heap
 //!    |
@@ -85,8 +85,7 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
     unsafe { HEAPS.after_fork() };
 }
 
@@ -97,18 +96,18 @@ impl Heap {
         self.trace.runtime()
     }
 
-    /// Bytes that its pages may have, with what the runtime has in malloc.
+    /// Bytes that its pages may have, external bytes included.
     pub(super) fn page_limit(&self) -> usize {
         self.space.target().most.saturating_sub(self.trace.marking.chunks.beyond_a_few())
     }
 
-    /// A fresh page for a page list, if the heap has less than `most` bytes with it.
+    /// Makes a new page for a page list, if the heap then has at most `most` bytes.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
         let wanted = self.space.wanted(page_list, self.space.slot(page_list), self.page_limit());
         self.whole().space.new_page(wanted, most)
     }
 
-    /// A page for a page list, from the empty ones.
+    /// Takes an empty page for a page list.
     pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
         self.whole().space.take_empty(self.space.wanted(
             page_list,
@@ -117,7 +116,7 @@ impl Heap {
         ))
     }
 
-    /// A page that is one large object.
+    /// Makes a page for one large object.
     pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
         let wanted = self.space.wanted(page_list, size, self.page_limit());
         let page = self.whole().space.new_large(wanted)?;

@@ -1,33 +1,32 @@
-//! What a page holds, as any thread may see it at any time.
+//! Which objects a page holds, as any thread may see it at any time.
 //!
 //! ```text
 //!   an object is recorded by    its mutator's region    -->   cursor            -->   taken
-//!                           next is behind it             is behind it            has its bit
+//!                           it is below next             it is below it          its bit is set
 //!                                      settle, then close             sweep
 //!
 //!   and from the end of marking until the page is swept, it needs its mark as well
 //! ```
 //!
-//! [`Heap::find`](super::raw::Heap::find) is any thread's: it neither stops the world nor waits for
-//! the thread that sweeps, because a signal handler that interrupted the sweep may ask, too. What
-//! it reads may change from one load to the next, so both sides keep an order.
+//! Any thread may call [`Heap::find`](super::raw::Heap::find). It neither stops the world nor waits
+//! for the thread that sweeps, because a signal handler that interrupted the sweep may call it. The
+//! values that it reads may change from one load to the next, so both sides keep an order.
 //!
-//! - *What records an object only ever passes on to the right.* Each step writes the new place
-//!   before it takes back the old one, with a release between. A thread that looks reads the places
-//!   from left to right, with an acquire between: what is gone from one is in the next. Pages are
-//!   looked at first, because mostly that is enough and regions are under a lock; if neither
-//!   records the object, pages are looked at *again*, for it may have gone from a region to a page
-//!   between the two.
-//! - *Marks* count from the end of a cycle, which counts cycles up, until the page's sweep, which
-//!   notes the cycle in `swept` between making *taken* what marks were and taking marks off. A
-//!   thread that finds no mark looks whether the page has been swept meanwhile, and then *taken*
-//!   says it.
-//! - *Pages become others.* A page that no object is left in gets another kind and other slots, or
-//!   goes back. Its state has a count of such changes: what was read while that changed is of no
-//!   page, and there was no object, because a page that holds one does not change.
+//! - *The record of an object only moves to the right.* Each step writes the new place before it
+//!   clears the old one, with a release between. A reader loads the places from left to right, with
+//!   an acquire between: a record that is gone from one place is in the next. Pages are read first,
+//!   because they mostly suffice and regions are under a lock. If neither records the object, pages
+//!   are read *again*: the record may have moved from a region to a page between the two.
+//! - *Marks* count from the end of a cycle, which increments the number of cycles, until the page's
+//!   sweep. The sweep copies the marks to *taken*, then stores the cycle in `swept`, then clears
+//!   marks. A reader that finds no mark checks whether the page has been swept meanwhile. If so,
+//!   *taken* has the answer.
+//! - *Pages are reused.* A page without objects gets another kind and other slots, or goes back.
+//!   Its state counts such changes. Values that were read during a change are of no page, and there
+//!   was no object, because a page that holds one does not change.
 //!
-//! Nobody waits and nothing is tried more than twice. Who may change it is as for a page's record
-//! (see `page`).
+//! Nobody waits, and nothing is tried more than twice. As with a page's record (see `page`), two
+//! threads may change it.
 //!
 //! Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
@@ -37,32 +36,32 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 use super::bits::{self, Bits, WORDS, Words};
 use super::cell::Num;
 
-/// What a page is.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// No page: a record that waits for one.
     None = 0,
     /// In use: objects lie in it, or may.
     InUse = 1,
-    /// Wholly free, and any pool's.
+    /// Wholly free, and may go to any pool.
     Empty = 2,
 }
 
-/// Which marks a sweep leaves: of objects that the next collection, a minor one, takes for live.
+/// Which marks a sweep leaves: those of objects that the next, minor collection takes for live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StickyMarks {
-    /// None: the next one looks at everything.
+    /// None: the next collection looks at everything.
     Nothing = 0,
-    /// All: everything that has survived a major collection is old.
+    /// All: every object that has survived a major collection is old.
     Everything = 1,
     /// Those of objects that had survived before.
     Survivors = 2,
 }
 
-/// Bits of the state's word that are the state; the count of changes is above them.
+/// The bits of the state's word that are the state; the count of changes is above them.
 const STATE: usize = 3;
 
-/// A page in use, as it was when it was looked at.
+/// A page in use, as it was when it was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
@@ -73,19 +72,19 @@ pub(super) struct Counts {
     pub(super) old: usize,
 }
 
-/// What a page holds. Zero is no page.
+/// The objects of a page. Zero is no page.
 #[repr(C)]
 pub(super) struct Held {
-    /// A [`State`], and how often it has changed.
+    /// A [`State`], and the number of its changes.
     state: Num,
-    /// Twice the cycle whose sweep it has been through, and 1 if its marks are those that stay.
+    /// Twice the cycle whose sweep has begun here, plus 1 if its marks are those that stay.
     swept: Num,
     /// Bytes: every slot below is taken.
     cursor: Num,
     taken: Bits,
 }
 
-/// What the page is.
+/// The state of the page.
 impl Held {
     /// What it is.
     pub(super) fn state(&self) -> State {
@@ -102,9 +101,9 @@ impl Held {
         (word & STATE == State::InUse as usize).then_some(Seen(word))
     }
 
-    /// Returns whether all that was read of the page since [`Held::look`] was of one page.
+    /// Returns whether all that was read since [`Held::look`] was of one page.
     pub(super) fn is_still(&self, seen: Seen) -> bool {
-        // A thread that has read what came with a change sees the change.
+        // A thread that has read a value from after a change sees the change.
         fence(Ordering::Acquire);
         Seen(self.state.get()) == seen
     }
@@ -114,17 +113,17 @@ impl Held {
         self.state.set_released(count | state as usize);
     }
 
-    /// No object is in it, and it is no page of a page list any more.
+    /// The page is without objects, and on no page list any more.
     pub(super) fn close(&self, state: State) {
         self.set_state(state);
-        // Before anything else of it changes: see `is_still`.
+        // Before the rest of the page changes: see `is_still`.
         fence(Ordering::Release);
     }
 
-    /// Makes it a page without objects, whose bits are in those `words`, and its marks `marks`, as
-    /// new as this cycle. `set` notes what else it is from now on.
+    /// Makes it a page without objects, as new as this cycle. Its bits are in `words`, its marks in
+    /// `marks`. `set` stores the rest of the record.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
-        // It was closed by another thread, maybe.
+        // Another thread may have closed it.
         fence(Ordering::Release);
         set();
         self.cursor.set(0);
@@ -135,20 +134,20 @@ impl Held {
     }
 }
 
-/// What is in its slots.
+/// The objects in the slots.
 impl Held {
-    /// Returns whether the slot that begins at byte `offset` holds an object, of which no mutator's
-    /// region records. What a sweep has yet to free is none any more. `cycles` have ended.
+    /// Returns whether the slot at byte `offset` holds an object, by the page's own records.
+    /// Objects that a sweep has yet to free do not count. `cycles` have ended.
     pub(super) fn holds(&self, marks: &Bits, cycles: &Num, offset: usize) -> bool {
         let swept = self.swept();
-        // It awaits the sweep of this cycle.
+        // The page awaits the sweep of this cycle.
         if swept != cycles.get_acquired() {
             if bits::is_set(marks, offset) {
                 return true;
             }
             // A thread that sees a mark gone sees that the page is swept.
             fence(Ordering::Acquire);
-            // A sweep may have taken the mark just now, and the page await the next one already.
+            // A sweep may just have cleared the mark, and the page may await the next one.
             if self.swept() == swept {
                 return false;
             }
@@ -156,7 +155,7 @@ impl Held {
         self.is_taken(offset)
     }
 
-    /// As [`Held::holds`], or a region records it: then `is_fresh` says so.
+    /// As [`Held::holds`], or a region records the object: then `is_fresh` says so.
     pub(super) fn holds_or(
         &self,
         marks: &Bits,
@@ -167,21 +166,20 @@ impl Held {
         if self.holds(marks, cycles, offset) || is_fresh() {
             return true;
         }
-        // A thread that has seen a region closed sees what it wrote to its page.
+        // A thread that sees a region closed sees what the region's mutator wrote to its page.
         fence(Ordering::Acquire);
         self.holds(marks, cycles, offset)
     }
 
-    /// Returns whether the slot that begins at byte `offset` holds an object, by what was settled.
+    /// Returns whether the slot at byte `offset` holds an object, by the settled records.
     pub(super) fn is_taken(&self, offset: usize) -> bool {
-        // Acquired: a thread that sees that a sweep has moved the cursor sees what it says is
-        // taken.
+        // Acquired: a thread that sees that a sweep has reset the cursor sees the bits of *taken*.
         offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
     /// Every slot below byte `next` is taken.
     pub(super) fn settle(&self, next: usize) {
-        // Released, for a thread that does not see that the sweep has moved it, but this.
+        // Released, for a thread that sees this cursor and not the sweep's reset.
         self.cursor.set_released(next);
     }
 
@@ -190,13 +188,13 @@ impl Held {
         self.cursor.get()
     }
 
-    /// Where objects begin that were there when it was swept, or that were moved here or are to be
-    /// elsewhere.
+    /// Where objects begin that were there at the last sweep, that were moved here, or that are
+    /// about to be moved.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }
 
-    /// From now on *taken* alone records its objects.
+    /// From now on only *taken* records its objects.
     pub(super) fn forget_cursor(&self, slot: usize) {
         for offset in (0..self.cursor.get()).step_by(slot.max(1)) {
             bits::set(&self.taken, offset);
@@ -209,7 +207,7 @@ impl Held {
         self.swept.set_released(2 * cycle + 1);
     }
 
-    /// The cycle whose sweep it has been through, or is about to be through.
+    /// The cycle whose sweep it has been through, or is in.
     fn swept(&self) -> usize {
         self.swept.get_acquired() / 2
     }
@@ -219,7 +217,7 @@ impl Held {
         self.swept.get_acquired() == 2 * cycle + 1
     }
 
-    /// What is marked is taken, nothing else is, and those marks are left that stay.
+    /// Makes exactly the marked slots taken, and leaves the marks that stay.
     pub(super) fn sweep(
         &self,
         marks: &Bits,
@@ -244,7 +242,7 @@ impl Held {
                 survivors
             }
         };
-        // A thread that sees this sees no mark but those that stay.
+        // A thread that sees this sees no marks but those that stay.
         self.set_swept(cycle);
         Counts { live, survivors, old }
     }

@@ -1,10 +1,10 @@
-//! Helping: what threads do that mark with a collector, helpers and mutators that stand still.
+//! Helping: the work of threads that mark with a collector, helpers and stopped mutators.
 //!
 //! ```text
 //!   come --> mark with the gang --> give notes and counts --> go --> again, while the gang is open
 //! ```
 //!
-//! Called by `mark`, which calls helpers, and by mutators that rest.
+//! Called by `mark`, which calls helpers, and by stopped mutators.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -16,15 +16,15 @@ use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 use super::waiting::{Then, WaitLimit, wait};
 
-/// Threads that mark at most, where the options do not say: more of them wait for memory.
+/// The most threads that mark, where the options do not say: more of them wait for memory.
 const MARKERS: usize = 4;
-/// Bytes that must be expected to be marked, a few milliseconds' work: for less, a thread that
-/// marks alone is soon through, and a thread that comes takes a processor from somebody (two
-/// processes of 4 MiB each on two processors: 1.15 of the time).
+/// The fewest expected bytes of marking that helpers are called for, a few milliseconds' work. For
+/// less, one thread is soon done, and a helper takes a processor from other work (two processes of
+/// 4 MiB each on two processors: 1.15 of the time).
 const WORTH: usize = 8 << 20;
 /// How long a helper waits for a call.
 const A_SECOND: WaitLimit = WaitLimit { looks: 0, then: Then::SleepFor(1_000_000_000) };
-/// A helper's life.
+/// The body of a helper.
 extern "C" fn run(trace: *mut c_void) -> *mut c_void {
     // SAFETY: `call_helpers` passed a trace, and traces are never freed.
     let trace: &'static Trace = unsafe { &*trace.cast::<Trace>() };
@@ -51,12 +51,12 @@ extern "C" fn run(trace: *mut c_void) -> *mut c_void {
 }
 
 impl Trace {
-    /// How many helpers it is worth to mark `left` bytes, if so many others help already.
+    /// Returns how many helpers to call to mark `left` bytes, if `others` help already.
     pub(super) fn helpers_wanted(&self, others: usize, left: usize) -> usize {
         if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// Threads that mark at most: never more than the processors that the caller may use.
+    /// The most threads that mark: never more than the processors that the caller may use.
     fn markers(&self) -> usize {
         match self.space().options().markers as usize {
             0 => os::cpus().min(MARKERS),
@@ -65,7 +65,7 @@ impl Trace {
         }
     }
 
-    /// Calls them, when the gang is open.
+    /// Calls helpers, when the gang is open.
     pub(super) fn call_helpers(&self, wanted: usize) {
         if wanted > 0 {
             let of = ptr::from_ref(self).cast_mut().cast();
@@ -73,7 +73,7 @@ impl Trace {
         }
     }
 
-    /// Marks with the gang as long as it is open. `done` is called before it goes, each time.
+    /// Marks with the gang while it is open. `done` is called before each leave.
     pub(super) fn help(&self, tracer: &Tracer, done: impl Fn(&Tracer)) {
         while self.marking.gang.come() {
             tracer.mark_as(if self.marking.local_marks.is_used() {
@@ -85,7 +85,7 @@ impl Trace {
             if !tracer.drain(budget) {
                 self.marking.gang.stop();
             }
-            // Without local marks again: nobody merges what would be marked there later.
+            // Without local marks again: nobody merges later marks there.
             tracer.mark_as(Marks::Locked);
             tracer.publish();
             done(tracer);
@@ -113,21 +113,21 @@ mod tests {
 
     const WIDTH: usize = 32;
 
-    /// Every traced object is so many references.
+    /// Every traced object is `WIDTH` references.
     unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_void) {
         let object: *mut *mut u8 = object.cast();
         for n in 0..WIDTH {
-            // SAFETY: traced objects have so many.
+            // SAFETY: traced objects have `WIDTH` references.
             tracer.mark(unsafe { object.wrapping_add(n).read() });
         }
     }
 
-    /// Objects of three storeys, some 10 MiB: a root's, and how many there are.
+    /// Makes a tree of three storeys, some 10 MiB, under a root. Returns the number of its objects.
     fn building(mutator: &Mutator) -> usize {
         let floor = |storey: &dyn Fn() -> *mut u8| {
             let at: *mut *mut u8 = mutator.alloc(8 * WIDTH, TRACED as usize).cast();
             for n in 0..WIDTH {
-                // SAFETY: it has so many, and nothing is collected meanwhile.
+                // SAFETY: it has `WIDTH` references, and nothing is collected meanwhile.
                 unsafe { at.wrapping_add(n).write(storey()) };
             }
             at.cast::<u8>()
@@ -158,7 +158,7 @@ mod tests {
         heap.collect(me);
         assert_eq!(count(), 0, "for nothing");
         let objects = building(me);
-        // How much there is the heap knows when it has marked it once.
+        // The heap knows how much there is once it has marked it.
         heap.collect(me);
         let helpers = 2.min(os::cpus() as u32 - 1);
         for _ in 0..20 {

@@ -1,25 +1,25 @@
-//! Helpers: threads that do nothing but mark, where a processor has nothing better to do.
+//! Helpers: threads that only mark, on idle processors.
 //!
 //! ```text
 //!   collector   drain: is there much to mark, and a processor idle?  --call--> calls + 1, wake
 //!                                                                                 |
 //!   helper      asleep at `calls` --> come, mark with the gang, go, asleep again  <
 //!                    |
-//!                    +-- nobody called for a second, or the heap ends: the thread is over
+//!                    +-- no call for a second, or the heap ends: the thread ends
 //! ```
 //!
-//! Mutators that stand still mark with their collector; but a program with one mutator has none. So
-//! a heap that has a whole marking before it, of some size, calls helpers: as many as there are
-//! processors beyond those that mark already, up to the limit its options name. They are made when
-//! they are first called and are gone when they have slept for a second: a program that collects
-//! nothing has no thread of heapwright's, nor has the child of a fork. Steps with a deadline are
-//! over before a thread is awake, and do without.
+//! Stopped mutators mark with their collector, but a program with one mutator has none of them. So
+//! a heap that has a long marking ahead calls helpers: one for each processor beyond those that
+//! mark already, up to the limit of its options. Helpers are started at their first call and end
+//! when they have slept for a second. So a program that collects nothing has no thread of
+//! heapwright's, nor has the child of a fork. Steps with a deadline end before a thread wakes, and
+//! call none.
 //!
-//! A helper is no mutator: it has a tracer, and is in the gang while that is open, which is only
-//! while the world stands still. All signals are blocked in it, but those of faults: what a runtime
-//! does about them it does on a helper as well.
+//! A helper is no mutator: it has a tracer, and joins the gang while that is open, which is only
+//! while the world is stopped. All signals except faults are blocked in it: a runtime's fault
+//! handlers run on helpers too.
 //!
-//! What a helper does is in `help`.
+//! A helper's work is in `help`.
 
 use core::ffi::c_void;
 
@@ -31,23 +31,23 @@ use super::waiting::{Then, WaitLimit, wait, wake};
 /// How long the heap waits for a helper to end.
 const UNTIL_ONE_ENDS: WaitLimit = WaitLimit { looks: 100, then: Then::SleepFor(1_000_000) };
 
-/// What a helper runs.
+/// The function that a helper runs.
 pub(super) type Life = extern "C" fn(*mut c_void) -> *mut c_void;
 
 /// The helpers of one heap. Zero has none.
 pub(super) struct Helpers {
-    /// Threads there are.
+    /// The number of threads.
     pub(super) count: AtomicU32,
-    /// Moves when they are called, or are to end: where they sleep.
+    /// Incremented when helpers are called, or are to end: they sleep on it.
     pub(super) calls: AtomicU32,
     /// Whether they are to end.
     pub(super) ending: AtomicU32,
-    /// The process they are of: a child made behind the back of `fork` has none of them.
+    /// The process of the helpers: a child made without `fork`'s handlers has none.
     process: AtomicU32,
 }
 
 impl Helpers {
-    /// Calls helpers, and makes those of `wanted` that there are not: threads that `run` with `of`.
+    /// Calls helpers, and starts missing ones up to `wanted`: threads that run `run` with `of`.
     pub(super) fn call(&self, run: Life, of: *mut c_void, wanted: usize) {
         self.process.store(os::process_id(), Ordering::Relaxed);
         while (self.count.load(Ordering::Relaxed) as usize) < wanted {

@@ -1,4 +1,4 @@
-//! What is kept and no object leads to: by guardians, and as contexts of finalizers.
+//! Objects that guardians keep, or finalizers as contexts, without a reference from an object.
 //!
 //! ```text
 //!   retrievable     the guardian's object --> what it retrieves             as long as the guardian lives
@@ -6,29 +6,29 @@
 //!   finalizer       the object            --> its context                   as long as it lives
 //! ```
 //!
-//! No object holds these references, and marking finds them where they are registered. For whoever
-//! looks at a heap they are references like others: a dump says them with the object that they keep
-//! something for, and the verifier follows them when that object was reached. (What is due is a
-//! root.)
+//! No object holds these references. Marking finds them where they are registered. Dumps and the
+//! verifier treat them as references of the object for which they are kept: a dump lists them with
+//! it, and the verifier follows them when it was reached. (The objects of due finalizers are
+//! roots.)
 //!
-//! Called by `dump` and `verify`, while the world stands still.
+//! Called by `dump` and `verify`, while the world is stopped.
 
 use super::array::Array;
 
-/// As long as both objects live, another one does.
+/// One object that is kept for as long as two others live.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) by: *mut u8,
-    /// The guardian's object; null: that does not matter.
+    /// The guardian's object; null if there is none.
     pub(super) and: *mut u8,
     pub(super) object: *mut u8,
 }
 
-/// All of a heap, by the addresses of those that they are kept by.
+/// All of a heap, by the addresses of the objects for which they are kept.
 pub(super) struct AllKept(Array<Kept>);
 
 impl AllKept {
-    /// What `each` calls its argument for. `None` where there is no memory.
+    /// Collects the arguments of `each`'s calls. `None` without memory.
     pub(super) fn of(each: impl FnOnce(&mut dyn FnMut(Kept))) -> Option<Self> {
         let mut all = Self(Array::new());
         let mut whole = true;
@@ -37,12 +37,12 @@ impl AllKept {
         whole.then_some(all)
     }
 
-    /// Keeps those of which `keep` says so.
+    /// Keeps the entries for which `keep` is true.
     pub(super) fn retain(&mut self, keep: impl FnMut(Kept) -> bool) {
         self.0.retain(keep);
     }
 
-    /// What is kept for one object.
+    /// Returns the entries of one object.
     pub(super) fn by(&self, object: *mut u8) -> &[Kept] {
         let from = self.0.partition_point(|kept| kept.by.addr() < object.addr());
         let rest = &self.0[from..];

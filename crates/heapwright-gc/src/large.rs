@@ -1,28 +1,27 @@
-//! Large objects: pages of one slot, as many units as it takes, of which only what is touched is
+//! Large objects: pages of one slot, of as many units as the object needs. Only touched parts are
 //! memory.
 //!
 //! ```text
 //!   33,000 bytes   | object ................ | never touched      |     one unit: 64 KiB of addresses
 //!                  |<---- footprint: 36 KiB, counted ------>|           whole system pages
 //!
-//!   dies --swept--> waits, by footprint --> the next of about its size        no call of the system, no lock but the heap's
-//!                     | | | | | | | | |     not needed for a purge delay, or in the way: chunk
+//!   dies --swept--> waits, by footprint --> the next of about its size        no system call, no lock but the heap's
+//!                     | | | | | | | | |     unused for a purge delay, or in the way: chunk
 //! ```
 //!
-//! Addresses cost nothing, so an object takes whole units of them and nobody else has the rest.
-//! What counts against the heap's limit, and for its pace, is what may be in memory: the page's
-//! first bytes, as many as any object in it ever had. A run that the chunk had used before may have
-//! pages everywhere: those behind the object are given back at once, if they are an eighth of it or
-//! the limit leaves no room for them.
+//! Addresses cost nothing, so an object takes whole units. The heap's limit and its pace count the
+//! bytes that may be in memory: the largest footprint that any object in the page has had. A run
+//! that the chunk used before may have memory everywhere. Its pages behind the object are given
+//! back at once if they are an eighth of it, or if the limit leaves no room for them.
 //!
-//! A page of up to `MOST` grains whose object died stays with the heap, in a list of those with the
-//! same footprint. An object takes one whose footprint is at most an eighth larger than it needs;
-//! else a smaller one of as many units, which grows; else a new run. Where the limit does not let
-//! the heap grow, any of as many units will do. Pages that wait count as empty ones do, and give
-//! way to pages for small objects.
+//! A page of up to `MOST` grains whose object died stays with the heap, in a list by footprint. An
+//! object takes a page whose footprint is at most an eighth larger than it needs. Else it takes a
+//! smaller one of as many units, which grows; else a new run. Where the limit does not let the heap
+//! grow, any page of as many units will do. Waiting pages count as empty pages do, and are given
+//! back for pages of small objects.
 //!
-//! (Segregated fits, as in Wilson et al., 1995, of memory that is there and not of addresses. Slots
-//! in pages of several units were the other way: see docs/decisions.md.)
+//! (Segregated fits, as in Wilson et al., 1995, by memory instead of addresses. For the other way,
+//! slots in pages of several units, see docs/decisions.md.)
 //!
 //! Part of `space` and `page_lists`.
 
@@ -41,19 +40,19 @@ use super::page::Page;
 use super::page_lists::PageLists;
 use super::space::{Space, Wanted};
 
-/// Bytes that an object of `size` bytes has of memory: whole system pages.
+/// Returns the memory of an object of `size` bytes: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
     size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
 }
 
-/// Returns whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it
-/// collects.
+/// Returns whether a heap of at most `most` bytes can never hold an object of `size` bytes,
+/// whatever it collects.
 pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
 }
 
 impl Space {
-    /// A page that is one large object: one that waits, or a new one.
+    /// A page for one large object: one that waits, or a new one.
     pub(super) fn new_large(&self, wanted: Wanted) -> Option<&Page> {
         let size = wanted.slot;
         let units = size.checked_add(UNIT - 1)? / UNIT;
@@ -66,7 +65,7 @@ impl Space {
         Some(page)
     }
 
-    /// One that waits, as `take` chooses it.
+    /// Reuses a waiting page, as `take` chooses it.
     fn reuse(
         &self,
         wanted: Wanted,
@@ -87,8 +86,8 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // Nobody looks before the object is whole: a sweep of a collection that has yet to begin
-        // would be the first.
+        // The object is whole before anyone looks at it: a sweep of a later collection would be the
+        // first.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -98,8 +97,8 @@ impl Space {
         Some(page)
     }
 
-    /// One of a new run. If it may not be had, empty pages go back for it, one by one, if they
-    /// `give_way`.
+    /// Takes a new run. Where the limit forbids it, empty pages are given back first, one by one,
+    /// if `give_way`.
     fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
@@ -121,14 +120,14 @@ impl Space {
         };
         wanted.open(page, &run, units);
         let rest = units * UNIT - needs;
-        // Memory behind the object that it is not worth a call to give back, if there may be as
-        // much.
+        // The memory behind the object stays if it is too small to be worth a system call, and if
+        // the limit allows it.
         let keeps_rest = !run.zero
             && rest < needs / WASTE
             && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
-        // Counted under the lock under which it was asked for: others ask before the object is
-        // zero.
+        // Counted under the lock under which it was checked: other threads check before the object
+        // is zero.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -147,7 +146,7 @@ impl Space {
         Some(page)
     }
 
-    /// The object of a page has died, which is claimed: the page waits for another, or goes back.
+    /// The object of a claimed page has died: the page waits for another, or goes back.
     pub(super) fn retire(&self, page: &Page) {
         if !FreeLarge::suits(page) {
             return self.release(page);
@@ -158,8 +157,8 @@ impl Space {
         lists.free_large.put(page);
     }
 
-    /// The object of a page is to have `size` bytes, in as many units; those that it has more are
-    /// zero, if it `clears`. False: the heap may not have as much.
+    /// Gives the object of a page `size` bytes, in as many units. New bytes are zero if `clears`.
+    /// Returns false if the limit forbids it.
     fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
@@ -174,16 +173,16 @@ impl Space {
         drop(lists);
         let (had, dirty) = (page.slot.get(), size.min(has));
         if clears && had < dirty {
-            // What another object left there, or this one before it shrank. Behind `has` nobody
-            // wrote. SAFETY: within the page of an object that is the caller's to change; nobody
-            // looks behind its end.
+            // Bytes of an earlier object, or of this one before it shrank. Behind `has` nobody
+            // wrote. SAFETY: within the page of an object that the caller may change. Nobody reads
+            // behind its end.
             unsafe { ptr::write_bytes(page.base().wrapping_add(had), 0, dirty - had) };
         }
         page.resize_large(size);
         true
     }
 
-    /// An object is to have `size` bytes, in a heap of at most `limit`. Whether it has them.
+    /// Gives an object `size` bytes, in a heap of at most `limit`. Returns whether it has them.
     pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
@@ -200,12 +199,12 @@ impl Space {
         size <= page.slot.get()
     }
 
-    /// Returns whether an object of `size` bytes is a large one of so many units.
+    /// Returns whether an object of `size` bytes is a large one of `units` units.
     pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
         self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }
 
-    /// Gives one page that waits back. False: there is none.
+    /// Gives one waiting page back. Returns false if there is none.
     pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
         Self::give_units(page);
@@ -213,7 +212,7 @@ impl Space {
         true
     }
 
-    /// Gives pages back that waited in vain since the last time, but not more than `most`.
+    /// Gives back pages that nobody needed since the last call, at most `most` of them.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
         let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {
@@ -226,12 +225,12 @@ impl Space {
 
 /// Zeroes the object of a page as far as it may not be zero: up to byte `dirty`.
 fn zero(page: &Page, dirty: usize) {
-    // SAFETY: a page that was just taken; its object is not known to anybody.
+    // SAFETY: a page that was just taken. Nobody knows its object.
     unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
-/// Gives the memory of a page back to the kernel that its object does not need. Whether there is
-/// none any more.
+/// Gives the kernel the memory of a page that its object does not need. Returns whether none is
+/// left.
 fn gives_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.

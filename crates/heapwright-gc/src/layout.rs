@@ -3,26 +3,26 @@
 //! ```text
 //!   fine      16 32 48 .. 256 | 288 .. 512 | 576 .. 1024 | 1280 .. 32768     52 pools, the default
 //!   ruby      40 80 160 320 640                              after Feature #18045
-//!   powers    32 40 64 128 256 .. 32768                      asked for in that ticket
+//!   powers    32 40 64 128 256 .. 32768                      proposed in that ticket
 //!   single    40                                             as before #18045
 //!
 //!   request   --(size + 7) / 8--> table, two bytes an entry --> where its pool's regions are
 //! ```
 //!
-//! The table makes the choice one load whatever the layout, and it gives the place in a mutator
-//! (see `mutator`) and not the pool's number, which saves an allocation two shifts. It has all
-//! sizes up to 32 KiB: those that are too large for a layout lead to the regions of large objects,
-//! which are always empty, so that nobody need compare first. What is larger than the largest slot
-//! is a slab of one (see `large`), in a pool of its own, the last.
+//! The table makes the choice one load for any layout. It gives the place in a mutator (see
+//! `mutator`) instead of the pool's number, which saves an allocation two shifts. It covers all
+//! sizes up to 32 KiB. Sizes too large for a layout lead to the regions of large objects, which are
+//! always empty, so no comparison comes first. A size above the largest slot is a page of one slot
+//! (see `large`), in the last pool.
 //!
 //! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are
-//! a *page list*: objects of a size that are looked at alike lie in pages of their own, so that
-//! neither marking nor sweeping asks an object what it is.
+//! a *page list*. Objects of one size and kind lie in pages of their own, so neither marking nor
+//! sweeping reads an object's type.
 //!
-//! Slots begin at a page's first byte. Sizes are multiples of 8 and at least 16, so that
-//! no two slots begin in the same granule of 16 bytes, which is what a mark bit stands for.
+//! Slots begin at a page's first byte. Sizes are multiples of 8 and at least 16. So no two slots
+//! begin in the same granule of 16 bytes, which one mark bit stands for.
 //!
-//! Arithmetic alone; anyone may call it.
+//! Arithmetic alone; any caller may use it.
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::size_class::UNIT;
@@ -44,7 +44,7 @@ pub(super) const REGION_BYTES: usize = 32;
 /// Entries of the table: requests in steps of 8 bytes.
 pub(super) const STEPS: usize = LARGEST_SLOT / 8 + 1;
 
-/// Which slot sizes a heap has.
+/// The slot sizes of a heap.
 ///
 /// ```
 /// use heapwright::gc::Layout;
@@ -60,7 +60,7 @@ pub enum Layout {
     Ruby = 1,
     /// Powers of two from 32 bytes to 32 KiB, and 40.
     Powers = 2,
-    /// 40 bytes alone: life before that. The runtime keeps what is larger elsewhere.
+    /// 40 bytes alone: Ruby's before that. The runtime keeps larger data elsewhere.
     Single = 3,
 }
 
@@ -69,7 +69,7 @@ pub(super) const fn is_traced(page_list: usize) -> bool {
     page_list & LEAF as usize == 0
 }
 
-/// Returns whether the runtime wants to hear when they have died.
+/// Returns whether the runtime is told when such objects have died.
 pub(super) const fn is_freed(page_list: usize) -> bool {
     page_list & FREED as usize != 0
 }
@@ -121,7 +121,7 @@ impl Sizes {
         }
     }
 
-    /// Pools, but for that of large objects.
+    /// The number of pools, except that of large objects.
     pub(super) fn pools(&self) -> usize {
         self.pools
     }
@@ -159,7 +159,7 @@ pub(super) const fn slots_in_page(size: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Every size, but under Miri, which takes its time.
+    /// Every size, except under slow Miri.
     const STEP: usize = if cfg!(miri) { 97 } else { 1 };
     const ALL: [Layout; 4] = [Layout::Fine, Layout::Ruby, Layout::Powers, Layout::Single];
 

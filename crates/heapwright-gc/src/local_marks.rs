@@ -1,24 +1,24 @@
-//! Local marks: how two threads mark at a time without a locked instruction.
+//! Local marks: how two threads mark at once without a locked instruction.
 //!
 //! ```text
 //!   the map's side bitmaps   | page 0 | page 1 | page 2 | ...     written by the first, read by both
 //!   local bitmap             | page 0 | page 1 | page 2 | ...     written by the second, read by both
 //!   dirty, a byte a unit     |   1    |   0    |   1    | ...     where the second has written
 //!
-//!   marking's end: the local bitmap is merged into the map's bitmaps, and is empty again
+//!   end of marking: the local bitmap is merged into the map's bitmaps, and is empty again
 //! ```
 //!
-//! A bit that two may set at a time takes a locked instruction, which waits for all stores before
-//! it: half of the time of marking what is in a processor's caches. So each of two has a bitmap
-//! that it alone writes. An object is marked if it is in either. Where both come to one at the same
-//! moment each may miss the other's mark, and both look at it: that is no mistake, only done twice,
-//! and when local marks are merged such objects are seen and counted once.
+//! A bit that two threads may set at once needs a locked instruction, which waits for all earlier
+//! stores: half the time of marking objects that are in a processor's caches. So each of the two
+//! has a bitmap that only it writes. An object is marked if it is in either. If both reach an
+//! object at the same moment, each may miss the other's mark, and both trace it. That costs time
+//! only: the merge of local marks finds such objects and counts them once.
 //!
-//! More than two share the map's bitmaps, with locked instructions; as do threads that mark in
-//! steps, because merging looks at each of the heap's pages, and threads that have much to mark.
-//! The local bitmap is address space of its own, as long as the map is, and has memory where the
-//! second has marked: less than a hundredth of what is small anyway. Where it cannot be had, marks
-//! are locked.
+//! More than two threads share the map's bitmaps, with locked instructions. So do threads that mark
+//! in steps, because the merge visits each of the heap's pages, and threads that have much to mark.
+//! The local bitmap has its own address space, as long as the map. It has memory where the second
+//! thread has marked: less than a hundredth of a small heap. Where it cannot be had, marks are
+//! locked.
 //!
 //! Opened by `mark`; `tracer` marks in it.
 
@@ -34,19 +34,19 @@ use super::cell::Num;
 use super::held::State;
 use super::page::Page;
 
-/// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
-/// fetching them is what marking waits for, and local marks are twice as many to fetch.
+/// The most bytes to mark with local marks. Beyond, marks are not in a processor's caches: marking
+/// waits for fetching them, and local marks double what is fetched.
 const SMALL: usize = 16 << 20;
 
-/// Bytes of the local bitmap of a unit: marks, and whether there are any.
+/// Bytes of a unit's local bitmap: the marks, and the dirty byte.
 const A_UNIT: usize = SIDE_BITMAP + 1;
 
 /// The local bitmap of one heap. Zero has no memory.
 pub(super) struct LocalMarks {
     at: AtomicPtr<u8>,
-    /// Units that there is a local bitmap for.
+    /// Units that have a local bitmap.
     units: Num,
-    /// Whether there is a second to mark there.
+    /// Whether a second thread marks there.
     used: Num,
 }
 
@@ -58,7 +58,7 @@ impl LocalMarks {
             return true;
         }
         self.end();
-        // Where address space is limited, it is not for this.
+        // A limited address space is not spent on this.
         if SYSTEM.address_space_limit().is_some() {
             return false;
         }
@@ -81,15 +81,15 @@ impl LocalMarks {
         true
     }
 
-    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no
-    /// memory for it, or it is not worth it.
+    /// From now on two threads mark `left` bytes, each in its own bitmap. Returns false without
+    /// memory, or if it is not worthwhile.
     pub(super) fn open(&self, left: usize) -> bool {
         let ready = left <= SMALL && self.prepare();
         self.used.set(usize::from(ready));
         ready
     }
 
-    /// They are through.
+    /// Ends that.
     pub(super) fn close(&self) {
         self.used.set(0);
     }
@@ -103,7 +103,7 @@ impl LocalMarks {
         self.at.load(Ordering::Relaxed).cast()
     }
 
-    /// Returns whether something was marked, a byte a unit.
+    /// The dirty bytes, one for each unit.
     pub(super) fn dirty(&self) -> *mut AtomicU8 {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
@@ -113,23 +113,23 @@ impl LocalMarks {
         self.used.get() != 0
     }
 
-    /// The local bitmap of a page, if something was marked there; it is no longer dirty.
+    /// Returns the local bitmap of a page if it is dirty, and makes it clean.
     pub(super) fn take(&self, page: &Page) -> Option<&Bits> {
         let unit = page.unit.get();
         if page.state() != State::InUse || unit >= self.units.get() {
             return None;
         }
-        // SAFETY: there is a byte for each of so many units.
+        // SAFETY: there is a byte for each of `units` units.
         let dirty = unsafe { &*self.dirty().wrapping_add(unit) };
         if dirty.load(Ordering::Relaxed) == 0 {
             return None;
         }
         dirty.store(0, Ordering::Relaxed);
-        // SAFETY: there is a bitmap for each of so many units.
+        // SAFETY: there is a bitmap for each of `units` units.
         Some(unsafe { &*self.words().cast::<Bits>().wrapping_add(unit) })
     }
 
-    /// Gives its memory back. Nobody marks.
+    /// Gives its memory back. While nobody marks.
     pub(super) fn end(&self) {
         let at = self.at.swap(ptr::null_mut(), Ordering::Relaxed);
         if !at.is_null() {
@@ -167,7 +167,7 @@ mod tests {
             assert!(tracer.drain_own(0, usize::MAX));
         };
         mark(&second.tracer, 2);
-        // The first does not see what the second has just done.
+        // The first does not see the second's latest marks.
         let unit = MAP.unit_of(objects[0].addr());
         // SAFETY: there is a local bitmap for each unit.
         let local_bitmap =
@@ -180,7 +180,7 @@ mod tests {
             .zip(marks)
             .for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
         assert!(heap.space.is_marked(objects[3]) && !heap.space.is_marked(objects[4]));
-        // And now it does.
+        // Now it does.
         mark(&first.tracer, 2);
         heap.trace.merge_local_marks();
         assert!(objects.into_iter().all(|object| heap.space.is_marked(object)));

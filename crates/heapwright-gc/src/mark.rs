@@ -1,20 +1,20 @@
-//! Marking: what is reachable gets its mark, by all threads that stand still and by helpers.
+//! Marking: reachable objects get their marks, from all stopped threads and from helpers.
 //!
 //! ```text
 //!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
 //!           ephemerons; until none of these finds anything new: then weak references are cleared
 //!
-//!   drain   alone                    with a budget, or nobody else to mark
+//!   drain   alone                    with a budget, or with no other thread to mark
 //!           two, local bitmaps       little to mark (see `local_marks`)
 //!           several, locked marks    much to mark: helpers are called (see `helpers`)
 //!
 //!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by list
 //! ```
 //!
-//! It needs a trace, a tracer and what is [around](Around) it: no heap and no mutator. With nobody
-//! around, one thread marks what handles and the runtime's roots lead to.
+//! It needs a trace, a tracer and its [surroundings](Around): no heap and no mutator. Without
+//! surroundings, one thread marks what handles and the runtime's roots lead to.
 //!
-//! Called by `cycle`; `tracer` does the work, `settling` what comes when nothing else is left.
+//! Called by `cycle`. `tracer` does the work. `settling` follows when nothing else is left.
 
 use heapwright_substrate::sync::atomic::Ordering;
 
@@ -25,16 +25,16 @@ use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 
 impl Trace {
-    /// Marks. Whether all is marked that roots lead to, now.
+    /// Marks. Returns whether everything that roots lead to now is marked.
     pub(super) fn mark(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let (mut reported, mut passed) = (false, false);
         self.weak.stop_watching();
         tracer.mark_as(Marks::Alone);
         tracer.trace_dirty_slots();
         loop {
-            // Roots are reported again in each step that comes so far. If they lead to little that
-            // is new, the step goes on however late it is: or one that is too short for them would
-            // never be the last.
+            // Roots are reported again in each step that gets here. If they lead to little that is
+            // new, the step continues past its deadline. Otherwise a step too short for the roots
+            // would never be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::A_LITTLE, around))
             {
@@ -46,7 +46,7 @@ impl Trace {
                     tracer.look_through(page);
                 }
             } else if self.generations.is_minor() && tracer.trace_remembered() {
-                // And another chunk, when what these lead to is marked.
+                // Another chunk follows when the objects of this one are marked.
             } else if !reported {
                 let mut roots = || {
                     self.report_roots(tracer, around);
@@ -59,7 +59,7 @@ impl Trace {
         }
     }
 
-    /// Marks what is known to be left, with all threads that stand still, and with helpers.
+    /// Marks the known work, with all stopped threads and with helpers.
     fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let parked = around.parked();
         // A step with a budget marks little, often: not worth helpers or local marks.
@@ -73,7 +73,7 @@ impl Trace {
             }
             return through;
         }
-        // What this one has is for all; nothing is not worth a call.
+        // Its items go to all. Without items, helpers are not called.
         tracer.publish();
         let gang = &self.marking.gang;
         if gang.is_empty() {
@@ -98,7 +98,7 @@ impl Trace {
         through && gang.is_empty()
     }
 
-    /// Two are through: marks of the local bitmap become the map's. What both have marked was
+    /// Two markers are done: merges the local bitmap into the map's. Objects that both marked were
     /// counted twice.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.close();
@@ -153,7 +153,7 @@ mod tests {
         let (space, trace) = (&ground.space, &ground.trace);
         let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
         let page = ground.page(page_list);
-        // A ring of a hundred; each third leads to one beside it, too.
+        // A ring of a hundred. Each third also leads to one beside it.
         let ring: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
         let beside: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
         for (n, &object) in ring.iter().enumerate() {

@@ -3,13 +3,13 @@
 //! ```text
 //!   run of side memory   | link | chunk | chunk | ... | chunk |      64 KiB, cut into chunks of 8
 //!                                    |
-//!        the gang's empty chunks <---+---> reserve: one, for the time when there is no memory
+//!        the gang's empty chunks <---+---> reserve: one, for use when there is no memory
 //! ```
 //!
-//! Chunks (see `gang`) hold what is still to be looked at, and what `bag` puts down. An empty one
-//! goes back to the gang's list. When marking ends, runs all of whose chunks are empty go back, but
-//! for a few: a heap that had a million ephemerons once has no memory for them afterwards. The runs
-//! count in what the heap may have.
+//! Chunks (see `gang`) hold items that are still to be marked, and the contents of bags. An empty
+//! one goes back to the gang's list. When marking ends, all but a few wholly empty runs go back: a
+//! heap that once had a million ephemerons keeps no memory for them. The runs count against the
+//! heap's limit.
 //!
 //! Called by `tracer` and `bag`.
 
@@ -27,13 +27,13 @@ use super::locks::With;
 
 /// The memory of one heap's chunks. Zero has none.
 pub(super) struct MarkChunks {
-    /// The chunk that is there when there is no memory.
+    /// The chunk for use when there is no memory.
     reserve: AtomicPtr<Chunk>,
     runs: Lock<Runs>,
     /// Bytes of all runs, and the most they ever were.
     bytes: Num,
     peak: Num,
-    /// A test's: there is no memory.
+    /// For tests: there is no memory.
     #[cfg(test)]
     pub(super) starved: Num,
 }
@@ -41,23 +41,23 @@ pub(super) struct MarkChunks {
 /// Runs that chunks were cut from, linked through their first words.
 struct Runs(*mut Run);
 
-/// What a run begins with, where its first chunk would be.
+/// The head of a run, in the place of its first chunk.
 struct Run {
     next: *mut Run,
-    /// How many of its chunks are empty, while that is counted.
+    /// The number of its empty chunks, during a count.
     empty: usize,
 }
 
 /// Chunks of a run.
 const CHUNKS: usize = UNIT / size_of::<Chunk>() - 1;
-/// Bytes of runs that are kept in any case.
+/// Bytes of runs that are always kept.
 const KEPT: usize = 4 * UNIT;
 
 // SAFETY: memory that is the heap's, under its lock.
 unsafe impl Send for Runs {}
 
 impl MarkChunks {
-    /// Makes the reserve. False: there is no memory.
+    /// Makes the reserve. Returns false without memory.
     pub(super) fn begin(&self, gang: &Gang) -> bool {
         let reserve = self.make(gang);
         self.reserve.store(reserve.unwrap_or(ptr::null_mut()), Ordering::Relaxed);
@@ -73,9 +73,9 @@ impl MarkChunks {
         gang.take_empty().or_else(|| self.make(gang))
     }
 
-    /// A chunk for a tracer that has none, when there is no memory: the reserve, or one of the
-    /// gang's, with what is in it. While the world stands still: then a tracer with a chunk
-    /// comes to its end, and gives it back before it waits.
+    /// Returns a chunk for a tracer that has none, when there is no memory: the reserve, or one of
+    /// the gang's, with its items. While the world is stopped: then every tracer with a chunk
+    /// finishes, and gives it back before it waits.
     pub(super) fn last_resort(&self, gang: &Gang) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -109,18 +109,18 @@ impl MarkChunks {
         Some(chunks.wrapping_add(1))
     }
 
-    /// Bytes that it has, and the most it ever had.
+    /// Returns its bytes, and their peak.
     pub(super) fn bytes(&self) -> [usize; 2] {
         [self.bytes.get(), self.peak.get()]
     }
 
-    /// Bytes that it has more than any heap.
+    /// Returns its bytes beyond those that every heap has.
     pub(super) fn beyond_a_few(&self) -> usize {
         self.bytes.get().saturating_sub(KEPT)
     }
 
-    /// Gives the runs back whose chunks are all empty, as far as there are more than a few and more
-    /// than a part of the `heap`'s bytes. Linear in the number of chunks. While nobody marks.
+    /// Gives back runs whose chunks are all empty, beyond a minimum and a part of the `heap`'s
+    /// bytes. Linear in the number of chunks. While nobody marks.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {
@@ -138,8 +138,8 @@ impl MarkChunks {
             // SAFETY: taken just now.
             unsafe { chunks.push(chunk) };
         }
-        // Runs that go have all their chunks in the list, and these go with them: marked by a count
-        // that none has.
+        // Runs that go have all their chunks in the list, and these go with them: marked by an
+        // impossible count.
         let mut link = &raw mut runs.0;
         // SAFETY: a link of the list, under the lock.
         while let run = unsafe { link.read() }

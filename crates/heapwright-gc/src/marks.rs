@@ -1,10 +1,10 @@
-//! Marks: whether an object has its bit, and changing the bit of one.
+//! Marks: reading and changing the mark bit of one object.
 //!
 //! ```text
 //!   object --map--> unit's side bitmap, a bit a granule
 //! ```
 //!
-//! Part of `space`. `tracer` sets marks by itself; this is for all that ask about one object.
+//! Part of `space`. `tracer` sets marks by itself. This is for callers with a single object.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -14,8 +14,8 @@ use super::page;
 use super::space::Space;
 
 impl Space {
-    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is
-    /// none of this heap's.
+    /// Returns an object's mark: the bitmap, and the object's offset in its page. `None` if the
+    /// object is not of this heap.
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
         let (unit, _) = find::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
@@ -38,12 +38,12 @@ impl Space {
             && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
     }
 
-    /// Takes an object's mark. Whether it had one.
+    /// Clears an object's mark. Returns whether it had one.
     pub(super) fn take_mark(&self, object: *mut u8) -> bool {
         self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
     }
 
-    /// Gives an object its mark back.
+    /// Sets an object's mark again.
     pub(super) fn give_mark(&self, object: *mut u8) {
         if let Some((marks, at)) = self.mark_of(object) {
             bits::set_shared(marks, at);

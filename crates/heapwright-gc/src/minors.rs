@@ -1,51 +1,50 @@
-//! Whether minor collections pay: judged by what could be allocated thanks to them.
+//! Whether minor collections pay: judged by the allocations that they make possible.
 //!
 //! ```text
 //!   major ---- first ----> minor -- gained --> minor -- gained --> major
-//!         as much as without          what minor ones had freed, and was found room in
+//!         as without minors        allocated from what minor ones had freed
 //!
 //!   gained / first  <  work of the minor ones / work of a major one:  the next few are major ones: a rest
 //! ```
 //!
-//! What a minor collection frees in a heap that has hardly more memory than what lives is
-//! scattered: other pools cannot have it, and a page that is nearly full yields little. Then the
-//! major collection comes at once, and the minor one was for nothing. How many bytes were freed
-//! does not say so; how many could be allocated before the next major collection does. The work of
-//! a collection is the bytes that it marks, and for the sweep and the stop of the world a part of
-//! what lives.
+//! In a heap with hardly more memory than its live bytes, a minor collection frees scattered slots.
+//! Other pools cannot use them, and a nearly full page yields little. Then a major collection
+//! follows at once, and the minor one was useless. The number of freed bytes does not show that.
+//! The bytes allocated before the next major collection do. A collection's work is the bytes that
+//! it marks, plus a part of the live bytes for the sweep and the stop of the world.
 //!
-//! Sums are judged, not single intervals, of which older ones count half at each judgement. Each
-//! rest is twice as long as the one before, up to [`LONGEST_REST`] major collections, until minor
-//! ones pay again.
+//! Sums are judged instead of single intervals. They are halved at each judgement. Each rest is
+//! twice as long as the one before, up to [`LONGEST_REST`] major collections, until minor ones pay
+//! again.
 //!
 //! Part of `generations`.
 
 use super::cell::{Num, clear};
 
-/// A collection that marks nothing costs this part of marking what lives.
+/// A collection that marks nothing costs this part of marking the live bytes.
 const SWEEP_OF_MARKING: usize = 16;
 /// The longest rest, in major collections.
 const LONGEST_REST: usize = 16;
 
-/// What is known of a heap's minor collections. Zero knows nothing.
+/// The account of a heap's minor collections. Zero is empty.
 pub(super) struct Minors {
     /// Since the last major collection: bytes allocated before the first minor one and afterwards,
-    /// bytes of work of minor ones, and how many there were.
+    /// the work of minor ones in bytes, and their number.
     first: Num,
     gained: Num,
     work: Num,
     count: Num,
-    /// The sums of the first three, older ones with less weight. `work` is of minor ones.
+    /// Sums of the first three, in which older ones weigh less. `work` is of minor ones.
     sum_first: Num,
     sum_gained: Num,
     sum_work: Num,
-    /// How long the last rest was, and how much of it is left: major collections.
+    /// The length of the last rest, and how much of it is left, in major collections.
     rest: Num,
     left: Num,
 }
 
 impl Minors {
-    /// A collection has marked `marked` bytes, after so many were allocated; so many live, as far
+    /// A collection has marked `marked` bytes, after `allocated` bytes. `live` bytes live, as far
     /// as is known.
     pub(super) fn note(&self, minor: bool, allocated: usize, marked: usize, live: usize) {
         if self.count.get() == 0 {
@@ -74,8 +73,8 @@ impl Minors {
         }
     }
 
-    /// Returns whether the same work of major ones would have made less room. `major` is the work
-    /// of one.
+    /// Returns whether major collections of the same work would have made less room. `major` is the
+    /// work of one.
     fn do_pay(&self, major: usize) -> bool {
         let (first, gained) = (self.sum_first.get(), self.sum_gained.get());
         gained as f64 * major as f64 >= first as f64 * self.sum_work.get() as f64
@@ -98,15 +97,15 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// A heap of 80 MiB that lives and 8 that are free: a major collection, and a minor one after
-    /// which `gained` could be allocated.
+    /// A heap with 80 MiB live and 8 MiB free: a minor collection, after which `gained` could be
+    /// allocated, and then a major one.
     fn pair(minors: &Minors, gained: usize, marked: usize) {
         minors.note(true, 8 * MIB, marked, 80 * MIB);
         minors.note(false, gained, 80 * MIB, 80 * MIB);
     }
 
     fn fresh() -> Minors {
-        // SAFETY: zero knows nothing.
+        // SAFETY: zero is an empty account.
         unsafe { core::mem::zeroed() }
     }
 
@@ -115,7 +114,7 @@ mod tests {
         let minors = fresh();
         pair(&minors, 4 * MIB, 4 * MIB);
         assert!(!minors.rest(), "half as much again for an eighth of the work");
-        // What they free is found no room in.
+        // Their freed bytes cannot be used.
         pair(&minors, 0, 4 * MIB);
         pair(&minors, 0, 4 * MIB);
         assert!(minors.rest());

@@ -65,40 +65,40 @@ use super::space::Space;
 mod candidates;
 mod evacuation;
 
-/// The next major collection is to be a compacting one.
+/// The next major collection compacts.
 const DUE: usize = 1;
-/// So it is, and soon: somebody asked.
+/// It does, and soon: a caller requested it.
 const URGENT: usize = 2;
-/// Somebody asked. What lives where must be known first: by a major collection that is to begin,
-/// or has begun.
+/// A caller requested it. First a major collection must find where objects live: one that is to
+/// begin (`ASKED`), or has begun (`COUNTED`).
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
-/// So it is, soon, and every page goes that may.
+/// It compacts soon, and every page that may go goes.
 const ALL: usize = 5;
 
-/// How far the plan is.
+/// The stages of the plan.
 const NO_PLAN: usize = 0;
 const COUNTING: usize = 1;
 const CHOOSING: usize = 2;
 const READY: usize = 3;
-/// All are through; some were passed by the sweep.
+/// All pages are done. The sweep has passed some of them by.
 const SETTLING: usize = 4;
 
-/// A heap's part in moving. Zero moves nothing.
+/// The moving state of a heap. Zero moves nothing.
 pub(super) struct Moving {
     wanted: Num,
-    /// How far the plan is. Changed under the plan's lock.
+    /// The stage of the plan. Changed under the plan's lock.
     stage: Num,
     plan: Lock<Plan>,
-    /// Pages in which there may be objects that have not reported what they lead to.
+    /// Pages that may hold unscanned objects.
     fresh: Lock<Fresh>,
-    /// Large objects that a step has made by moving some, by their pages' numbers: told of when
+    /// Pages of large objects that a step has made by moving, by number. The runtime is told when
     /// nothing is locked.
     larges: Lock<Fresh>,
-    /// Bytes of pages that the last compaction left, and whether its sweep is over.
+    /// Bytes of pages after the last compaction, and whether its sweep has ended.
     left: Num,
     swept: Num,
-    /// Objects moved, and their bytes, ever; pages that were evacuated; pages of plans that stayed.
+    /// Objects moved, and their bytes, ever; evacuated pages; pages of plans that stayed.
     pub(super) objects: Num,
     pub(super) bytes: Num,
     pub(super) evacuated: Num,
@@ -112,18 +112,18 @@ struct Plan {
     next: usize,
     census: Side,
     pages: Array<u32>,
-    /// Of these, how many are through.
+    /// How many of these are done.
     through: usize,
 }
 
 struct Fresh(Array<u32>);
 
-// SAFETY: the census is the plan's, under its lock.
+// SAFETY: the census belongs to the plan, under its lock.
 unsafe impl Send for Plan {}
-// SAFETY: memory that is the heap's, under its lock.
+// SAFETY: the memory belongs to the heap, under its lock.
 unsafe impl Send for Fresh {}
 
-/// What is known of a page list: first what it has, then what of it stays.
+/// The census of a page list, and then the choice of what stays.
 #[derive(Clone, Copy)]
 struct Chosen {
     census: Census,
@@ -134,7 +134,7 @@ impl Plan {
     const NONE: Self = Self { next: 0, census: Side::NONE, pages: Array::new(), through: 0 };
 
     fn page_lists(&mut self) -> &mut [Chosen] {
-        // SAFETY: a side of so many, zeroed at first, which is a census of nothing.
+        // SAFETY: a side of `PAGE_LISTS` entries, zeroed at first, which is an empty census.
         unsafe { core::slice::from_raw_parts_mut(self.census.at().cast(), PAGE_LISTS) }
     }
 
@@ -146,24 +146,24 @@ impl Plan {
 }
 
 impl Moving {
-    /// Returns whether references to pages of a plan are to be noted.
+    /// Returns whether references to pages of a plan are noted.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.stage.get() == READY
     }
 
-    /// Returns whether there is a plan, or some of one.
+    /// Returns whether there is a plan, or the beginning of one.
     pub(super) fn is_begun(&self) -> bool {
         self.stage.get() != NO_PLAN
     }
 
-    /// A page is one large object from now on, which is being moved there. (Where there is no
-    /// memory to note it, nobody is told.)
+    /// Notes that a page holds a large object from now on, which is being moved there. (Without
+    /// memory for the note, the runtime is not told.)
     pub(super) fn note_large(&self, page: &Page) {
         let _noted = self.larges.lock().0.push(page.number.get() as u32);
     }
 
-    /// One that was noted, by its page's number: it is told of next.
+    /// Takes a noted page's number: the runtime is told next.
     pub(super) fn next_large(&self) -> Option<u32> {
         self.larges.lock().0.pop()
     }
@@ -173,22 +173,22 @@ impl Moving {
         self.wanted.get() != 0
     }
 
-    /// Returns whether the next major collection is to be a compacting one.
+    /// Returns whether the next major collection compacts.
     fn is_wanted(&self) -> bool {
         matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
-    /// Returns whether somebody asked for it, and waits.
+    /// Returns whether a caller requested it, and waits.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
     }
 
-    /// The next collection, a major one, compacts: all that may move, or sparse pages.
+    /// The next collection is a major one and compacts: all pages that may go, or sparse ones.
     pub(super) fn ask_now(&self, all: bool) {
         self.wanted.set(if all { ALL } else { URGENT });
     }
 
-    /// A mutator is through with a page in which it has allocated, or has made a large object.
+    /// A mutator has finished with a page in which it allocated, or has made a large object.
     pub(super) fn note_used(&self, space: &Space, page: &Page) {
         if space.cycle.phase() == Phase::Moving
             && layout::is_traced(page.page_list.get())
@@ -198,7 +198,7 @@ impl Moving {
         }
     }
 
-    /// The heap is to be compacted.
+    /// Requests a compaction.
     pub(super) fn ask(&self) {
         self.wanted.set(ASKED);
     }

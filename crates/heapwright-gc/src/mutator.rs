@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if
-//! their objects are traced, of at most 8 KiB together, so that they are in the nearest cache when
-//! they are used. How it gets more of them: `regions`, `page_search`, `allocation`.
+//! their objects are traced. A region has at most 8 KiB, so that it is in the nearest cache when it
+//! is used. `regions`, `page_search` and `allocation` refill it.
 //!
 //! The first line of the picture is the C interface's; see `heapwright_gc.h`.
 
@@ -29,7 +29,7 @@ use super::world::Handshake;
 
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
 
-/// A thread's access to a heap. Zero is one of no thread.
+/// A thread's access to a heap. Zero is a mutator without a thread.
 #[repr(C)]
 pub(super) struct Mutator {
     pub(super) poll: AtomicU32,
@@ -37,7 +37,7 @@ pub(super) struct Mutator {
     pub(super) heap: Ptr<Heap>,
     pub(super) regions: [Region; PAGE_LISTS],
     pub(super) places: [AtomicU16; STEPS],
-    /// Where the marks would be of address 0: a bit for 16 bytes.
+    /// Where the marks of address 0 would be: a bit for 16 bytes.
     pub(super) marks: Ptr<u8>,
     /// The runtime's word.
     pub(super) data: Ptr<core::ffi::c_void>,
@@ -52,11 +52,11 @@ pub(super) struct Mutator {
     pub(super) used: [Num; PAGE_LISTS / 64],
     pub(super) handles: handles::Own,
     pub(super) weak: handles::Own,
-    /// Regions within which nothing is collected.
+    /// The depth of `defer` calls, within which nothing is collected.
     pub(super) deferred: Num,
-    /// Bytes allocated while collecting was put off.
+    /// Bytes allocated while collections were held.
     pub(super) unpaid: Num,
-    /// Bytes that the runtime took elsewhere, and that are not paid for.
+    /// External bytes that the runtime has added, and that are not paid for.
     pub(super) owed: Num,
     /// Its C stack, which may be scanned.
     pub(super) stack: NativeStack,
@@ -65,7 +65,8 @@ pub(super) struct Mutator {
     pub(super) how: Num,
     /// Whether the thread has left its other mutators because it waits for this one's heap.
     pub(super) left_others: Num,
-    /// The system's number of it, and the process that was known in (see `fork`); 0: not known.
+    /// The thread's number in the system, and the process where that was read (see `fork`); 0:
+    /// unknown.
     system_thread: Num,
     /// Its number among all mutators.
     pub(super) number: Num,
@@ -84,13 +85,12 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
     unsafe { MUTATORS.after_fork() };
 }
 
 impl Mutator {
-    /// Makes it what zero is, for its next use.
+    /// Resets it to zero, for its next use.
     pub(super) fn clear(&self) {
         self.poll.store(0, Ordering::Relaxed);
         self.barrier.store(0, Ordering::Relaxed);
@@ -109,18 +109,18 @@ impl Mutator {
         self.tracer.room.forget();
     }
 
-    /// The calling thread has it from now on.
+    /// Notes that the calling thread has it from now on.
     pub(super) fn note_thread(&self) {
         let thread = os::thread_token();
         if self.thread.replace(thread) != thread {
             self.how.set(0);
             self.system_thread.set(0);
-            // Another thread's frames are none of this one's.
+            // Another thread's frames do not belong to this one.
             self.stack.clear();
         }
     }
 
-    /// The system's number of the calling thread, whose it is.
+    /// Returns the system's number of the calling thread, which owns this mutator.
     pub(super) fn system_thread(&self) -> u32 {
         let (known, process) = (self.system_thread.get(), forks::forks() + 1);
         if known >> 32 == process {
@@ -137,11 +137,11 @@ impl Mutator {
     ///
     /// The handshake is a mutator's.
     pub(super) unsafe fn of(handshake: &Handshake) -> &'static Self {
-        // SAFETY: by the contract, `attach` said so; mutators are never freed.
+        // SAFETY: by the contract, `attach` set the owner; mutators are never freed.
         unsafe { &*handshake.owner().cast() }
     }
 
-    /// The heap it is of.
+    /// Its heap.
     #[inline]
     pub(super) fn heap(&self) -> &'static Heap {
         // SAFETY: set by `attach`; heaps are never freed.

@@ -1,6 +1,6 @@
-//! A heap's mutators together: what is asked or told of each of them.
+//! All mutators of a heap: queries and changes that concern each of them.
 //!
-//! Called by `safepoints`, `cycle` and all that look at a whole heap.
+//! Called by `safepoints`, `cycle` and other parts that look at a whole heap.
 
 use heapwright_substrate::sync::atomic::Ordering::Relaxed;
 
@@ -26,13 +26,13 @@ impl Heap {
         bytes
     }
 
-    /// All tracers give what they have put down.
+    /// All tracers give their notes to the heap.
     pub(super) fn give_notes(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
     }
 
-    /// Sets what stores are reported for: `barrier`, and moving while there is a plan. A verified
-    /// heap gets all stores reported.
+    /// Sets which stores are reported: `barrier`, and all while there is a plan. A verified heap
+    /// gets all stores reported.
     pub(super) fn set_barrier(&self, barrier: u32) {
         let all = self.moving.is_on() || self.space.is_verified();
         let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
@@ -40,7 +40,7 @@ impl Heap {
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
 
-    /// Decides what may be allocated before the next cycle ends, if `live` bytes are live.
+    /// Decides how much may be allocated before the next cycle ends, if `live` bytes live.
     pub(super) fn set_goal(&self, live: usize) {
         let mut mutators = 0;
         self.each_mutator(|_| mutators += 1);
@@ -54,8 +54,8 @@ impl Heap {
         self.set_goal(self.space.pacing.know_live());
     }
 
-    /// Changes how much memory it may have: what may be allocated before the next cycle ends is
-    /// decided anew. By any thread.
+    /// Changes the limits of its memory, and decides again how much may be allocated before the
+    /// next cycle ends. By any thread.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.space.sizing.set_target(factor, least, most);
         self.set_goal(self.space.pacing.live());

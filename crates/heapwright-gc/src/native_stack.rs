@@ -19,18 +19,18 @@ use super::tracer::Tracer;
 
 /// A thread's C stack. Zero is not scanned.
 pub(super) struct NativeStack {
-    /// Its end; null: it is not scanned.
+    /// Its end; null if it is not scanned.
     pub(super) base: Ptr<u8>,
     pub(super) top: Ptr<u8>,
-    /// Whether the top was noted where the thread entered the heap, and holds until it goes.
+    /// Whether the top was noted where the thread entered the heap, and holds until it leaves.
     noted: Num,
     pub(super) registers: [Num; os::SAVED_REGISTERS],
 }
 
 impl NativeStack {
-    /// Notes where the stack is now, if it is scanned, and no frame below has noted it.
+    /// Notes the current top of the stack, if it is scanned, and no outer frame has noted it.
     ///
-    /// Inlined: what it notes holds for as long as the caller's frame is there.
+    /// Inlined: the note holds for as long as the caller's frame exists.
     #[inline(always)]
     pub(super) fn note(&self) {
         if self.base.get().is_null() || self.noted.get() != 0 {
@@ -44,15 +44,15 @@ impl NativeStack {
         self.top.set(self.base.get().with_addr(top));
     }
 
-    /// As [`NativeStack::note`], for as long as the guard is there: functions that are called
-    /// meanwhile note nothing, so what their frames hold of earlier calls keeps no object.
+    /// As [`NativeStack::note`], for as long as the guard exists. Functions that are called
+    /// meanwhile note nothing, so stale values in their frames keep no object.
     #[inline(always)]
     pub(super) fn enter(&self) -> Noted<'_> {
         self.note();
         Noted { stack: self, outer: self.noted.replace(1) }
     }
 
-    /// Reports what its stack and registers may lead to.
+    /// Reports objects that its stack and registers may lead to.
     pub(super) fn scan(&self, tracer: &Tracer) {
         let (top, base) = (self.top.get(), self.base.get());
         if base.is_null() || top.is_null() {
@@ -61,8 +61,8 @@ impl NativeStack {
         for register in &self.registers {
             tracer.mark_maybe(MAP.base().with_addr(register.get()));
         }
-        // SAFETY: the thread stands still below `top`, or is away with its frames above it
-        // as they were; `base` is the end of its stack, by the contract of `scan_stack`.
+        // SAFETY: the thread is stopped below `top`, or is away with unchanged frames above it.
+        // `base` is the end of its stack, by the contract of `scan_stack`.
         unsafe { tracer.scan(top, base) };
     }
 

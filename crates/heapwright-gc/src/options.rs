@@ -1,4 +1,4 @@
-//! What a heap is made with: its sizes, its limits, and what the runtime takes upon itself.
+//! The options of a heap: its sizes, its limits, and what the runtime undertakes.
 //!
 //! Kept by `space`.
 
@@ -7,19 +7,19 @@ pub use super::abi::{
 };
 use super::layout::Layout;
 
-/// How a heap is to be. [`Options::new`] is what most want.
+/// The options of a heap. [`Options::new`] suits most.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Options {
-    /// Bytes of this struct, as the caller knows it.
+    /// The size of this struct, as the caller knows it.
     pub size: usize,
     /// The pools' slot sizes.
     pub layout: Layout,
-    /// The memory target: percent of what is live. 0: 200.
+    /// The memory target, in percent of the live bytes. 0: 200.
     pub factor_percent: u32,
     /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
     pub verify: u32,
-    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
+    /// Bytes that each mutator may always allocate between two collections. 0: 4 MiB.
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
@@ -28,31 +28,31 @@ pub struct Options {
     pub step_ns: u64,
     /// Whether the runtime reports all stores, so that marking goes in steps.
     pub incremental: bool,
-    /// Whether the runtime reports all stores, so that most collections need not look at what has
+    /// Whether the runtime reports all stores, so that most collections need not visit objects that
     /// survived others: see [`Mutator::write`](super::raw::Mutator::write).
     pub generations: bool,
-    /// Threads that mark at most, mutators that stand still among them. Where there is much to
-    /// mark, threads that only mark are made up to this number, as far as processors are idle; they
-    /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is
-    /// made. Never more than there are processors.
+    /// The most threads that mark, stopped mutators included. Where there is much to mark, helper
+    /// threads are started up to this number, as far as processors are idle. They end after a
+    /// second without work. 0: one for each processor, up to 4; 1: no helpers. Never more than the
+    /// processors.
     pub markers: u32,
-    /// Whether objects are moved, where a heap has many more pages than it may have: then every
-    /// reference is reported where it is ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
-    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or what it leads to stays
-    /// where it is.
+    /// Whether objects are moved, where a heap has many more pages than it may have. Then every
+    /// reference is reported by its place ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
+    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or its object stays where
+    /// it is.
     pub compact: bool,
-    /// Whether objects of a runtime without a `trace` are looked through word for word: each that
-    /// may be an address within an object keeps it, and keeps it in place. Without this they hold
+    /// Whether objects of a runtime without a `trace` are scanned word for word. Each word that may
+    /// be an address within an object keeps that object alive and in place. Without this they hold
     /// no references.
     pub conservative: bool,
-    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that
-    /// for leaf objects always is: the runtime writes all that its trace function reads before the
-    /// next safepoint.
+    /// Whether memory for traced objects keeps the contents of dead ones, as memory for leaf
+    /// objects always does. Then the runtime writes everything that its trace function reads before
+    /// the next safepoint.
     pub uncleared: bool,
 }
 
 impl Options {
-    /// The defaults: the fine layout, twice what is live, marking in one step.
+    /// The defaults: the fine layout, twice the live bytes, marking in one step.
     #[must_use]
     pub const fn new() -> Self {
         Self {

@@ -1,37 +1,37 @@
 //! Overhead: when a heap whose limit leaves hardly any room is given up.
 //!
 //! ```text
-//!   major cycle --- 1 % of the limit --- cycle --- 2 % --- cycle --- 1 % --- ...     futile: each looks at all that lives
-//!                                                                   8 in a row, which looked at 1 GiB --> refuse
+//!   major cycle --- 1 % of the limit --- cycle --- 2 % --- cycle --- 1 % --- ...     futile: each marks all live objects
+//!                                                                   8 in a row, which marked 1 GiB --> refuse
 //! ```
 //!
-//! Such a heap would collect for each few objects, for as long as it takes until one is refused
-//! after all, or without an end if all of them die. So an allocation that needs another cycle after
-//! that many is refused. Each that follows may try one again, because the runtime may have let go
-//! of something; as soon as mutators get more than hardly anything, all is as before.
+//! Such a heap would collect for each few objects until one is refused after all, or for ever if
+//! all of them die. So after that many cycles, an allocation that needs another one is refused.
+//! Each later allocation may try one cycle, because the runtime may have dropped references. Once
+//! mutators get more than hardly anything, the heap recovers.
 //!
-//! What mutators got between two cycles is the measure, not what a cycle found free: that may lie
-//! where nobody can use it. In bytes and not in time, so that a program does the same in each run.
-//! (The JVM's collectors give up by time: `GCTimeLimit`, `GCHeapFreeLimit`; Go limits the processor
-//! time of its collector, and lets the heap grow past the limit.)
+//! The measure is what mutators got between two cycles, not what a cycle found free, which may be
+//! unusable. It is in bytes, not in time, so a program behaves the same in each run. (The JVM's
+//! collectors give up by time: `GCTimeLimit`, `GCHeapFreeLimit`. Go limits the processor time of
+//! its collector, and lets the heap exceed the limit.)
 //!
-//! Minor cycles do with little, and count as none; nor do those that the runtime asks for.
+//! Minor cycles, which get by with little, do not count; nor do those that the runtime requests.
 //!
 //! Part of `pacing`.
 
 use super::cell::Num;
 
-/// Major cycles in a row after which a heap is given up, and bytes that they looked at.
+/// Major cycles in a row after which a heap is given up, and the bytes that they marked.
 const FUTILE: usize = 8;
 const LOOKED_AT: usize = 1 << 30;
-/// The part of the limit that is hardly anything.
+/// A smaller part of the limit than one in this many is hardly anything.
 const HARDLY: usize = 32;
 
 /// The account of one heap. Zero has none.
 pub(super) struct Overhead {
-    /// What was allocated since the last major cycle, in minor ones.
+    /// Bytes allocated in minor cycles since the last major one.
     before_minors: Num,
-    /// Major cycles in a row between which hardly anything was allocated, and what they looked at.
+    /// Major cycles in a row between which hardly anything was allocated, and bytes they marked.
     futile: Num,
     looked_at: Num,
 }
@@ -42,13 +42,13 @@ fn is_hardly_anything(bytes: usize, most: usize) -> bool {
 }
 
 impl Overhead {
-    /// A cycle has found what lives, `live` bytes if it was a major one; `allocated` were since the
-    /// one before.
+    /// A cycle has ended: `live` bytes live if it was a major one; `allocated` bytes were allocated
+    /// since the one before.
     pub(super) fn note_cycle(&self, most: usize, allocated: usize, live: usize, minor: bool) {
         let allocated = self.before_minors.get() + allocated;
         self.before_minors.set(if minor { allocated } else { 0 });
         if minor || allocated == 0 {
-            // Of a cycle that follows another one at once there is nothing to say.
+            // A cycle right after another one says nothing.
         } else if is_hardly_anything(allocated, most) {
             self.futile.add(1);
             self.looked_at.set(self.looked_at.get().saturating_add(live));
@@ -70,7 +70,7 @@ impl Overhead {
         self.futile.set(self.futile.get().min(FUTILE - 1));
     }
 
-    /// Forgets what was: the runtime collects when it likes, or mutators got something.
+    /// Resets the account: the runtime collects by itself, or mutators got enough.
     pub(super) fn forget(&self) {
         self.futile.set(0);
         self.looked_at.set(0);
@@ -100,7 +100,7 @@ mod tests {
         let in_vain = || overhead.is_in_vain(MOST, 0);
         for _ in 0..FUTILE {
             assert!(!in_vain());
-            // One that follows at once is none, nor is a minor one.
+            // A cycle right after another does not count, nor does a minor one.
             overhead.note_cycle(MOST, 0, MOST, false);
             overhead.note_cycle(MOST, MOST / 200, 0, true);
             overhead.note_cycle(MOST, MOST / 200, MOST, false);
@@ -112,7 +112,7 @@ mod tests {
         assert!(!in_vain());
         overhead.note_cycle(MOST, 1, MOST, false);
         assert!(in_vain());
-        // What minor ones got counts.
+        // Allocations of minor cycles count.
         overhead.note_cycle(MOST, MOST / 32, 0, true);
         overhead.note_cycle(MOST, 1, MOST, false);
         assert!(!in_vain());

@@ -2,25 +2,25 @@
 //!
 //! ```text
 //!   allocated + external_added              what was used of the allowance since the last cycle
-//!   |--------------------|---------------|  allowance = goal - live
+//!   allocated + external_added              the part of the allowance used since the last cycle
 //!                        ^ trigger       ^ goal (see `growth`)
 //!
 //!   while marking   debt += bytes allocated * (bytes left to mark / bytes left to allocate)
-//!                   debt >= STEP: a step, which marks STEP bytes; the rest when the mutator comes by next
+//!                   debt >= STEP: a step, which marks STEP bytes; the rest at the mutator's next slow path
 //!   while sweeping  unswept += its share in pages (see `growth`); swept in pieces likewise, by time
 //! ```
 //!
-//! A heap of `live` bytes may grow to its goal. When it begins to mark, each byte that is allocated
-//! is paid for with as many bytes of marking as it takes to finish at the goal. The debt is paid in
-//! steps of a useful length, because stopping the world has a price of its own; not all at once,
-//! because somebody waits for what a mutator does meanwhile. It comes by whenever it needs another
-//! stretch of free slots, many times in a page that was in use.
+//! A heap of `live` bytes may grow to its goal. Once marking has begun, each allocated byte is paid
+//! for with enough bytes of marking to finish at the goal. The debt is paid in steps of a useful
+//! length, because stopping the world has a price of its own. It is not paid all at once, because a
+//! step delays the mutator. A mutator pays whenever it needs another stretch of free slots, which
+//! happens many times in a page that was in use.
 //!
-//! External bytes are what the runtime has in malloc for objects of the heap. They count like bytes
-//! of slots, but how many go with what is dead is known only when the sweep is over.
+//! External bytes are malloc blocks that the runtime holds for objects of the heap. They count like
+//! bytes of slots. How many belong to dead objects is known only when the sweep is over.
 //!
-//! [`Pacing`] keeps the accounts; the decisions are arithmetic and stand in `growth`. What an
-//! allocation pays with (a share of the sweep, a step) stands in `payment`.
+//! [`Pacing`] keeps the accounts. The decisions are arithmetic, in `growth`. The payments of an
+//! allocation (a share of the sweep, a step) are in `payment`.
 //!
 //! Part of `space`.
 
@@ -28,47 +28,47 @@ use super::cell::{Num, clear};
 use super::growth::{self, Target};
 use super::overhead::Overhead;
 
-/// The accounts of one heap, in bytes. Zero has none.
+/// The accounts of one heap, in bytes. All zero at first.
 pub(super) struct Pacing {
     /// A cycle is to begin, whether it is due or not.
     wanted: Num,
-    /// What the last cycle found live, external bytes included.
+    /// The bytes that the last cycle found live, external bytes included.
     live: Num,
     goal: Num,
     allowance: Num,
-    /// What mutators may have allocated since the last cycle ended, and in cycles before.
+    /// Bytes that mutators allocated since the last cycle ended, and in cycles before.
     pub(super) allocated: Num,
     allocated_before: Num,
-    /// What the runtime has in malloc.
+    /// The bytes that the runtime has in malloc.
     external: Num,
-    /// Of these, what goes with live objects: estimated when marking ends, known when the sweep
-    /// does. And what was added since.
+    /// The part of `external` that belongs to live objects: estimated when marking ends, known when
+    /// the sweep does. And the bytes that were added since.
     external_live: Num,
     external_added: Num,
-    /// Mutators that free what died: what they take from `external` belonged to no live object.
+    /// Threads that free dead objects: they subtract only dead objects' bytes from `external`.
     freeing: Num,
-    /// What must be marked before mutators have paid for what they allocated, and pages that must
-    /// be swept.
+    /// Bytes that must be marked, and pages that must be swept, before mutators have paid for their
+    /// allocations.
     pub(super) debt: Num,
     pub(super) unswept: Num,
-    /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
+    /// Bytes of pages when one was last taken, and the peak of pages and malloc together.
     pages: Num,
     peak: Num,
     overhead: Overhead,
 }
 
-/// What a cycle found live, in bytes.
+/// The bytes that a cycle found live.
 #[derive(Clone, Copy)]
 pub(super) struct Live {
     pub(super) all: usize,
-    /// Without garbage that may be old: what a major cycle has found.
+    /// Without garbage that may be old: the bytes that a major cycle found.
     pub(super) known: usize,
     /// Whether the cycle was a minor one.
     pub(super) minor: bool,
 }
 
 impl Pacing {
-    /// Decides what may be allocated before the next cycle ends. Old garbage gets no allowance.
+    /// Decides how much may be allocated before the next cycle ends. Old garbage gets no allowance.
     pub(super) fn set_goal(
         &self,
         target: &Target,
@@ -83,23 +83,23 @@ impl Pacing {
         self.allowance.set(goal.saturating_sub(live.all).max(least));
     }
 
-    /// What the last cycle found live, external bytes included.
+    /// Returns the bytes that the last cycle found live, external bytes included.
     pub(super) fn live(&self) -> usize {
         self.live.get()
     }
 
-    /// What may be live and garbage when the next cycle ends.
+    /// Returns how many live and garbage bytes there may be when the next cycle ends.
     pub(super) fn goal(&self) -> usize {
         self.goal.get()
     }
 
-    /// What may be allocated between two cycles.
+    /// Returns how many bytes may be allocated between two cycles.
     pub(super) fn allowance(&self) -> usize {
         self.allowance.get()
     }
 
-    /// What the runtime has in malloc. Nothing, where it has accounted for less than it freed: by
-    /// mistake, or because one thread is ahead of another.
+    /// Returns the bytes that the runtime has in malloc. Zero where the runtime has accounted for
+    /// less than it freed: by mistake, or because one thread is ahead of another.
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -124,25 +124,25 @@ impl Pacing {
         self.live.get().saturating_sub(self.external_live.get())
     }
 
-    /// Bytes of a heap whose pages have so many, what is in malloc included.
+    /// Returns the bytes of a heap whose pages have `pages` bytes, with malloc's.
     pub(super) fn with_external(&self, pages: usize) -> usize {
         pages.saturating_add(self.external())
     }
 
-    /// Returns whether a heap whose pages have so many bytes stays below `most` of them, where
-    /// malloc's for dead objects do not count, and below `limit` with all of malloc's.
+    /// Returns whether a heap whose pages have `pages` bytes stays below `most`, without malloc's
+    /// bytes for dead objects, and below `limit` with all of malloc's.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
         let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
     }
 
-    /// Returns whether a heap whose pages have so many bytes does not exceed `limit`, malloc's
+    /// Returns whether a heap whose pages have `pages` bytes does not exceed `limit`, malloc's
     /// included.
     pub(super) fn is_below(&self, pages: usize, limit: usize) -> bool {
         self.with_external(pages) <= limit
     }
 
-    /// Notes how many bytes pages have, and the peak. Under the lock of the page lists.
+    /// Notes how many bytes the pages have, and the peak. Under the lock of the page lists.
     pub(super) fn note_pages(&self, pages: usize) {
         self.pages.set(pages);
         self.peak.set(self.peak.get().max(self.with_external(pages)));
@@ -169,7 +169,7 @@ impl Pacing {
         }
     }
 
-    /// Calls `free`, during which what the runtime frees in malloc belonged to dead objects.
+    /// Calls `free`: whatever the runtime frees in malloc meanwhile belonged to dead objects.
     pub(super) fn while_freeing(&self, free: impl FnOnce()) {
         self.freeing.add_shared(1);
         free();
@@ -187,24 +187,24 @@ impl Pacing {
             || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
-    /// Returns whether enough was allocated since the last cycle that another may find something.
+    /// Returns whether enough was allocated since the last cycle that another may find garbage.
     pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
         self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
     }
 
-    /// Returns whether another cycle would be in vain (see `overhead`).
+    /// Returns whether another cycle would free too little (see `overhead`).
     pub(super) fn is_in_vain(&self, target: &Target) -> bool {
         self.overhead.is_in_vain(target.most, self.used())
     }
 
-    /// A cycle has found what lives. Of what counts as allocated, so much is `unused`. Before it is
-    /// forgotten.
+    /// A cycle has found the live objects. `unused` bytes count as allocated but are not. Called
+    /// before the counts are reset.
     pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
         let allocated = self.used().saturating_sub(unused);
         self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
     }
 
-    /// An allocation was refused, after which the runtime may have let go of something.
+    /// An allocation was refused. The runtime may have dropped references since.
     pub(super) fn note_refusal(&self) {
         self.overhead.note_refusal();
     }
@@ -221,7 +221,7 @@ impl Pacing {
         self.wanted.set(0);
     }
 
-    /// Marking has ended: the bytes that were allocated since the last time it did.
+    /// Ends marking. Returns the bytes that were allocated since marking last ended.
     pub(super) fn end_allocating(&self) -> usize {
         let allocated = self.allocated.take();
         self.allocated_before.add(allocated);
@@ -229,11 +229,11 @@ impl Pacing {
         allocated
     }
 
-    /// Estimates the external bytes that are live, if `slots` bytes of slots are, of those that
-    /// were and the `allocated` ones. Returns what is live in all. What was live has kept its
-    /// external bytes but for the share by which it has shrunk; of those that were added, what was
-    /// allocated and lives has its share. (One share for both would take long-lived buffers for
-    /// garbage, and garbage's for live.)
+    /// Estimates the live external bytes, where `slots` bytes of slots are live and `allocated`
+    /// were allocated. Returns all live bytes. External bytes from before shrink by the share by
+    /// which the old live bytes shrank. Those added since are live by the share of the allocated
+    /// bytes that lives. (One share for both would take long-lived buffers for garbage, and
+    /// garbage's for live.)
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
         let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);
@@ -247,8 +247,8 @@ impl Pacing {
         slots.saturating_add(self.external_live.get())
     }
 
-    /// The sweep is over: what is left of external bytes is live, or was added since. Returns what
-    /// is live in all.
+    /// The sweep is over: the external bytes that are left are live, or were added since. Returns
+    /// all live bytes.
     pub(super) fn know_live(&self) -> usize {
         let external = self.external().saturating_sub(self.external_added.get());
         let slots = self.live_slots();
@@ -279,13 +279,13 @@ mod tests {
         pacing.add_external(100);
         pacing.add_allocated(300);
         assert_eq!((pacing.used(), pacing.peak()), (400, 100));
-        // A third of the slots is live: so much is taken of the external bytes.
+        // A third of the slots is live, so a third of the external bytes counts as live.
         let allocated = pacing.end_allocating();
         let live = pacing.estimate_live(100, allocated);
         assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
         pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, None);
         assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
-        // What is freed belonged to dead objects, and frees nothing of what was added since.
+        // Freed bytes belonged to dead objects, and are not subtracted from those added since.
         pacing.add_external(10);
         pacing.while_freeing(|| pacing.add_external(-60));
         assert_eq!((pacing.external(), pacing.used()), (50, 10));
@@ -308,7 +308,7 @@ mod tests {
         let allocated = pacing.end_allocating();
         assert_eq!(pacing.estimate_live(100, allocated), 100);
         assert_eq!(pacing.know_live(), 0);
-        // Nor is a sum that no number holds.
+        // Nor does a sum overflow.
         pacing.add_external(100);
         assert!(!pacing.is_below(usize::MAX, 1000));
         assert!(!pacing.admits(usize::MAX, 1000, usize::MAX - 1));

@@ -35,14 +35,14 @@ use super::held::{Held, State, StickyMarks};
 use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
 
-/// What moving objects (see `moving`) has to do with a page.
+/// The state of a page in a move of objects (see `moving`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evacuation {
-    /// Nothing.
+    /// It takes no part.
     No = 0,
     /// Its objects are to be moved elsewhere.
     Candidate = 1,
-    /// They were: those without a mark are where their first word says.
+    /// They were moved: the first word of each slot without a mark says where its object is.
     Evacuated = 2,
 }
 
@@ -55,32 +55,33 @@ pub(super) struct Found {
     pub(super) old: usize,
     /// Of these, those that survived for the first time.
     pub(super) young: usize,
-    /// Its objects were moved elsewhere, but for those that are left.
+    /// The page's objects were moved elsewhere, except those that are left.
     pub(super) evacuated: bool,
 }
 
-/// What is known of a page. Zero is a record without a page.
+/// The record of a page. Zero is a record without a page.
 #[repr(C, align(64))]
 pub(super) struct Page {
     /// Its number in the heap, from 1.
     pub(super) number: Num,
     pub(super) unit: Num,
     pub(super) units: Num,
-    /// Bytes of a slot; of a large object, what was asked for.
+    /// Bytes of a slot; for a large object, the requested size.
     pub(super) slot: Num,
     /// Pool times kinds plus kind.
     pub(super) page_list: Num,
-    /// Objects that the last sweep found, or slots that were not free when a mutator let go.
+    /// Objects that the last sweep found, or slots that were not free when a mutator released the
+    /// page.
     pub(super) live: Num,
-    /// Where memory begins that nobody has written since it was zero; of a large object, that is
-    /// not there either.
+    /// Where memory begins that nobody has written since it was zero. A large object's memory ends
+    /// there.
     pub(super) zero_from: Num,
     /// The next and the previous page of its page list, or the next record without a page.
     pub(super) next: Num,
     pub(super) prev: Num,
     /// The next page of its page list that has free slots.
     pub(super) next_available: Num,
-    /// Whether objects of it were marked, and not looked at for want of memory.
+    /// Whether some of its objects were marked but not traced, for want of memory.
     pub(super) overflowed: Num,
     /// Bytes from its start to the end of its last slot.
     end: Num,
@@ -90,25 +91,24 @@ pub(super) struct Page {
     evacuation: Num,
     /// How many times its objects were pinned.
     pub(super) pins: Num,
-    /// Whether the runtime resized one of its objects: what is in it may be better off elsewhere.
+    /// Whether the runtime resized one of its objects, which may fit a page elsewhere better.
     pub(super) resized: Num,
-    /// Up to where objects that were allocated since it was swept have reported what they lead to.
+    /// Objects allocated since the last sweep have been scanned up to here.
     pub(super) scanned_to: Num,
-    /// Whether the sweep passed it while objects were moved, so that it is swept when they have
-    /// moved.
+    /// Whether the sweep passed it while objects were moved, so that it is swept after the move.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
     pub(super) moved_in: Num,
     /// Slots that lead to objects of it (see `references`).
     pub(super) incoming: Incoming,
-    /// What it is, and what it holds: for any thread.
+    /// Its state and its objects: for any thread.
     pub(super) held: Held,
 }
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
-/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else.
-/// Constant time.
+/// The kind of an object of any collected heap, as it was given to `alloc`. `None` for any other
+/// address. Constant time.
 #[must_use]
 pub fn object_kind(object: *const u8) -> Option<u32> {
     match MAP.lookup(object.addr()).1.kind() {
@@ -121,8 +121,8 @@ pub fn object_kind(object: *const u8) -> Option<u32> {
 #[inline]
 pub(super) fn marks(unit: usize) -> &'static Bits {
     let bits: *const Bits = MAP.side_bitmap(unit).cast();
-    // SAFETY: every unit below the map's limit has a side bitmap of this size, aligned
-    // to it; all of it is atomics, and it is never freed.
+    // SAFETY: every unit below the map's limit has a side bitmap of this size and alignment. All of
+    // it is atomics, and it is never freed.
     unsafe { &*bits }
 }
 
@@ -167,12 +167,12 @@ impl Page {
         });
     }
 
-    /// What it is.
+    /// Its state.
     pub(super) fn state(&self) -> State {
         self.held.state()
     }
 
-    /// Its part in moving objects.
+    /// Its state in a move of objects.
     #[inline]
     pub(super) fn evacuation(&self) -> Evacuation {
         match self.evacuation.get() {
@@ -182,7 +182,7 @@ impl Page {
         }
     }
 
-    /// Changes it. Any thread may have a page stay where it is.
+    /// Sets it. Any thread may exclude a page from the move.
     pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
         self.evacuation.set(evacuation as usize);
     }
@@ -199,7 +199,7 @@ impl Page {
         MAP.address_of(self.unit.get())
     }
 
-    /// The pool it is of.
+    /// Its pool.
     pub(super) fn pool(&self) -> usize {
         self.page_list.get() / KINDS
     }
@@ -214,7 +214,7 @@ impl Page {
         self.pool() == LARGE
     }
 
-    /// Bytes that an object of it has of memory.
+    /// Returns the memory of one of its objects, in bytes.
     pub(super) fn footprint(&self) -> usize {
         if self.is_large() {
             self.zero_from.get().min(self.units.get() * UNIT)
@@ -228,7 +228,7 @@ impl Page {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
     }
 
-    /// Where its slots have their bits.
+    /// The words that hold its slots' bits.
     pub(super) fn words(&self) -> Words {
         Words::of(self.slot.get())
     }
@@ -253,8 +253,8 @@ impl Page {
         free
     }
 
-    /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
-    /// Whatever becomes of the page meanwhile, it is within a unit.
+    /// Returns where the slot begins that byte `offset` lies in. `None` in the tail behind the last
+    /// slot. The result is within a unit, even if the page changes meanwhile.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
         let slot = self.slot.get();
         if self.is_large() {
@@ -264,7 +264,7 @@ impl Page {
         (start < UNIT / slot * slot).then_some(start)
     }
 
-    /// Slots that hold objects.
+    /// The slots that hold objects.
     pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
         let slot = self.slot.get();
         (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
@@ -279,14 +279,14 @@ impl Page {
         bits::each_dead(held, self.marks(), slots, soon, |at| with(base.wrapping_add(at)));
     }
 
-    /// Where objects begin that were allocated since it was swept, and have not reported yet what
-    /// they lead to: in `[from, to)`. From now on they have.
+    /// Calls `with` for each object that was allocated since the last sweep and has not been
+    /// scanned. They count as scanned from now on.
     pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
         let (from, to) = (self.scanned_to.get(), self.held.cursor());
         if from >= to {
             return;
         }
-        // A large object may be resized, and has reported all the same.
+        // A large object may be resized, and has been scanned all the same.
         self.scanned_to.set(if self.is_large() { usize::MAX } else { to });
         let slot = self.slot.get().max(1);
         for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(self.held.taken(), at)) {
@@ -294,35 +294,35 @@ impl Page {
         }
     }
 
-    /// Calls `with` for each object that is marked, until it says false.
+    /// Calls `with` for each marked object, until it returns false.
     pub(super) fn each_marked(&self, with: impl FnMut(usize) -> bool) {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Its objects are about to be moved: `taken` alone says where there are any, and the first
-    /// word of a free slot is zero, so that nobody takes it for where an object went.
+    /// Its objects are about to be moved. From now on only `taken` records them. The first word of
+    /// each free slot becomes zero, so that nobody reads it as a forwarding address.
     pub(super) fn begin_moving(&self) {
         self.held.forget_cursor(self.slot.get());
         let mut from = 0;
         while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
             for offset in (at..stop).step_by(self.slot.get().max(1)) {
-                // SAFETY: a free slot of a page that the collector has while the world stands
-                // still: no mutator has claimed it.
+                // SAFETY: a free slot of a page that the collector has while the world is stopped:
+                // no mutator has claimed it.
                 unsafe { self.base().wrapping_add(offset).cast::<usize>().write(0) };
             }
             from = stop;
         }
     }
 
-    /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken,
-    /// for it is still to be swept; what stays is, and has a mark.)
+    /// An object has moved: clears its slot's bit in `taken` and its mark. (A dead object stays
+    /// taken until the sweep. An object that stays is taken, and has a mark.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
         bits::reset(self.held.taken(), offset);
     }
 
-    /// Where the object is now that was marked at byte `offset`, if it has moved: the first word of
-    /// its slot says so, until the page is swept. Of a page that is evacuated, or about to be.
+    /// Returns where an object that was marked at byte `offset` is now, if it has moved. The first
+    /// word of its slot says so, until the sweep. For a page that is evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         if bits::is_set(self.held.taken(), offset) {
@@ -351,7 +351,7 @@ impl Page {
         self.old.get()
     }
 
-    /// Notes how many there are. Under the lock of the lists, which have the sum.
+    /// Sets their number. Under the lock of the lists, which have the sum.
     pub(super) fn set_old(&self, old: usize) {
         self.old.set(old);
     }
@@ -361,13 +361,13 @@ impl Page {
         self.live.get() == self.old.get()
     }
 
-    /// A minor collection has nothing to free here. What was free is free.
+    /// A minor collection frees nothing here. Free slots stay free.
     pub(super) fn pass(&self, cycle: usize) -> Found {
         self.held.set_swept(cycle);
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
-    /// Returns whether an object was there when the page was last swept: it has survived that.
+    /// Returns whether an object was there at the last sweep, so that it has survived one.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
         bits::is_set(self.held.taken(), offset)
     }
@@ -377,8 +377,8 @@ impl Page {
         bits::is_set(self.marks(), offset)
     }
 
-    /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
-    /// been through the sweep of `cycle`, and no part in moving any more.
+    /// Makes exactly the marked slots taken, and leaves the marks that stay. The page has been
+    /// through the sweep of `cycle`, and takes no part in moving any more.
     pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
         let found = self.held.sweep(self.marks(), self.words(), cycle, sticky);
         self.scanned_to.set(0);
@@ -389,7 +389,7 @@ impl Page {
         Found { live: found.live, old: found.old, young, evacuated }
     }
 
-    /// Its object, a large one, has so many bytes from now on, in as many units.
+    /// Its large object has `size` bytes from now on, in as many units.
     pub(super) fn resize_large(&self, size: usize) {
         self.slot.set(size);
         self.end.set(size);

@@ -2,18 +2,17 @@
 //!
 //! ```text
 //!   page list  | page | page | page | page | page | page |    all its pages, the newest first
-//!                             ^ sweep: what follows has not been swept in this cycle
-//!   available  page -> page -> page                           swept, with free slots, nobody's
+//!                             ^ sweep: the pages from here on have not been swept in this cycle
+//!   available  page -> page -> page                           swept, with free slots, unclaimed
 //!
-//!   empty      page -> page -> page                           wholly free, any pool's; large ones: see `large`
+//!   empty      page -> page -> page                           wholly free, for any pool; large ones: see `large`
 //! ```
 //!
-//! A page that a mutator allocates from, or sweeps, is on its page list and in no other:
-//! it is *claimed*, and its record the mutator's.
+//! A *claimed* page, which a mutator allocates from or sweeps, is on its page list and in no other.
+//! Only that mutator changes its record.
 //!
-//! When a cycle ends every list of available pages is forgotten and every cursor is at its
-//! page list's start: 512 words, however large the heap. Pages that come later are put in
-//! front of the cursor.
+//! When a cycle ends, every list of available pages is dropped and every cursor is set to its page
+//! list's start: 512 words, however large the heap. New pages go in front of the cursor.
 //!
 //! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
@@ -34,24 +33,24 @@ struct PageList {
     available: usize,
 }
 
-/// What is counted of a pool.
+/// The counts of a pool.
 #[derive(Clone, Copy)]
 pub(super) struct Pool {
     pub(super) pages: usize,
     /// Of these, those that have not been swept in this cycle.
     pub(super) unswept: usize,
-    /// Pages with free slots that are nobody's.
+    /// Unclaimed pages with free slots.
     pub(super) available: usize,
     /// Slots that this cycle's sweep found free.
     free: usize,
-    /// Pages that its sweep found wholly free.
+    /// Pages that this cycle's sweep found wholly free.
     freed: usize,
     /// Pages that mutators took since the cycle, and in the one before.
     pub(super) taken: usize,
     taken_before: usize,
     /// Pages it may take beyond the goal.
     pub(super) granted: usize,
-    /// Pages it took as a grant, and on credit, ever.
+    /// Pages it has taken as a grant, and on credit, ever.
     pub(super) grown: usize,
     pub(super) borrowed: usize,
     pub(super) decision: Decision,
@@ -68,18 +67,18 @@ pub(super) struct PageLists {
     empty: usize,
     /// Pages that are empty.
     pub(super) empty_pages: usize,
-    /// The fewest pages that are empty since it was last looked after.
+    /// The fewest empty pages since the last decay.
     pub(super) empty_low: usize,
     pub(super) empty_since: u32,
-    /// Pages in use, but for large objects.
+    /// Pages in use, except for large objects.
     pub(super) in_use: usize,
     /// Bytes of large objects, in whole system pages.
     pub(super) large: usize,
-    /// Large objects' pages that are empty.
+    /// Empty pages of large objects.
     pub(super) free_large: FreeLarge,
     /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
-    /// The page lists that have some, as bits.
+    /// The page lists that have unswept pages, as bits.
     to_sweep: [u64; PAGE_LISTS / 64],
     /// Old objects on each page list, and their bytes.
     pub(super) old: [usize; PAGE_LISTS],
@@ -154,7 +153,7 @@ impl PageLists {
         self.empty_pages * UNIT + self.free_large.bytes()
     }
 
-    /// A large object has so many bytes more of memory.
+    /// A large object has `bytes` more bytes of memory.
     pub(super) fn large_grows(&mut self, page: &Page, bytes: usize) {
         self.large += bytes;
         self.old_bytes += page.old() * bytes;
@@ -209,7 +208,7 @@ impl PageLists {
         Some(page)
     }
 
-    /// Lets go of a page that has free slots.
+    /// Releases a page that has free slots.
     pub(super) fn put_available(&mut self, page: &Page) {
         let page_list = &mut self.page_list[page.page_list.get()];
         page.next_available.set(page_list.available);
@@ -236,7 +235,7 @@ impl PageLists {
     /// As [`PageLists::take_unswept`], of the page list whose turn it is.
     pub(super) fn take_unswept_in_turn<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         let behind = (self.turn + 1) % PAGE_LISTS;
-        // The word of the list whose turn it is, in two parts, is the first and the last.
+        // The word of the list whose turn it is is read in two parts, first and last.
         let (first, part) = (behind / 64, u64::MAX << (behind % 64));
         let words = self.to_sweep.len();
         self.turn = (0..=words).find_map(|n| {
@@ -247,7 +246,7 @@ impl PageLists {
         self.take_unswept(pages, self.turn)
     }
 
-    /// Notes what a sweep found in a page. If it is the last of its pool, the pool is judged.
+    /// Adds the result of a page's sweep. After the last page of a pool, the pool is judged.
     pub(super) fn note_swept(&mut self, page: &Page, found: Found, allowance: usize) {
         let Found { live, old, young, .. } = found;
         self.young_bytes += young * page.footprint();
@@ -269,7 +268,7 @@ impl PageLists {
         }
     }
 
-    /// So many old objects were moved to a page list.
+    /// Notes that `count` old objects were moved to a page list.
     pub(super) fn add_old(&mut self, page_list: usize, count: usize, bytes: usize) {
         self.old[page_list] += count;
         self.old_bytes += bytes;
@@ -292,7 +291,7 @@ impl PageLists {
         pool.granted = pages.min(allowance / UNIT + 1);
     }
 
-    /// Moves a page without objects from its page list to the empty pages. It is claimed.
+    /// Moves a claimed page without objects from its page list to the empty pages.
     pub(super) fn put_empty(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.held.close(State::Empty);
@@ -301,7 +300,7 @@ impl PageLists {
         self.empty_pages += 1;
     }
 
-    /// Takes a page from the empty ones. Claimed, and on no page list.
+    /// Takes an empty page. It is claimed, and on no page list.
     pub(super) fn take_empty<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         let page = pages.get(self.empty)?;
         self.empty = page.next.get();
@@ -315,7 +314,7 @@ impl PageLists {
         self.page_list[page_list].first
     }
 
-    /// A cycle has ended: every page is to be swept. `live` says what each page list has.
+    /// A cycle has ended: every page is to be swept. `live` has the objects of each page list.
     pub(super) fn begin_sweep(&mut self, live: &[usize; PAGE_LISTS]) {
         self.unswept = 0;
         for (pool, live) in self.pool.iter_mut().zip(live.chunks(KINDS)) {

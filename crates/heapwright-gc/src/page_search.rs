@@ -1,5 +1,4 @@
-//! Page search: where a mutator finds its next page without a collection, and in which order it
-//! looks.
+//! Page search: where a mutator finds its next page without a collection, and in which order.
 //!
 //! ```text
 //!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
@@ -7,9 +6,9 @@
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //! ```
 //!
-//! What comes next is a collection, which `allocation` begins.
+//! The next step is a collection, which `allocation` begins.
 //!
-//! Called by `allocation`; for objects that move, by `cycle`.
+//! Called by `allocation`, and by `cycle` for objects that move.
 
 use super::growth;
 use super::layout::{self, KINDS, LARGE};
@@ -55,12 +54,12 @@ impl Mutator {
             if swept == 0 {
                 return self.find_larger(page_list);
             }
-            // Unswept pages are left: sweeps on, a bounded number at a time.
+            // Unswept pages are left: sweeps more, a bounded number at a time.
         }
     }
 
-    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large:
-    /// rather than collecting while much of the heap is free.
+    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large. That
+    /// is better than collecting while much of the heap is free.
     fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.space.pacing.used() >= heap.space.pacing.allowance() / 8 * 7 {
@@ -74,8 +73,8 @@ impl Mutator {
             .find_map(|other| lists.take_available(&heap.space.pages, other))
     }
 
-    /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and
-    /// counted.
+    /// Claims a page of a page list that has free slots and is swept. Sweeps a few pages if needed,
+    /// and counts them.
     fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
         let mut lists = heap.space.lists.lock();
@@ -111,9 +110,9 @@ impl Mutator {
         page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
     }
 
-    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its
-    /// place there. While the world stands still, all mutators are settled, and have reported what
-    /// is fresh.
+    /// Returns a slot for an object of `size` bytes that moves to a page list, its page, and its
+    /// offset there. While the world is stopped, all mutators are settled, and new objects have
+    /// been scanned.
     pub(super) fn place(
         &self,
         page_list: usize,

@@ -4,8 +4,8 @@
 //!   unit --record.heap--> number, from 1 --> table --> record
 //! ```
 //!
-//! A record never moves while its heap lives, and is used again when its page has gone
-//! back. Finding one takes no lock; making one is under the heap's.
+//! A record never moves while its heap lives, and is reused when its page has gone back. Finding
+//! one takes no lock; making one is under the heap's.
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::segments::Zeroed;
@@ -28,7 +28,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The record of a number that a page of this heap has or had.
+    /// The record with a number that a page of this heap has or had.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&Page> {
         self.records.get(number.checked_sub(1)?)
@@ -40,7 +40,7 @@ impl Pages {
         self.get(MAP.record(unit).heap.load(Ordering::Relaxed) as usize)
     }
 
-    /// A record without a page. `None` where there is no memory. Under the heap's lock.
+    /// Takes a record without a page. `None` without memory. Under the heap's lock.
     pub(super) fn make(&self) -> Option<&Page> {
         if let Some(page) = self.get(self.vacant.get()) {
             self.vacant.set(page.next.get());
@@ -65,12 +65,12 @@ impl Pages {
         (1..=self.made.get()).filter_map(|number| self.get(number))
     }
 
-    /// How many records were ever made: the largest number.
+    /// Returns how many records were ever made: the largest number.
     pub(super) fn made(&self) -> usize {
         self.made.get()
     }
 
-    /// Gives all records back. Nobody looks any more.
+    /// Gives all records back. Nobody reads any more.
     pub(super) fn end(&self) {
         self.records.end();
         self.made.set(0);

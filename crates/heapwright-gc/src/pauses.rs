@@ -1,4 +1,4 @@
-//! Pauses: how long the world stood still, and how long was swept.
+//! Pauses: how long the world was stopped, and how long sweeping took.
 //!
 //! Noted by `cycle` and `sweep`; read by `statistics`.
 
@@ -6,12 +6,12 @@ pub use super::abi::GC_PAUSE_BUCKETS as PAUSE_BUCKETS;
 use super::cell::Num;
 use heapwright_substrate::os;
 
-/// How long the world stood still. By the collector alone, but for sweeping. Zero: never.
+/// The times of pauses, noted by the collector, and of sweeping. Zero has none.
 pub(super) struct Pauses {
     pub(super) count: Num,
     pub(super) wall: Times,
     pub(super) cpu: Times,
-    /// From the collector's call to the moment that all mutators stand still.
+    /// From the collector's call to the moment that all mutators are stopped.
     pub(super) stopping: Times,
     sweep: Num,
 }
@@ -47,7 +47,7 @@ pub(super) struct Began {
 }
 
 impl Began {
-    /// The world stands still, which it was asked to at `asked` by the clock.
+    /// The world is stopped, as the collector requested at `asked` by the clock.
     pub(super) fn now(asked: u64) -> Self {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
@@ -57,12 +57,12 @@ impl Began {
         os::thread_cpu_ns().saturating_sub(self.cpu)
     }
 
-    /// When all mutators stood still.
+    /// When all mutators were stopped.
     pub(super) fn stood(&self) -> u64 {
         self.stood
     }
 
-    /// Nanoseconds that took, from the collector's call.
+    /// Nanoseconds until then, from the collector's call.
     pub(super) fn waited(&self) -> u64 {
         self.stood.saturating_sub(self.asked)
     }
@@ -80,7 +80,7 @@ impl Pauses {
         (wall, cpu)
     }
 
-    /// Does what sweeps, on whichever thread, and adds the time it took.
+    /// Runs `sweep`, on any thread, and adds the time it took.
     pub(super) fn while_sweeping<T>(&self, sweep: impl FnOnce() -> T) -> T {
         let began = os::now_ns();
         let result = sweep();

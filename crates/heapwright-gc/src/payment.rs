@@ -4,7 +4,7 @@
 //!   pay --> a share of the sweep --> idle: is one due?  marking: a step for the debt  moving: one
 //! ```
 //!
-//! The accounts are `pacing`'s.
+//! The accounts are in `pacing`.
 //!
 //! Called by `allocation` and `raw`.
 
@@ -22,7 +22,7 @@ const LITTLE: usize = 8;
 
 /// The part of a step's time that sweeping takes on the allocation path.
 const SWEEP_OF_STEP: u64 = 8;
-/// How many owed pages double that time.
+/// The number of owed pages that doubles that time.
 const MANY_OWED: u64 = 32;
 
 impl Heap {
@@ -61,7 +61,7 @@ impl Heap {
         self.pay_marking(me);
     }
 
-    /// How many times longer than usual a step on the allocation path may take.
+    /// Returns how many times longer than usual a step on the allocation path may take.
     fn step_factor(&self) -> u64 {
         growth::step_factor(self.space.pacing.used(), self.space.pacing.allowance())
     }
@@ -76,8 +76,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps the pages that are owed. With incremental marking, it stops after a part of a step's
-    /// time: the cost of a page depends on the runtime's `free`.
+    /// Sweeps the owed pages. With incremental marking, it stops after a part of a step's time: the
+    /// cost of a page depends on the runtime's `free`.
     fn pay_sweep(&self) {
         let owed = self.space.pacing.unswept.get();
         if owed == 0 {
@@ -92,7 +92,7 @@ impl Heap {
         self.space.pacing.unswept.sub_shared(self.sweep_some(owed, deadline));
     }
 
-    /// Sweeps the pages that are owed, and marks if the debt is worth a step.
+    /// Sweeps the owed pages, and marks if the debt is worth a step.
     #[inline]
     pub(super) fn pay_debts(&self, me: &Mutator) {
         if !self.fork.is_poisoned() {

@@ -1,8 +1,8 @@
-//! How far a heap's collections are: the phase, the number of the last cycle, and which stores are
+//! The state of a heap's collections: the phase, the number of the last cycle, and which stores are
 //! reported.
 //!
 //! ```text
-//!   Idle --> Marking --> (Moving) --> Sweeping --> Idle        the number rises where marking ends
+//!   Idle --> Marking --> (Moving) --> Sweeping --> Idle        the number grows when marking ends
 //! ```
 //!
 //! Changed by `cycle`; read by all that look at pages or report stores.
@@ -13,15 +13,15 @@ use heapwright_substrate::sync::atomic::AtomicU32;
 
 use super::cell::Num;
 
-/// What stores are reported for: the marking under way.
+/// Stores are reported for the marking under way.
 pub(super) const MARKING: u32 = 1;
-/// And for the next one, a minor collection, while marks say what is old.
+/// And for the next cycle, a minor one, while marks say which objects are old.
 pub(super) const STORES: u32 = 2;
 
-/// And while objects are to be moved: all stores, whatever has a mark.
+/// And while objects are to be moved: all stores, whatever the marks.
 pub(super) const MOVING: u32 = 4;
 
-/// What a heap is doing.
+/// The phase of a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Nothing.
@@ -34,11 +34,11 @@ pub(super) enum Phase {
     Moving = 3,
 }
 
-/// How far a heap's collections are. Zero has not begun one.
+/// The state of a heap's collections. Zero has not begun one.
 pub(super) struct Cycle {
     /// A [`Phase`].
     phase: AtomicU32,
-    /// Which stores are reported, as mutators see it: `MARKING`, `STORES`, `MOVING`.
+    /// Which stores mutators report: `MARKING`, `STORES`, `MOVING`.
     pub(super) barrier: AtomicU32,
     /// Cycles whose marking has ended.
     number: Num,
@@ -47,7 +47,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// What the heap is doing.
+    /// Returns the phase.
     #[inline]
     pub(super) fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
@@ -58,18 +58,18 @@ impl Cycle {
         }
     }
 
-    /// Another phase begins. While the world stands still.
+    /// Another phase begins. While the world is stopped.
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Relaxed);
     }
 
-    /// The sweep is over: every page has been claimed for it. Whether this is the first to notice.
+    /// Ends the sweep: every page has been claimed for it. Returns whether this call ended it.
     pub(super) fn end_sweep(&self) -> bool {
         let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
         self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
     }
 
-    /// Which stores must be reported, as mutators see it.
+    /// Returns which stores mutators must report.
     pub(super) fn barrier(&self) -> u32 {
         self.barrier.load(Relaxed)
     }
@@ -97,7 +97,7 @@ impl Cycle {
         self.held.get() != 0
     }
 
-    /// From now on nothing is collected, or it may be again.
+    /// Forbids collections from now on, or allows them again.
     pub(super) fn hold(&self, held: bool) {
         self.held.set(usize::from(held));
     }

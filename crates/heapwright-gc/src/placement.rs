@@ -1,8 +1,8 @@
-//! Placement: which objects stay where they are, are to go, or have gone.
+//! Placement: which objects stay in place, are to move, or have moved.
 //!
 //! ```text
-//!   candidate    its page is in the plan           keep_in_place: the page is not any more
-//!   pinned       its page has pins                 and never comes into a plan
+//!   candidate    its page is in the plan           keep_in_place removes the page from it
+//!   pinned       its page has pins                 and never gets into a plan
 //!   forwarded    its first word says where it is   until its page is swept
 //! ```
 //!
@@ -25,7 +25,7 @@ impl Space {
             .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
     }
 
-    /// What leads to this object cannot be changed: it stays, with its page.
+    /// Keeps an object, and its page, in place: a reference to it cannot be changed.
     pub(super) fn keep_in_place(&self, object: *mut u8) {
         if let Some((page, _)) = self.candidate(object) {
             page.set_evacuation(Evacuation::No);
@@ -41,20 +41,19 @@ impl Space {
         begins.then(|| page.moved_to(offset)).flatten()
     }
 
-    /// Where an object is, in a weak pass; null: it is dead.
+    /// Returns where an object is, in a weak pass; null if it is dead.
     pub(super) fn where_is(&self, object: *mut u8) -> *mut u8 {
         if let Some(to) = self.forwarded(object) {
             return to;
         }
-        // When objects move, what is dead was dropped before; and what has been made since has no
-        // mark.
+        // During moves, dead objects were dropped before, and objects made since have no mark.
         if self.cycle.phase() == Phase::Marking && self.is_unmarked(object) {
             return core::ptr::null_mut();
         }
         object
     }
 
-    /// Nothing moves any more.
+    /// Drops the plan: nothing moves any more.
     #[cold]
     pub(super) fn abandon_plan(&self) {
         for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
@@ -62,7 +61,8 @@ impl Space {
         }
     }
 
-    /// An object stays where it is until it is unpinned. False: it is none of this heap.
+    /// Keeps an object in place until it is unpinned. Returns false for an object that is not of
+    /// this heap.
     pub(super) fn pin(&self, object: *mut u8) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         page.pins.add_shared(1);

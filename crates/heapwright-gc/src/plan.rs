@@ -29,7 +29,7 @@ pub(super) struct Census {
     pinned: usize,
 }
 
-/// Which pages stay: those that are fuller than `level`, and the first `spared` of this level.
+/// Which pages stay: those fuller than `level`, and the first `spared` pages of this level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     level: usize,
@@ -51,7 +51,7 @@ impl Census {
         }
     }
 
-    /// How many pages would go, of pages with so many slots, and which stay.
+    /// Returns how many pages would go, of pages with `slots` slots, and which stay.
     pub(super) fn choose(&self, slots: usize) -> (usize, Choice) {
         let needed = self.live.div_ceil(slots.max(1)).saturating_sub(self.pinned);
         let mut stay = 0;
@@ -73,7 +73,7 @@ impl Choice {
     /// Every page goes.
     pub(super) const ALL: Self = Self { level: STEPS + 2, spared: 0 };
 
-    /// Returns whether a page goes. Those that are spared are the first that are asked for.
+    /// Returns whether a page goes. The first pages of the level that are passed are spared.
     pub(super) fn goes(&mut self, live: usize, slots: usize) -> bool {
         let level = level(live, slots) + 1;
         if level < self.level {
@@ -88,8 +88,8 @@ impl Choice {
     }
 }
 
-/// Returns whether a heap has so much more in pages than it may have that it is to be compacted:
-/// bytes of pages, bytes that may be live or garbage, and bytes of pages when that was last tried.
+/// Returns whether a heap has so many more bytes of pages than its goal that it is to be compacted.
+/// `left` is the bytes of pages after the last attempt.
 pub(super) fn is_due(pages: usize, goal: usize, left: usize) -> bool {
     const WORTH: usize = 1 << 20;
     pages > goal.saturating_add(goal / 8 + WORTH) && pages > left.saturating_add(left / 4)
@@ -148,7 +148,7 @@ mod tests {
             }
             prop_assert_eq!(gone, go);
             prop_assert!(moved <= free, "{} into {}", moved, free);
-            // No page too many stays, but for the nearly full ones.
+            // No surplus page stays, except nearly full ones.
             let live: usize = pages.iter().map(|&(live, _)| live).sum();
             let full = pages.iter().filter(|&&(live, pinned)| pinned || level(live, slots) >= FULL).count();
             prop_assert!(pages.len() - gone <= live.div_ceil(slots).max(full));

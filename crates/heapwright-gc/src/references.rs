@@ -3,18 +3,18 @@
 //! ```text
 //!   page of the plan --incoming--> | slot, target | --> | slot, target | --> ...     newest first
 //!
-//!   block, of the heap    | link | reference | reference | ... room of one tracer ... |    64 KiB
+//!   block, of the heap    | link | reference | reference | ... memory of one tracer ... |    64 KiB
 //! ```
 //!
-//! While a compacting collection marks, each slot that is reported and leads to a page of the plan
-//! is noted with that page, by any number of tracers at once: each has room of its own for what it
-//! notes, and hangs it before the page's first. When the page's objects have moved, its list says
-//! what is to be changed, and nothing else need be looked at. (Noting references to an area while
-//! marking: Ben-Yitzhak et al., "An algorithm for parallel incremental compaction", 2002.)
+//! While a compacting collection marks, each reported slot that leads to a page of the plan is
+//! noted with that page. Any number of tracers do so at once. Each has its own memory for notes,
+//! and links a note in front of the page's list. When the page's objects have moved, the list names
+//! all slots to change. (Noting references to an area while marking: Ben-Yitzhak et al., "An
+//! algorithm for parallel incremental compaction", 2002.)
 //!
-//! A slot may have changed since: a reference says which object it led to, and is passed over if it
-//! does not any more. Nothing is ever taken out; all memory goes back when the last page is
-//! through.
+//! A slot may have changed since. A reference records the object that the slot led to, and is
+//! skipped if that has changed. Nothing is ever removed. All memory goes back when the last page is
+//! done.
 //!
 //! Filled by `tracer`, read by `moving`.
 
@@ -36,23 +36,23 @@ const ADDRESS: u32 = 48;
 /// A slot that led to an object.
 #[repr(C)]
 struct Reference {
-    /// Its address; above it the granule in which the object begins in its page.
+    /// The slot's address; above it the granule where the object begins in its page.
     packed: usize,
     next: *mut Reference,
 }
 
-/// What leads to a page's objects. Zero: nothing.
+/// The slots that lead to a page's objects. Zero: none.
 #[repr(C)]
 pub(super) struct Incoming {
     first: AtomicPtr<Reference>,
     count: Num,
 }
 
-/// Where a tracer notes references. Zero has no room.
+/// A tracer's memory for references. Zero has none.
 pub(super) struct Room {
     next: Ptr<Reference>,
     end: Ptr<Reference>,
-    /// Of which plan it was.
+    /// The plan that it belongs to.
     round: Num,
 }
 
@@ -68,13 +68,13 @@ struct Blocks(*mut u8);
 unsafe impl Send for Blocks {}
 
 impl References {
-    /// Room for one more.
+    /// Takes memory for one more.
     fn take(&self, room: &Room) -> Option<NonNull<Reference>> {
         if room.next.get() == room.end.get() || room.round.get() != self.round.get() {
             let side = Side::take(UNIT)?;
             let block = side.at();
             let mut blocks = self.blocks.lock();
-            // SAFETY: fresh memory, whose first reference's place is the link's.
+            // SAFETY: fresh memory; the link takes the place of the first reference.
             unsafe { block.cast::<*mut u8>().write(blocks.0) };
             blocks.0 = block;
             drop(blocks);
@@ -87,7 +87,7 @@ impl References {
         NonNull::new(place)
     }
 
-    /// Gives all memory back. Every page's list was forgotten.
+    /// Gives all memory back. Every page's list was dropped before.
     pub(super) fn end(&self) {
         let mut blocks = self.blocks.lock();
         while !blocks.0.is_null() {
@@ -106,7 +106,7 @@ impl References {
 }
 
 impl Room {
-    /// It is nobody's any more, or another heap's.
+    /// It belongs to no tracer any more, or to one of another heap.
     pub(super) fn forget(&self) {
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -115,7 +115,7 @@ impl Room {
 
 impl Incoming {
     /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any
-    /// number of threads. False: there is no memory.
+    /// number of threads. Returns false without memory.
     #[must_use]
     pub(super) fn note(
         &self,
@@ -129,7 +129,7 @@ impl Incoming {
         let packed = slot.addr() | (offset / GRANULE) << ADDRESS;
         let mut first = self.first.load(Ordering::Relaxed);
         loop {
-            // SAFETY: room of this tracer's, which nobody knows before it hangs.
+            // SAFETY: memory of this tracer's, which nobody else knows before it is linked.
             unsafe { place.write(Reference { packed, next: first }) };
             let hung = self.first.compare_exchange_weak(
                 first,
@@ -146,7 +146,7 @@ impl Incoming {
         true
     }
 
-    /// How many there are.
+    /// Returns the number of references.
     pub(super) fn count(&self) -> usize {
         self.count.get()
     }
@@ -157,7 +157,7 @@ impl Incoming {
         self.count.set(0);
     }
 
-    /// Calls `with` for each slot and the granule that its object began in. While nobody notes.
+    /// Calls `with` for each slot and the granule of its object. While nobody notes.
     pub(super) fn each(&self, mut with: impl FnMut(*mut *mut u8, usize)) {
         let mut at = self.first.load(Ordering::Acquire);
         // SAFETY: null, or a reference of a block that is there until `References::end`.

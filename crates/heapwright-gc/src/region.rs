@@ -6,17 +6,16 @@
 //!                                                          the next stretch             the last of the region
 //! ```
 //!
-//! Its mutator allocates by moving `next`, and writes nothing else: so of what was allocated a
-//! moment ago the region alone records. Where `next` meets `end`, the next stretch begins at
-//! `hole`, whose first two words say where it ends and where the one after it begins: on pages
-//! whose free slots lie one by one among objects, an allocation that needs the next stretch is some
-//! instructions more, and no call. Stretches are linked when the region is opened, as far as they
-//! have so many bytes together that they are in the nearest cache; they are handed out in the order
-//! of their addresses, so all slots of the page below `next` are taken. Before a region goes, how
-//! far it came is written to its page (see `held`), in an order that any other thread can follow.
-//! (Free lists through the holes of a block are as old as Lisp; holes of several slots that are
-//! bumped through, with what is known of them in the holes: Immix, Blackburn and McKinley, PLDI
-//! 2008, and Whippet's Nofl, Wingo, 2025.)
+//! The mutator allocates by moving `next`, and writes nothing else, so only the region records
+//! recent objects. Where `next` meets `end`, the next stretch begins at `hole`. The hole's first
+//! two words are the end of its stretch and the next hole. So on a page whose free slots lie singly
+//! among objects, the step to the next stretch is some instructions and no call. Stretches are
+//! linked when the region is opened, up to a number of bytes that fits the nearest cache. They are
+//! handed out in address order, so all slots of the page below `next` are taken. Before a region
+//! closes, its progress is written to its page (see `held`), in an order that any other thread can
+//! follow. (Free lists through the holes of a block are as old as Lisp. Holes of several slots that
+//! are bumped through, described in the holes: Immix, Blackburn and McKinley, PLDI 2008, and
+//! Whippet's Nofl, Wingo, 2025.)
 //!
 //! Part of `mutator` and of the C interface; loom-checked with `held`.
 
@@ -26,15 +25,15 @@ use heapwright_substrate::sync::atomic::{Ordering, fence};
 
 use super::cell::{Ptr, Small};
 
-/// Stretches of free slots. Part of the C interface. Zero is none, of no page.
+/// Stretches of free slots. Part of the C interface. Zero is an empty region without a page.
 #[repr(C)]
 pub(super) struct Region {
     pub(super) next: Ptr<u8>,
     pub(super) end: Ptr<u8>,
-    /// The next stretch; null: there is none.
+    /// The next stretch; null if there is none.
     pub(super) hole: Ptr<Hole>,
     pub(super) slot: Small,
-    /// The page it is in, by number; 0: none.
+    /// The number of its page; 0: none.
     pub(super) page: Small,
 }
 
@@ -47,16 +46,16 @@ pub(super) struct Hole {
 }
 
 impl Region {
-    /// Begins to hand out slots of its page, from `next` to `end`. By its mutator, as all but
-    /// [`Region::has_handed_out`].
+    /// Begins to hand out slots of its page, from `next` to `end`. By its mutator, as all functions
+    /// except [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
-        // A thread that sees where it is sees of which page.
+        // A thread that sees `next` sees the page.
         fence(Ordering::Release);
         self.next.set(next);
         self.end.set(end);
     }
 
-    /// Its next slot. Null: it is used up.
+    /// Returns its next slot. Null if it is used up.
     #[inline(always)]
     pub(super) fn take(&self) -> *mut u8 {
         let object = self.next.get();
@@ -68,17 +67,16 @@ impl Region {
         self.take_of_next_hole()
     }
 
-    /// The first slot of the next stretch, which is the one at hand from now on. Null: there is
-    /// none.
+    /// Makes the next stretch the current one, and returns its first slot. Null if there is none.
     #[inline]
     fn take_of_next_hole(&self) -> *mut u8 {
         let at = self.hole.get();
         if at.is_null() {
             return ptr::null_mut();
         }
-        // SAFETY: a hole that was linked when the region was opened: free slots, which nobody else
-        // uses, of a page that this mutator has claimed. From now on it is an object's memory,
-        // which must be zero.
+        // SAFETY: a hole that was linked when the region was opened: free slots of a page that this
+        // mutator has claimed, which nobody else uses. It becomes an object's memory, so it must be
+        // zero.
         let hole = unsafe { at.replace(Hole { end: ptr::null_mut(), next: ptr::null_mut() }) };
         let object = at.cast::<u8>();
         self.end.set(hole.end);
@@ -87,15 +85,15 @@ impl Region {
         object
     }
 
-    /// Hands out no more than it has: the next allocation comes by.
+    /// Hands out no more slots, so that the next allocation takes the slow path.
     pub(super) fn cut_off(&self) {
         self.end.set(self.next.get());
         self.hole.set(ptr::null_mut());
     }
 
-    /// Hands out no more. Its page knows how far it came.
+    /// Hands out no more slots. Its page has its progress.
     pub(super) fn close(&self) {
-        // A thread that sees that it is closed, or what it is next, sees what it wrote to its page.
+        // A thread that sees the region closed, or reused, sees its last writes to its page.
         fence(Ordering::Release);
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -103,14 +101,14 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Returns whether the slot at `start` was handed out, of the page of that number, which ends
-    /// at `end`, as far as it was not yet written to the page. By any thread.
+    /// Returns whether the slot at `start`, of page number `page` that ends at `end`, was handed
+    /// out and not yet written to the page. By any thread.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;
         }
         let next = self.next.get().addr();
-        // Of that page, and not of another that it is at by now.
+        // Of that page, and not of a later one.
         fence(Ordering::Acquire);
         start < next && next <= end && self.page.get() == page
     }

@@ -1,4 +1,4 @@
-//! A mutator's regions: how it comes through the pages that it has claimed.
+//! A mutator's regions: how it allocates from the pages that it has claimed.
 //!
 //! ```text
 //!   claimed page   | taken | free | taken |   enter_page --> open_stretch --> ... --> leave_page
@@ -20,7 +20,8 @@ const REGION: usize = 8 << 10;
 /// slots, of a page that the caller's mutator has claimed.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
-    /// Bytes that are cleared sooner than a function is called. (A plain loop is one again.)
+    /// Up to this many bytes, a loop is faster than a call. (The compiler makes a call of a plain
+    /// loop.)
     const FEW: usize = 256;
     let stop = stop.min(dirty);
     if stop.saturating_sub(at) > FEW {
@@ -35,21 +36,20 @@ fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
 }
 
 impl Mutator {
-    /// The next stretch of the page at hand becomes the region. False: there is none.
+    /// Makes the next stretch of the current page the region. Returns false if there is none.
     pub(super) fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
         let Some(page) = self.heap().space.pages.get(region.page.get()) else { return false };
-        // Where it is used up that is its end; where objects were moved into it meanwhile, its
-        // slots are not.
+        // `next` is the end if the region is used up. If objects were moved into it meanwhile, it
+        // is not.
         let from = region.next.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
 
-    /// The first stretch of a page that was claimed becomes the region. False: there is none.
+    /// Makes the first stretch of a claimed page the region. Returns false if there is none.
     pub(super) fn enter_page(&self, page_list: usize, page: &Page) -> bool {
         let region = &self.regions[page_list];
-        // What was paid for this one may have been that objects moved, into a region of this page
-        // list.
+        // The payment for this page may have moved objects, into a region of this page list.
         if let Some(other) = self.heap().space.pages.get(region.page.get()) {
             self.drop_region(page_list, region, other, true);
         }
@@ -59,7 +59,7 @@ impl Mutator {
         self.open_stretch(page_list, page, page.held.cursor()) || self.leave_page(page_list, page)
     }
 
-    /// Is through with a page. False.
+    /// Finishes with a page. Returns false.
     fn leave_page(&self, page_list: usize, page: &Page) -> bool {
         page.held.settle(page.end());
         self.close_region(page_list);
@@ -67,7 +67,7 @@ impl Mutator {
         false
     }
 
-    /// Makes the next free stretches of a page the region. False: there are none.
+    /// Makes the next free stretches of a page the region. Returns false if there are none.
     fn open_stretch(&self, page_list: usize, page: &Page, from: usize) -> bool {
         let mut most = if self.heap().space.is_stressed() { 0 } else { REGION };
         let Some((at, mut stop)) = page.next_free(from, most) else { return false };
@@ -88,14 +88,14 @@ impl Mutator {
             unsafe { hole.write(Hole { end: base.wrapping_add(until), next: ptr::null_mut() }) };
             match last.is_null() {
                 true => holes = hole,
-                // SAFETY: written here a moment ago; nobody else uses free slots of a claimed page.
+                // SAFETY: written just now; nobody else uses free slots of a claimed page.
                 false => unsafe { (*last).next = hole },
             }
             last = hole;
             most = most.saturating_sub(until - at);
             stop = until;
         }
-        // What was linked is not zero, even where nobody will have taken it.
+        // Links are not zero, even if nobody takes their slots.
         page.zero_from.set(dirty.max(stop));
         let region = &self.regions[page_list];
         region.open(first, end);
@@ -128,8 +128,8 @@ impl Mutator {
         self.each_region(|_, _, page| with(page));
     }
 
-    /// Returns whether it has allocated the slot of a page that begins at `start`, from a region
-    /// that it is still at.
+    /// Returns whether it has allocated the slot of a page that begins at `start`, from a current
+    /// region.
     pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
         let (number, end) = (page.number.get(), page.base().addr() + page.end());
         let mut used = false;
@@ -139,14 +139,14 @@ impl Mutator {
         used
     }
 
-    /// Writes to the pages of its regions how far it has come. While it stands still.
+    /// Writes the state of its regions to their pages. While it is stopped.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
-    /// Bytes that it has claimed and not allocated. While it stands still.
+    /// Returns the bytes that it has claimed and not allocated. While it is stopped.
     pub(super) fn unused(&self) -> usize {
         let mut bytes = 0;
         self.each_region(|_, region, page| {
@@ -155,7 +155,7 @@ impl Mutator {
         bytes
     }
 
-    /// Lets go of all regions; of their pages as well, if they are to be `available`.
+    /// Releases all regions; and their pages too, if they become `available`.
     pub(super) fn drop_regions(&self, available: bool) {
         self.each_region(|page_list, region, page| {
             self.drop_region(page_list, region, page, available)

@@ -18,7 +18,7 @@
 //! says that the object lives. Then an object may be remembered more than once, which only costs
 //! time.
 //!
-//! Where there is no memory to remember with, all is forgotten, and the next collection is a major
+//! Without memory to remember an object, the set is dropped, and the next collection is a major
 //! one.
 //!
 //! Called by `cycle` and `stores`; filled by `tracer`, and by stores.
@@ -31,7 +31,7 @@ use super::gang::Chunk;
 use super::locks::With;
 use super::space::Space;
 
-/// What is remembered for one minor collection.
+/// The objects remembered for one minor collection.
 struct Bags {
     /// A store was reported.
     stores: Bag,
@@ -45,9 +45,9 @@ struct Bags {
 pub(super) struct Remembered {
     /// For the next minor collection.
     next: Bags,
-    /// What is still to be reported to the one under way.
+    /// Objects still to be reported to the one under way.
     now: Bags,
-    /// Something was not remembered for want of memory.
+    /// An object was not remembered for want of memory.
     lost: Num,
 }
 
@@ -58,22 +58,22 @@ impl Bags {
 }
 
 impl Remembered {
-    /// Where stores go.
+    /// The bag for stores.
     pub(super) fn stores(&self) -> &Bag {
         &self.next.stores
     }
 
-    /// Where objects go that become old.
+    /// The bag for objects that become old.
     pub(super) fn survivors(&self) -> &Bag {
         &self.next.survivors
     }
 
-    /// A minor collection begins, which gets what was remembered until now.
+    /// A minor collection begins, which gets the objects remembered so far.
     pub(super) fn begin(&self) {
         self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
-    /// A chunk of what is still to be reported, and whether the next one is to get it as well.
+    /// Takes a chunk to be reported, and whether the next collection gets it as well.
     pub(super) fn take(&self) -> Option<(*mut Chunk, bool)> {
         let stores = self.now.stores.take().map(|chunk| (chunk, true));
         stores.or_else(|| {
@@ -82,28 +82,28 @@ impl Remembered {
         })
     }
 
-    /// Something could not be remembered.
+    /// An object could not be remembered.
     pub(super) fn lose(&self) {
         self.lost.set(1);
     }
 
-    /// Returns whether something was forgotten.
+    /// Returns whether an object was not remembered.
     pub(super) fn has_lost(&self) -> bool {
         self.lost.get() != 0
     }
 
-    /// Changes each object's address. While the world stands still.
+    /// Changes each object's address. While the world is stopped.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
         self.each_bag(|bag| bag.change(&mut with));
     }
 
-    /// Calls `with` while objects have their marks that are remembered, and so are old. While the
-    /// world stands still.
+    /// Calls `with` while remembered objects, which are old, have their marks. While the world is
+    /// stopped.
     pub(super) fn with_marks<R>(&self, space: &Space, with: impl FnOnce() -> R) -> R {
-        /// Set in the word of an object that has a mark which was taken. (Addresses of objects
+        /// Set in the word of an object that gets its mark back for a while. (Objects' addresses
         /// are multiples of 8.)
         const GIVEN: usize = 1;
-        /// The marks are taken again, also if `with` unwinds.
+        /// Clears the marks again, also if `with` unwinds.
         struct Given<'a>(&'a Remembered, &'a Space);
         impl Drop for Given<'_> {
             fn drop(&mut self) {
@@ -118,7 +118,7 @@ impl Remembered {
         let _given = Given(self, space);
         self.change(|word| {
             let object = MAP.base().with_addr(word);
-            // What has moved has its mark where it is now.
+            // A moved object has its mark at its new place.
             if space.is_marked(object) || space.forwarded(object).is_some() {
                 return word;
             }
@@ -128,7 +128,7 @@ impl Remembered {
         with()
     }
 
-    /// What the next collection is to get as well.
+    /// Gives a chunk to the next collection as well.
     ///
     /// # Safety
     ///
@@ -138,7 +138,7 @@ impl Remembered {
         unsafe { self.next.again.give(chunk) };
     }
 
-    /// Forgets what is remembered; its chunks go to `give`.
+    /// Drops the remembered set. Calls `give` for its chunks.
     pub(super) fn forget(&self, give: impl FnMut(*mut Chunk)) {
         self.begin();
         core::iter::from_fn(|| self.take()).map(|(chunk, _)| chunk).for_each(give);

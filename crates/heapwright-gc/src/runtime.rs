@@ -1,8 +1,8 @@
 //! The runtime's callbacks, with the layout of the C interface, and their calls.
 //!
-//! The duties in [`raw`](super::raw) say who calls each. Any thread calls those that read objects.
-//! The thread that sweeps or ends the heap calls `free`. `wanted` and `moved` run while the world
-//! is stopped, and `event` while the thread holds no lock.
+//! The duties in [`raw`](super::raw) say which thread calls each. Any thread calls those that read
+//! objects. The thread that sweeps or ends the heap calls `free`. `wanted` and `moved` run while
+//! the world is stopped. `event` runs while the thread holds no lock.
 //!
 //! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
 
@@ -14,14 +14,14 @@ use super::event::Event;
 use super::page::object_kind;
 use super::tracer::Tracer;
 
-/// What looks through a table.
+/// A function that updates a weak table.
 pub type WeakPass = unsafe extern "C" fn(tracer: &Tracer, context: *mut c_void);
 
-/// What the language's runtime does for its heap. The C interface's struct.
+/// The callbacks of a language's runtime for its heap. The C interface's struct.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Runtime {
-    /// Bytes of this struct, as the caller knows it.
+    /// The size of this struct, as the caller knows it.
     pub size: usize,
     /// An argument of each callback.
     pub data: *mut c_void,
@@ -43,29 +43,29 @@ pub struct Runtime {
     pub moved: Option<
         unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
     >,
-    /// Hears of collections: see [`Event`]. Called by the thread that collects, sweeps or
-    /// allocates, which holds no lock of the heap's. It may look at objects, ask for statistics,
-    /// call `malloc` and write files; it allocates nothing in this heap, stores no references,
-    /// collects nothing, joins and leaves nothing, and does not unwind. While the world stands
-    /// still ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at a safepoint,
-    /// and takes part of the pause.
+    /// A span of a collection begins or ends: see [`Event`]. Called by the thread that collects,
+    /// sweeps or allocates, which holds no lock of the heap's. It may look at objects, read
+    /// statistics, call `malloc` and write files. It allocates nothing in this heap, stores no
+    /// references, collects nothing, joins and leaves nothing, and does not unwind. While the world
+    /// is stopped ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at a
+    /// safepoint, and its time is part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
     /// As `trace`, but also gets the object's kind. `trace` takes precedence.
     pub trace_kind: Option<
         unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void),
     >,
     /// Marking met a reference that leads to no object of the heap: to static data, to memory of
-    /// `malloc`, to another heap. The runtime may mark what is its own there, and report what that
-    /// leads to, by value or by its slots. Called as `trace` is, by any thread, once for each such
-    /// reference and not for each target, null and what is no multiple of 8 excepted; between the
-    /// ends of [`Span::Trace`](super::Span::Trace) and only there. A minor collection reports what
-    /// young objects and roots lead to.
+    /// `malloc`, to another heap. The runtime may mark its own data there, and report the
+    /// references in it, by value or by slot. Called as `trace` is, by any thread, once for each
+    /// such reference and not for each target, except null and values that are no multiple of 8.
+    /// Called only within a [`Span::Trace`](super::Span::Trace). A minor collection reports
+    /// references of young objects and roots.
     pub outside:
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
     /// There is no memory for an object, or none under the limit after collecting. True: try again,
-    /// for the runtime has let something go, or raised the limit; false: the allocation gives null.
-    /// Called where the allocation was, so it may collect, run finalizers and, from C, `longjmp`
-    /// out of it; what it allocates in this heap may bring it here again.
+    /// because the runtime has dropped references or raised the limit. False: the allocation
+    /// returns null. Called at the allocation, so it may collect, run finalizers and, from C,
+    /// `longjmp` out of it. Its own allocations in this heap may call it again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut c_void,
@@ -74,20 +74,20 @@ pub struct Runtime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: none
-    /// is.
+    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: no
+    /// object is.
     pub large_bytes: usize,
-    /// Objects have moved, and this one changes each reference that it reports by
-    /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable), to what
-    /// [`Mutator::moved`](super::raw::Mutator::moved) says. Called while the world stands still, in
-    /// one pause with the moves, for each object of the heap, where it is now; also for one that
-    /// has died and awaits its `free`, which may lead to what is gone: by such references it looks
-    /// at nothing. It allocates nothing in this heap, and looks at other objects only as far as
-    /// that bears references that were not changed yet. A heap whose runtime has this moves all
-    /// that it moves in one pause, not in steps.
+    /// Objects have moved: changes each reference that this object reports by
+    /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable) to the result of
+    /// [`Mutator::moved`](super::raw::Mutator::moved). Called while the world is stopped, in one
+    /// pause with the moves, for each object of the heap at its new address. Also called for a dead
+    /// object that awaits its `free`. Its references may lead to freed objects, which must not be
+    /// read. The callback allocates nothing in this heap. It reads other objects only where
+    /// references that are not yet changed do no harm. A heap whose runtime has this callback moves
+    /// all objects in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, when all objects have been asked. Both are there, or
-    /// neither is of use.
+    /// The same for the runtime's roots, after all objects. Both callbacks are set, or neither is
+    /// used.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
@@ -114,7 +114,7 @@ impl Runtime {
         }
     }
 
-    /// Has the references of an object reported. False: the runtime has no function for it.
+    /// Reports the references of an object. Returns false if the runtime has no function for it.
     #[inline]
     pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
@@ -130,7 +130,7 @@ impl Runtime {
         true
     }
 
-    /// Returns whether the runtime wants to hear of references that lead to no object of the heap.
+    /// Returns whether the runtime hears of references that lead to no object of the heap.
     pub(crate) fn hears_of_outside(&self) -> bool {
         self.outside.is_some()
     }
@@ -143,9 +143,9 @@ impl Runtime {
         }
     }
 
-    /// Returns whether to try again, where there was no memory for an object.
+    /// Called without memory for an object. Returns whether to try again.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
-        // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's
+        // SAFETY: the mutator of the calling thread, which may collect. The rest is the runtime's
         // duty.
         self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
     }
@@ -164,7 +164,7 @@ impl Runtime {
         }
     }
 
-    /// Bytes that an object is to have where it moves to, if the runtime says so.
+    /// Returns the new size of an object that is about to move, if the runtime gives one.
     pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
         // SAFETY: an object of the heap; the rest is the runtime's duty.
         let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
@@ -184,7 +184,7 @@ impl Runtime {
         self.update.is_some() && self.update_roots.is_some()
     }
 
-    /// The object changes its references to what has moved.
+    /// Has an object change its references to moved objects.
     pub(crate) fn update(&self, object: *mut u8) {
         if let Some(update) = self.update {
             // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
@@ -192,7 +192,7 @@ impl Runtime {
         }
     }
 
-    /// The roots change theirs.
+    /// Has the roots change theirs.
     pub(crate) fn update_roots(&self) {
         if let Some(update) = self.update_roots {
             // SAFETY: the runtime's duty.

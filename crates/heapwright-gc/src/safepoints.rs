@@ -1,8 +1,7 @@
-//! Safepoints: where a mutator comes to work, stands still or leaves, and how its collector stops
-//! the others.
+//! Safepoints: where a mutator enters, stops or leaves, and how its collector stops the others.
 //!
 //! ```text
-//!   enter --> at work --at_safepoint: the world stands still--> rest, and help to mark --> at work
+//!   enter --> at work --at_safepoint: the world is stopped--> rest, and help to mark --> at work
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!
@@ -24,7 +23,7 @@ use super::world::{self, Handshake, Stop, World};
 /// Nanoseconds that a collector waits before it looks for threads that have ended.
 const LONG: u64 = 1_000_000_000;
 
-/// The mutator's thread came by itself, attached or entered: it is at work until it leaves.
+/// The mutator's thread attached or entered by itself: it is at work until it leaves.
 const CAME: usize = 1;
 /// The thread attached the mutator, and detaches it.
 pub(super) const ATTACHED: usize = 2;
@@ -32,7 +31,7 @@ pub(super) const ATTACHED: usize = 2;
 pub(super) const ENDED: usize = 4;
 
 impl Heap {
-    /// Stands still, if the world does.
+    /// Rests, if the world is stopped.
     #[inline]
     pub(super) fn at_safepoint(&self, me: &Mutator) {
         if me.poll.load(Relaxed) != 0 {
@@ -40,8 +39,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In the
-    /// program's own fork handlers the world stands still for this thread: nothing is done.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. In the
+    /// program's own fork handlers the world is stopped for this thread: nothing is done.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -53,8 +52,7 @@ impl Heap {
         me.come_back();
     }
 
-    /// Makes the world stand still. False: another thread had stopped it, and the caller has
-    /// rested.
+    /// Stops the world. Returns false if another thread had stopped it: then the caller has rested.
     pub(super) fn stop_world(&self, me: &Mutator) -> bool {
         if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
             return true;
@@ -92,7 +90,7 @@ impl Heap {
         }
     }
 
-    /// Lets the world go on, unless it stands still for a fork of this thread.
+    /// Lets the world go on, unless it is stopped for a fork of this thread.
     pub(super) fn go_on(&self, me: &Mutator) {
         if !self.world.is_stopped_by(os::thread_token()) {
             self.world.go_on();
@@ -102,8 +100,8 @@ impl Heap {
 }
 
 impl Mutator {
-    /// The mutator comes to work. Waits while the world stands still. (In the program's own fork
-    /// handlers it does not wait: the world stands still for this thread's fork.)
+    /// The mutator enters. Waits while the world is stopped. (In the program's own fork handlers it
+    /// does not wait: the world is stopped for this thread's fork.)
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -113,7 +111,7 @@ impl Mutator {
         }
     }
 
-    /// The mutator comes to work, unless the world stands still. Whether it did.
+    /// The mutator enters, unless the world is stopped. Returns whether it did.
     pub(super) fn try_enter(&self) -> bool {
         if sync::holds_all() {
             World::come_in(&self.handshake);
@@ -169,7 +167,7 @@ impl Mutator {
         }
     }
 
-    /// The mutator is the calling thread's from now on, which comes to work.
+    /// The mutator belongs to the calling thread from now on, which enters.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -182,13 +180,14 @@ impl Mutator {
         self.watch(CAME | ATTACHED);
     }
 
-    /// Asks the system to call [`thread_ends`] at the thread's end.
+    /// Makes the system call [`thread_ends`] at the thread's end.
     fn watch(&self, how: usize) {
         self.how.set(how);
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Returns whether the mutator's thread has ended at work, and no other thread has come since.
+    /// Returns whether the mutator's thread has ended at work, and no other thread has entered
+    /// since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }

@@ -6,7 +6,7 @@
 //!        any of these marks something: marking goes on, and comes back here
 //! ```
 //!
-//! The order is `weak`'s, and why. Objects without barriers are looked at again here too.
+//! `weak` describes the order and its reasons. Objects without barriers are also visited here.
 //!
 //! Called by `mark`.
 
@@ -19,8 +19,8 @@ use super::trace::Trace;
 use super::tracer::{Marks, Tracer};
 
 impl Trace {
-    /// What weak references lead to, ephemerons, guardians and finalizers, when nothing else is
-    /// left to mark. Whether that is so still. The runtime's weak passes run once: `passed` says
+    /// Settles weak references, ephemerons, guardians and finalizers, when nothing else is left to
+    /// mark. Returns whether still nothing is. The runtime's weak passes run once: `passed` says
     /// that they did.
     pub(super) fn settle(&self, tracer: &Tracer, around: &impl Around, passed: &mut bool) -> bool {
         around.each_tracer(&mut |tracer| tracer.give_notes());
@@ -46,16 +46,16 @@ impl Trace {
         true
     }
 
-    /// Marks the values of ephemerons whose keys are marked. Whether there were any.
+    /// Marks the values of ephemerons whose keys are marked. Returns whether there were any.
     fn mark_values(&self, tracer: &Tracer) -> bool {
         let space = self.space();
-        // What is marked here is looked up by nobody, under the lock, and again when it is called
-        // next: all that wait are looked through each time.
+        // Objects that are marked here are not looked up, because of the lock. The next call finds
+        // them: it visits all waiting ephemerons.
         self.weak.stop_watching();
         tracer.mark_as(Marks::Alone);
         let mut waiting = self.weak.waiting.lock();
         let mut found = false;
-        // What is marked already must not be left to be looked at: if that were all, nobody would.
+        // Marked objects are not pushed: as the only items, they would never be popped.
         let mut mark = |object: *mut u8| {
             if space.is_unmarked(object) {
                 found = true;
@@ -63,7 +63,7 @@ impl Trace {
             }
         };
         while let Some(chunk) = self.weak.ephemerons().take() {
-            // Those for which there is no memory live this time: nobody would empty them.
+            // Ephemerons without memory for the note live this time: nobody would empty them.
             let refused = |ephemeron: Noted| {
                 mark(ephemeron.key());
                 mark(ephemeron.value());
@@ -87,14 +87,14 @@ impl Trace {
         found
     }
 
-    /// Marks the contexts of finalizers whose objects are marked. Whether there were any.
+    /// Marks the contexts of finalizers whose objects are marked. Returns whether there were any.
     fn mark_contexts(&self, tracer: &Tracer) -> bool {
         let is_unmarked = |object| self.space().is_unmarked(object);
         self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
     }
 
-    /// Marks what guardians keep. Whether there was any; if not, whether anything has become
-    /// inaccessible that they retrieve, which is marked then.
+    /// Marks the objects that guardians keep. If there were none, makes inaccessible objects
+    /// retrievable, and marks them. Returns whether it marked any.
     fn ask_guardians(&self, tracer: &Tracer) -> bool {
         let is_unmarked = |object| self.space().is_unmarked(object);
         let (marked, retrieved) = self.guardians.ask(is_unmarked, |object| tracer.edge(object));
@@ -104,7 +104,7 @@ impl Trace {
         marked || retrieved
     }
 
-    /// Has all tables of the runtime's looked through. While the world stands still.
+    /// Runs the runtime's weak passes. While the world is stopped.
     pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
         self.weak_passes.each(|pass, context| {
             // SAFETY: the runtime's duty.
@@ -112,8 +112,8 @@ impl Trace {
         });
     }
 
-    /// Weak references to what is dead become null. When everything is marked that is to be, but
-    /// for what finalizers want.
+    /// Makes weak references to dead objects null. When everything is marked, except objects that
+    /// only finalizers keep.
     fn clear_weak(&self) {
         let space = self.space();
         let mut cleared = 0;
@@ -126,10 +126,10 @@ impl Trace {
         });
         while let Some(chunk) = self.weak.slots().take() {
             bag::each(chunk, |slot: *mut *mut u8| {
-                // SAFETY: reported by `trace` of an object that is marked, and so is there.
+                // SAFETY: reported by `trace` of an object that is marked, so it exists.
                 if space.is_unmarked(unsafe { slot.read() }) {
-                    // SAFETY: reported by `trace` of an object that is marked; nobody reads it, for
-                    // the world stands still.
+                    // SAFETY: reported by `trace` of an object that is marked. Nobody reads it: the
+                    // world is stopped.
                     unsafe { slot.write(core::ptr::null_mut()) };
                     cleared += 1;
                 }
@@ -140,7 +140,7 @@ impl Trace {
         self.weak.cleared.add(cleared);
     }
 
-    /// Finalizers whose object nothing leads to are due. How many.
+    /// Makes finalizers due whose object is inaccessible. Returns how many.
     fn judge_finalizers(&self, tracer: &Tracer) -> usize {
         let is_dead = |object| !self.space().is_marked(object);
         let due = self.finalizers.lock().judge(is_dead, |object| tracer.edge(object));
@@ -150,7 +150,7 @@ impl Trace {
         due
     }
 
-    /// Ephemerons whose keys are dead become null. When everything is marked.
+    /// Makes ephemerons with dead keys null. When everything is marked.
     fn clear_ephemerons(&self) {
         let mut waiting = self.weak.waiting.lock();
         self.weak.cleared.add(waiting.count());
@@ -164,8 +164,8 @@ impl Trace {
         waiting.end();
     }
 
-    /// Has objects without barriers traced again that have their marks: old ones, and those that an
-    /// earlier step traced. With the roots.
+    /// Traces marked objects without barriers again: old ones, and those that an earlier step
+    /// traced. With the roots.
     pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
         self.unprotected.each(|object| {
             if self.space().is_marked(object) {

@@ -1,27 +1,25 @@
-//! Sizing: how much a heap may grow, decided anew after each collection: by a fixed factor, by
-//! balance, or by the runtime.
+//! Sizing: how much a heap may grow, decided after each collection: by a fixed factor, by balance,
+//! or by the runtime.
 //!
 //! ```text
 //!   fixed     live * factor                          (see `growth`)
-//!   balance   live + sqrt(live * g / s * balance)    g: bytes allocated in a second of the program's
-//!                                                    s: bytes marked in a second of the collector's
-//!   policy    what the runtime answers
+//!   balance   live + sqrt(live * g / s * balance)    g: bytes allocated in a second of the program
+//!                                                    s: bytes marked in a second of the collector
+//!   policy    the runtime's answer
 //! ```
 //!
 //! **Balance** is MemBalancer's square-root rule (Kirisame, Shenoy, Panchekha: "Optimal heap limits
-//! for reducing browser memory use", OOPSLA 2022): of several heaps, each of which has that limit
-//! with the same `balance`, none could have a byte of another's and save more time with it than the
-//! other loses. A fixed factor gives a large heap in which nothing happens much, and a small one
-//! that is busy little. `balance` is in bytes: a heap of which so many live, and which allocates as
-//! fast as it is marked, may double.
+//! for reducing browser memory use", OOPSLA 2022). Heaps with the same `balance` save time evenly:
+//! a byte moved from one heap to another costs more time than it saves. A fixed factor gives much
+//! to a large idle heap, and little to a small busy one. `balance` is in bytes: a heap with as many
+//! live bytes, which allocates as fast as it is marked, may double.
 //!
-//! What is measured goes into sums of which older ones count half at each collection. The
-//! collector's time is the CPU time of the thread that marks and the time of the sweep; the
-//! program's is all else by the clock, so that a heap that rests gives memory up at its next
-//! collection. With generations minor collections decide nothing here: the room is that of the last
-//! major one.
+//! Measurements go into sums that are halved at each collection. The collector's time is the
+//! marking thread's CPU time plus the time of the sweep. All other time is the program's, by the
+//! clock, so an idle heap gives memory up at its next collection. Minor collections decide nothing
+//! here: the room is that of the last major one.
 //!
-//! Asked by `cycle` when marking has ended. Whatever is answered, `least` and `most` hold.
+//! Called by `cycle` when marking has ended. Whatever the answer, `least` and `most` hold.
 
 use core::ffi::c_void;
 
@@ -33,28 +31,28 @@ use super::cell::{Num, clear};
 use super::growth::Target;
 use super::locks::With;
 
-/// What is asked after a collection: how many bytes may be live and garbage when the next one ends.
-/// 0: as the heap's own rule says.
+/// Called after a collection: returns how many live and garbage bytes there may be when the next
+/// one ends. 0: by the heap's own rule.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
 
-/// How one heap is sized. Zero: by the factor.
+/// The sizing of one heap. Zero: by the factor.
 pub(super) struct Sizing {
     policy: Lock<Asked>,
     /// The rule's only number; 0: the factor.
     balance: Num,
-    /// What may be allocated until the next collection ends, and 1; 0: as the factor says.
+    /// Bytes that may be allocated until the next collection ends, plus 1; 0: by the factor.
     room: Num,
     /// When marking ended last; nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
-    /// CPU time of marking in this cycle, of steps that are over.
+    /// CPU time of this cycle's finished marking steps.
     marking: Num,
-    /// Sums, of older cycles a part.
+    /// Sums, in which older cycles count less.
     allocated: Num,
     marked: Num,
     collector: Num,
     mutator: Num,
-    /// How much memory the heap may have in any case (see `growth::Target`).
+    /// The limits of the heap's memory (see `growth::Target`).
     factor: Num,
     least: Num,
     most: Num,
@@ -66,10 +64,10 @@ struct Asked(Option<Policy>, *mut c_void);
 // SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
 unsafe impl Send for Asked {}
 
-/// What may be allocated by the square-root rule.
+/// Returns the bytes that may be allocated by the square-root rule.
 fn room(live: usize, balance: usize, sums: [usize; 4]) -> usize {
     let [allocated, marked, collector, mutator] = sums.map(|sum| sum.max(1) as f64);
-    // g / s: how many bytes are allocated while one is marked.
+    // g / s: bytes allocated while one is marked.
     let speed = allocated / mutator * collector / marked;
     ((live as f64 * balance as f64 * speed) as u128).isqrt() as usize
 }
@@ -80,20 +78,20 @@ impl Sizing {
         self.ended.set(os::now_ns() as usize);
     }
 
-    /// How much memory the heap may have, which marks in steps or not.
+    /// Returns the limits, for a heap that marks in steps or not.
     pub(super) fn target(&self, incremental: bool) -> Target {
         let (factor, least, most) = (self.factor.get(), self.least.get(), self.most.get());
         Target { factor, least, most, incremental }
     }
 
-    /// Changes that. By any thread.
+    /// Changes the limits. By any thread.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.factor.set(factor);
         self.least.set(least);
         self.most.set(most);
     }
 
-    /// Chooses the policy; none.
+    /// Sets or removes the policy.
     pub(super) fn choose(&self, policy: Option<Policy>, context: *mut c_void) {
         *self.policy.lock() = Asked(policy, context);
         self.room.set(0);
@@ -105,12 +103,13 @@ impl Sizing {
         self.room.set(0);
     }
 
-    /// What may be allocated until the next collection ends. `None`: as the factor says.
+    /// Returns the bytes that may be allocated until the next collection ends. `None`: by the
+    /// factor.
     pub(super) fn room(&self) -> Option<usize> {
         self.room.get().checked_sub(1)
     }
 
-    /// A step of marking has ended, which took so many nanoseconds of CPU time.
+    /// A step of marking has ended, which took `cpu` nanoseconds.
     pub(super) fn end_step(&self, cpu: u64) {
         self.marking.add(cpu as usize);
     }
@@ -127,7 +126,7 @@ impl Sizing {
     }
 }
 
-/// What was measured of a collection whose marking has ended.
+/// The measurements of a collection whose marking has ended.
 pub(super) struct Measured {
     pub(super) live: usize,
     pub(super) allocated: usize,
@@ -144,14 +143,14 @@ impl Sizing {
     /// Marking has ended: decides how much the heap may grow.
     pub(super) fn size(&self, target: &Target, measured: &Measured) {
         let Measured { live, allocated, marked, step, swept, cycle, minor } = *measured;
-        // Under the lock: who has chosen another policy knows that this one is not being asked.
+        // Under the lock: after a change of policy the old one is not running any more.
         let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
         if policy.is_none() && self.balance.get() == 0 {
             return;
         }
         let now = os::now_ns() as usize;
-        // What the step takes from now on is the next cycle's: all of it is added when it ends.
+        // The rest of the step counts for the next cycle: all of it is added when it ends.
         let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
         let collector = marking + (swept - self.swept.replace(swept).min(swept));
         let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);
@@ -193,7 +192,7 @@ mod tests {
     #[test]
     fn room_is_the_root_of_what_lives_and_of_speeds() {
         const MIB: usize = 1 << 20;
-        // As fast allocated as marked: a heap of `balance` bytes doubles.
+        // Allocated as fast as marked: a heap of `balance` bytes doubles.
         assert_eq!(room(16 * MIB, 16 * MIB, [100, 100, 5, 5]), 16 * MIB);
         assert_eq!(room(64 * MIB, 16 * MIB, [100, 100, 5, 5]), 32 * MIB);
         // Four times as fast: twice as much room. A hundredth as fast: a tenth.

@@ -7,13 +7,13 @@
 //!      evacuated, or very large                                          decay, trim
 //! ```
 //!
-//! [`Space`] owns the records of all pages and the lists they are on, the accounts that say how
-//! many there may be (`pacing`, `sizing`), and how far collections are (`phase`), because a page is
-//! as new as a cycle. A record and a list change under the lock of the lists, or by the thread that
-//! has claimed the page.
+//! [`Space`] owns the records and lists of all pages, the accounts that limit their number
+//! (`pacing`, `sizing`), and the phase of collections (`phase`), because a page is as new as a
+//! cycle. A record and a list change under the lock of the lists, or by the thread that has claimed
+//! the page.
 //!
-//! The lowest part of a heap: it knows no other. `find` and `marks` say what an address leads to,
-//! `placement` what of it moves, `large` serves large objects.
+//! The lowest part of a heap: it knows no other part. `find` and `marks` map addresses to objects,
+//! `placement` decides which of them move, `large` serves large objects.
 //!
 //! Called by all other parts.
 
@@ -43,23 +43,23 @@ use super::pages::Pages;
 use super::phase::Cycle;
 use super::sizing::Sizing;
 
-/// Pages of a pool from which on fresh ones are had from the system in one go, and not as they are
-/// touched: that costs two thirds of it, and of the last page only some may ever be used.
+/// From this many pages in a pool on, new pages are populated in one call instead of by page
+/// faults. That saves a third of the cost, but some of the last page may never be used.
 const USED_WHOLE: usize = 64;
 
-/// Bytes of the largest object of which a program probably touches all.
+/// Size of the largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
 /// Empty pages that are given back at a time.
 const DECAYS: usize = 64;
 
-/// What a space was made with.
+/// The setup of a space.
 struct Setup {
     options: Options,
     sizes: Sizes,
 }
 
-/// The memory of one heap. Zero is one that nobody uses.
+/// The memory of one heap. Zero is an unused space.
 pub(super) struct Space {
     setup: UnsafeCell<MaybeUninit<Setup>>,
     tag: AtomicU32,
@@ -72,22 +72,22 @@ pub(super) struct Space {
 }
 
 // SAFETY: the setup is written before any other thread knows the space, and after all have
-// forgotten it; all else is atomics and locks.
+// forgotten it. All else is atomics and locks.
 unsafe impl Sync for Space {}
 
-/// What a page is to be.
+/// The properties of a page to be made.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     /// The heap's id.
     pub(super) heap: u32,
     pub(super) page_list: usize,
-    /// Bytes of a slot; of a large object, all that it asks for.
+    /// Bytes of a slot; for a large object, the requested size.
     pub(super) slot: usize,
     /// The heap's last cycle: the page is as new as that.
     pub(super) cycle: usize,
-    /// Bytes that the heap may have in all.
+    /// The limit of the heap's bytes.
     pub(super) limit: usize,
-    /// Whether a large object's memory is to be zero.
+    /// Whether a large object's memory must be zero.
     pub(super) zero: bool,
 }
 
@@ -103,7 +103,7 @@ impl Wanted {
 }
 
 impl Space {
-    /// A heap of this id begins to use it.
+    /// A heap of this id begins to use the space.
     ///
     /// # Safety
     ///
@@ -134,13 +134,13 @@ impl Space {
 
     #[inline]
     fn setup(&self) -> &Setup {
-        // SAFETY: written by `begin`, before anybody else knew the space.
+        // SAFETY: written by `begin`, before any other thread knew the space.
         let setup = unsafe { &*self.setup.get() };
-        // SAFETY: `begin` wrote it before anybody else knew the space.
+        // SAFETY: `begin` wrote it before any other thread knew the space.
         unsafe { setup.assume_init_ref() }
     }
 
-    /// What it was made with.
+    /// The options that it was made with.
     pub(super) fn options(&self) -> &Options {
         &self.setup().options
     }
@@ -179,7 +179,7 @@ impl Space {
         self.options().verify & options::STRESS != 0
     }
 
-    /// Returns whether the heap is verified, and mistakes of the runtime are named.
+    /// Returns whether the heap is verified, and mistakes of the runtime are reported.
     #[inline]
     pub(super) fn is_verified(&self) -> bool {
         self.options().verify & (options::VERIFY_HEAP | options::VERIFY_BARRIERS) != 0
@@ -190,14 +190,14 @@ impl Space {
         layout::is_traced(page_list) && !self.options().uncleared
     }
 
-    /// What a page of a page list is to be, whose slots have so many bytes, in a heap of at most
-    /// `limit` bytes.
+    /// Describes a page for a page list, with slots of `slot` bytes, in a heap of at most `limit`
+    /// bytes.
     pub(super) fn wanted(&self, page_list: usize, slot: usize, limit: usize) -> Wanted {
         let cycle = self.cycle.number();
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
     }
 
-    /// Calls `with` for every page in use, page list by page list. While the world stands still.
+    /// Calls `with` for every page in use, page list by page list. While the world is stopped.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
             let mut number = self.lists.lock().first(page_list);
@@ -211,20 +211,20 @@ impl Space {
         true
     }
 
-    /// Bytes it has now, in pages and in malloc.
+    /// Returns its bytes now, in pages and in malloc.
     pub(super) fn bytes_now(&self) -> usize {
         self.pacing.with_external(self.lists.lock().bytes())
     }
 
-    /// Notes that a page was claimed: what is free in it counts as allocated.
+    /// Notes that a page was claimed: its free slots count as allocated.
     pub(super) fn note_claimed(&self, page: &Page) {
         self.pacing.add_allocated((page.slots() - page.live.get()) * page.slot.get());
-        // Until it is let go of, or swept: there are objects that are not old.
+        // Until the page is released or swept: it may hold objects that are not old.
         page.live.set(page.slots());
     }
 
-    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
-    /// at: they are not allocated after all.
+    /// Notes that a claimed page is released. Its slots from byte `from` on were not used, and no
+    /// longer count as allocated.
     pub(super) fn note_released(&self, page: &Page, from: usize) {
         let free = page.free_from(from);
         page.live.set(page.slots() - free / page.slot.get().max(1));
@@ -233,8 +233,8 @@ impl Space {
 }
 
 impl Space {
-    /// A page of one unit, fresh from below, if the heap has less than `most` bytes with it; what
-    /// the runtime has in malloc for dead objects does not count there.
+    /// Takes a new page of one unit, if the heap then has at most `most` bytes. Malloc's bytes for
+    /// dead objects do not count there.
     pub(super) fn new_page(&self, wanted: Wanted, most: usize) -> Option<&Page> {
         let mut lists = self.lists.lock();
         while !self.pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {
@@ -263,7 +263,7 @@ impl Space {
         Some(page)
     }
 
-    /// A page from the empty ones.
+    /// Takes an empty page.
     pub(super) fn take_empty(&self, wanted: Wanted) -> Option<&Page> {
         let mut lists = self.lists.lock();
         let page = lists.take_empty(&self.pages)?;
@@ -274,15 +274,14 @@ impl Space {
         Some(page)
     }
 
-    /// Gives a page's units back: it is none any more. The record stays.
+    /// Gives a page's units back. The record stays.
     pub(super) fn give_units(page: &Page) {
         page.held.close(State::None);
         bits::clear_words(page.marks(), page.words());
         runs::give(page.unit.get(), page.units.get());
     }
 
-    /// Gives a page back in which nothing lives, and that is not to wait: see `sweep`. It is
-    /// claimed.
+    /// Gives back a claimed page without live objects that is not to wait: see `sweep`.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -290,7 +289,7 @@ impl Space {
         self.pages.give(page);
     }
 
-    /// Gives one empty page back. False: there is none.
+    /// Gives one empty page back. Returns false if there is none.
     pub(super) fn give_empty(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.take_empty(&self.pages) else { return false };
         Self::give_units(page);
@@ -298,7 +297,7 @@ impl Space {
         true
     }
 
-    /// Gives empty pages back that nobody needed for a while. (They then wait for a purge delay as
+    /// Gives back empty pages that nobody needed for a while. (They then wait for a purge delay as
     /// any free memory.)
     pub(super) fn decay(&self) {
         let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
@@ -317,7 +316,7 @@ impl Space {
         lists.empty_since = now;
     }
 
-    /// Gives all empty pages back. Returns bytes.
+    /// Gives all empty pages back. Returns their bytes.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();

@@ -1,9 +1,9 @@
-//! Events: what a heap tells its runtime of its collections, and writes into a time line.
+//! Events: a heap reports its collections to its runtime, and writes them into a time line.
 //!
 //! ```text
 //!   collection  |=========================================|      from the first root to the last page swept
 //!   trace       |====================|                           from the first step of marking to the last
-//!   pause       |=====|   |====|  |=======|                      all mutators stand still
+//!   pause       |=====|   |====|  |=======|                      all mutators are stopped
 //!     mark       |===|     |==|    |=|                           one step
 //!       roots     |=|                                            roots are reported
 //!       weak                        ||                           ephemerons, weak references, finalizers
@@ -12,12 +12,12 @@
 //!   large object    |======================= - - -               from its allocation to its death
 //! ```
 //!
-//! Everything is a span, and an event is one of its two ends. Where nobody listens an event costs a
-//! load and a test, a few in each step; none is on a path that allocates from a region, reports a
-//! reference or stores one. The clock is read only for those that listen.
+//! Everything is a span, and an event is one of its two ends. Without a listener an event costs a
+//! load and a test, a few in each step. There is none on a path that allocates from a region,
+//! reports a reference or stores one. The clock is read only for listeners.
 //!
-//! A listener is called where the thread holds no lock of the heap's, nor is within one of the
-//! runtime's callbacks. It may not call what could collect; see
+//! A listener is called where the thread holds no lock of the heap's, and outside of the runtime's
+//! other callbacks. It may not call anything that could collect; see
 //! [`Runtime::event`](super::raw::Runtime#structfield.event).
 //!
 //! Called by `cycle`, `sweep` and `allocation`; `timeline` is the other listener.
@@ -32,7 +32,7 @@ use super::mutator::Mutator;
 use super::page::Page;
 use super::pauses::Began;
 
-/// What an event says beyond its span.
+/// The data of an event beyond its span.
 #[derive(Clone, Copy)]
 struct Said {
     time: u64,
@@ -48,19 +48,19 @@ impl Said {
 }
 
 impl Heap {
-    /// The heap is made: finds out who listens.
+    /// The heap is made: finds its listeners.
     pub(super) fn begin_events(&self) {
         let heard = self.events.timeline.begin() || self.runtime().event.is_some();
         self.events.heard.set(usize::from(heard));
     }
 
-    /// Returns whether anybody listens.
+    /// Returns whether there is a listener.
     #[inline]
     fn is_heard(&self) -> bool {
         self.events.heard.get() != 0
     }
 
-    /// Does what a span is of. While the world stands still.
+    /// Runs the phase that `span` describes. While the world is stopped.
     #[inline]
     pub(super) fn during<T>(&self, span: Span, me: &Mutator, work: impl FnOnce() -> T) -> T {
         if !self.is_heard() {
@@ -87,7 +87,7 @@ impl Heap {
         }
     }
 
-    /// All is marked.
+    /// All live objects are marked.
     pub(super) fn trace_ends(&self, me: &Mutator) {
         if self.is_heard() {
             let bytes = self.marked_so_far();
@@ -95,7 +95,7 @@ impl Heap {
         }
     }
 
-    /// All mutators stand still.
+    /// All mutators are stopped.
     pub(super) fn pause_begins(&self, me: &Mutator, began: &Began) {
         if self.is_heard() {
             let said = Said { time: began.stood(), ns: began.waited(), ..Said::now() };
@@ -112,7 +112,7 @@ impl Heap {
         }
     }
 
-    /// Pages are to be swept from now on. While the world stands still.
+    /// Pages are to be swept from now on. While the world is stopped.
     pub(super) fn sweep_begins(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, BEGINS, STOPPED, None, Said::now());
@@ -134,12 +134,12 @@ impl Heap {
         self.large(BEGINS, 0, Some(me), page);
     }
 
-    /// The same, because an object was moved there: while the world stands still.
+    /// The same, for an object that was moved there: while the world is stopped.
     pub(super) fn large_was_moved(&self, me: &Mutator, page: &Page) {
         self.large(BEGINS, STOPPED, Some(me), page);
     }
 
-    /// It is none any more.
+    /// It is no large object any more.
     pub(super) fn large_ends(&self, page: &Page) {
         self.large(ENDS, 0, None, page);
     }
@@ -158,7 +158,7 @@ impl Heap {
         }
     }
 
-    /// Tells all that listen.
+    /// Reports to all listeners.
     #[cold]
     #[inline(never)]
     fn tell(&self, span: Span, edge: u32, flags: u32, me: Option<&Mutator>, said: Said) {

@@ -1,4 +1,4 @@
-//! What a heap reports of itself: pauses, and each pool's numbers.
+//! The statistics of a heap: pauses, and each pool's numbers.
 
 use super::abi::GC_POOLS;
 pub use super::abi::{GcPoolStatistics as PoolStatistics, GcStatistics as Statistics};
@@ -10,7 +10,7 @@ use heapwright_substrate::size_class::UNIT;
 const _: () = assert!(POOLS == GC_POOLS);
 
 impl Heap {
-    /// What there is of the heap. Walks the mutators, and takes the heap's lock once.
+    /// Returns the statistics. Walks the mutators, and takes the heap's lock once.
     pub(super) fn statistics(&self) -> Statistics {
         let mut pool = [PoolStatistics::default(); POOLS];
         let lists = self.space.lists.lock();

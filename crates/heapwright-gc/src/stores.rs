@@ -1,4 +1,4 @@
-//! Stores: what is noted of a store into an object, by the thread that stores.
+//! Stores: the notes that the storing thread makes of a store into an object.
 //!
 //! ```text
 //!   remember   old object, young child      --> remembered set, for the next minor collection
@@ -6,10 +6,10 @@
 //!   note_store child in a candidate's page  --> the slot is noted with the page (see `references`)
 //! ```
 //!
-//! An object is remembered once between two collections: the store that remembers it takes its mark
-//! (see `remembered`).
+//! An object is remembered once between two collections: the store that remembers it clears its
+//! mark (see `remembered`).
 //!
-//! Called by `raw`; `mark` has what is remembered traced.
+//! Called by `raw`; `mark` has remembered objects traced.
 
 use heapwright_substrate::address_map::MAP;
 
@@ -22,8 +22,8 @@ use super::phase::Phase;
 use super::tracer::Tracer;
 
 impl Tracer {
-    /// A reference to `child` was stored into `parent`, which has its mark, while marks say what is
-    /// old.
+    /// A reference to `child` was stored into `parent`, which has its mark, while marks say which
+    /// objects are old.
     pub(super) fn remember(&self, parent: *mut u8, child: *mut u8) {
         let space = self.space();
         let Some(head) = space.head_of(parent.addr()) else { return };
@@ -34,7 +34,7 @@ impl Tracer {
         }
     }
 
-    /// Returns whether the marks of a page say what is old, and not only what is live.
+    /// Returns whether a page's marks say which objects are old, and not only which live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let space = self.space();
         let swept = |page: &Page| page.held.is_swept(space.cycle.number());
@@ -55,8 +55,8 @@ impl Tracer {
         }
     }
 
-    /// Something was stored into `parent`, or will be before the next safepoint: it is remembered
-    /// if it is old.
+    /// Something was stored into `parent`, or will be before the next safepoint. `parent` is
+    /// remembered if it is old.
     pub(super) fn touch(&self, parent: *mut u8) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };
@@ -65,11 +65,11 @@ impl Tracer {
         }
     }
 
-    /// Reports some of what is remembered. False: nothing is left.
+    /// Reports some remembered objects. Returns false if none is left.
     pub(super) fn trace_remembered(&self) -> bool {
         let (space, trace) = (self.space(), self.of());
         let Some((chunk, again)) = trace.generations.remembered.take() else { return false };
-        // What is there twice is looked at once: it has no mark the first time.
+        // An object that is there twice is traced once: it has no mark the first time.
         bag::each(chunk, |object: usize| _ = space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| self.look_again(object));
         if again {
@@ -81,7 +81,7 @@ impl Tracer {
         true
     }
 
-    /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
+    /// A reference to `child` was stored into a slot of `parent`; null if the slot is not known.
     pub(super) fn note_store(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         if space.candidate(child).is_none() {

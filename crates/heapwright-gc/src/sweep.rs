@@ -1,21 +1,21 @@
 //! Sweeping: a little at a time, of every pool, by the mutators that take pages.
 //!
 //! ```text
-//!   a page is swept     by the mutator that needs one of its page list, which then allocates from it,
+//!   a page is swept     by the mutator that needs one of its page list, and allocates from it,
 //!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!
-//!   no object left      onto the list of empty pages; a large one, or one that was evacuated: see `large`, `space`
+//!   no object left      to the empty pages; a large or evacuated one: see `large`, `space`
 //!   some slots free     available
 //!   full                stays on its page list
 //! ```
 //!
-//! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
-//! for objects of kinds that want it.
+//! A page is claimed under the lock and swept outside it. The runtime's `free` is called here, for
+//! objects of freed kinds.
 //!
-//! A mutator's share is such that the sweep is over before three eighths of what may be allocated
-//! until the next cycle are: so that cycle need not begin with the rest of this one. Where marking
-//! goes in steps, a share that takes long is swept in pieces (see `pacing`).
+//! A mutator's share is such that the sweep ends before three eighths of the allowance are used. So
+//! the next cycle need not begin with the rest of this sweep. With incremental marking, a long
+//! share is swept in pieces (see `pacing`).
 
 use heapwright_substrate::os;
 
@@ -25,11 +25,11 @@ use super::layout;
 use super::page::{Evacuation, Found, Page};
 use super::phase::Phase;
 
-/// Pages that a mutator sweeps when it found nothing in its own pool.
+/// Pages that a mutator sweeps when its own pool has nothing.
 const MORE: usize = 16;
 
 impl Heap {
-    /// Sweeps a page that is claimed.
+    /// Sweeps a claimed page.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let sticky = self.trace.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.space.cycle.phase() == Phase::Moving {
@@ -48,7 +48,7 @@ impl Heap {
         page.sweep(self.space.cycle.number(), sticky)
     }
 
-    /// Puts a page that was swept where it is to be found, or gives it back.
+    /// Puts a swept page on the right list, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
         let mut lists = self.space.lists.lock();
         lists.note_swept(page, found, self.space.pacing.allowance());
@@ -68,7 +68,7 @@ impl Heap {
         }
     }
 
-    /// Sweeps the next page of the page list whose turn it is. False: none is left.
+    /// Sweeps the next page of the page list whose turn it is. Returns false if none is left.
     fn sweep_next(&self) -> bool {
         let mut lists = self.space.lists.lock();
         let Some(page) = lists.take_unswept_in_turn(&self.space.pages) else {
@@ -95,8 +95,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps up to `most` pages, of whatever page list, until about `deadline`, nanoseconds of the
-    /// clock; 0: no matter how late. Returns how many there were: `most`, if nothing is left.
+    /// Sweeps up to `most` pages, of any page list, until about `deadline`, nanoseconds of the
+    /// clock (0: no limit). Returns how many there were: `most`, if nothing is left.
     pub(super) fn sweep_some(&self, most: usize, deadline: u64) -> usize {
         self.pauses.while_sweeping(|| {
             for swept in 0..most {
@@ -111,26 +111,26 @@ impl Heap {
         })
     }
 
-    /// Sweeps some pages more than the share: a mutator found nothing.
+    /// Sweeps some pages beyond the share, for a mutator that found none.
     pub(super) fn sweep_more(&self) {
         self.sweep_some(MORE, 0);
     }
 
-    /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
-    /// how late. Whether nothing is left.
+    /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock (0: no limit).
+    /// Returns whether nothing is left.
     pub(super) fn sweep_until(&self, deadline: u64) -> bool {
         self.sweep_some(usize::MAX, deadline) == usize::MAX
             || self.space.cycle.phase() != Phase::Sweeping
     }
 
-    /// Sweeps all there is.
+    /// Sweeps all pages.
     pub(super) fn sweep_all(&self) {
         self.sweep_some(usize::MAX, 0);
     }
 
-    /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether
-    /// anything came of it: of what was empty already the caller could not use enough, and would
-    /// come back for ever.
+    /// Sweeps until empty pages and freed large objects have `bytes`. Returns whether the sweep
+    /// freed anything: pages that were empty before do not count, or the caller would try again for
+    /// ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

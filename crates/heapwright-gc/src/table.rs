@@ -5,9 +5,9 @@
 //!   segments      [ p0      p1       p2     null ... ]    each twice as long as the one before
 //! ```
 //!
-//! As [`heapwright_substrate::segments`], but in side memory: what a number leads to never moves
-//! while the table lives, and finding it takes no lock. Segments are made under the owner's lock,
-//! and given back when nobody looks any more.
+//! As [`heapwright_substrate::segments`], but in side memory. Entries never move while the table
+//! lives, and finding one takes no lock. Segments are made under the owner's lock, and given back
+//! when nobody reads any more.
 //!
 //! Used by `pages` and `handles`.
 
@@ -23,7 +23,7 @@ pub(super) struct Table<T, const FIRST: usize, const SEGMENTS: usize> {
 }
 
 impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGMENTS> {
-    /// What `number` leads to, if its segment was made.
+    /// Returns entry `number`, if its segment was made.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
         let (segment, index) = segments::place(number, FIRST);
@@ -35,8 +35,8 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGME
         Some(unsafe { &*at.wrapping_add(index) })
     }
 
-    /// What `number` leads to: zero, if it is new. `None` where there is no memory, or no such
-    /// number. By one thread at a time.
+    /// Returns entry `number`: zero, if it is new. `None` without memory, or for an invalid number.
+    /// By one thread at a time.
     pub(super) fn get_or_make(&self, number: usize) -> Option<&T> {
         let (segment, _) = segments::place(number, FIRST);
         let place = self.segments.get(segment)?;
@@ -47,7 +47,7 @@ impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGME
         self.get(number)
     }
 
-    /// Gives all memory back. Nobody looks any more.
+    /// Gives all memory back. Nobody reads any more.
     pub(super) fn end(&self) {
         for segment in &self.segments {
             Side::give_at(segment.swap(ptr::null_mut(), Ordering::Relaxed).cast());

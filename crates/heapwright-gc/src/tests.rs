@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A random mutator makes objects of all sizes and kinds, stores references between them, makes and
-//! frees handles, collects a little or wholly. After each full collection: what the shadow's
-//! handles lead to is there, unchanged; what they do not lead to is gone after two; each object
-//! that wanted to be freed was, once, exactly if it died.
+//! frees handles, collects a little or wholly. After each full collection, objects that the
+//! shadow's handles lead to are there, unchanged. The others are gone after two. Each object that
+//! was to be freed was freed once, exactly if it died.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
@@ -46,7 +46,7 @@ const STEPS: usize = if cfg!(miri) { 12 } else { 400 };
 const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
 const MIDDLE: usize = if cfg!(miri) { 2_000 } else { 40_000 };
 
-/// What an object of these tests begins with.
+/// The head of each object of these tests.
 #[repr(C)]
 struct Head {
     serial: usize,
@@ -66,11 +66,11 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_v
     // SAFETY: every traced object of these tests begins with a head, or with zeroes.
     let count = unsafe { (*object.cast::<Head>()).count };
     if count > 40 {
-        // SAFETY: the head says so many follow.
+        // SAFETY: the head says how many follow.
         return unsafe { tracer.mark_range(references(object), count) };
     }
     for n in 0..count {
-        // SAFETY: the head says so many follow.
+        // SAFETY: the head says how many follow.
         tracer.mark(unsafe { references(object).wrapping_add(n).read() });
     }
 }
@@ -102,12 +102,12 @@ fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
 }
 
 fn alloc(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
-    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
+    // SAFETY: handles lead to all objects in use, except this one, until the next call.
     unsafe { mutator.alloc(size, kind) }
 }
 
 fn collect(mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.collect() };
 }
 
@@ -116,7 +116,7 @@ fn leave(mutator: Mutator) {
     unsafe { mutator.detach() };
 }
 
-/// As [`leave`], and nothing is kept any more that `root` kept.
+/// As [`leave`], and first frees the root, which keeps nothing any more.
 fn leave_root(mutator: Mutator, root: *mut *mut u8) {
     // SAFETY: made by this test, and freed once.
     unsafe { mutator.free_root(root) };
@@ -171,7 +171,7 @@ impl Model<'_> {
         let count = if kind & LEAF == 0 { (size - size_of::<Head>()) / 8 } else { 0 };
         if kind & LEAF == 0 {
             for byte in 0..size {
-                // SAFETY: the object has so many bytes.
+                // SAFETY: within the bytes of the object.
                 let byte = unsafe { at.wrapping_add(byte).read() };
                 assert_eq!(byte, 0, "traced objects arrive zeroed");
             }
@@ -207,7 +207,7 @@ impl Model<'_> {
         unsafe { self.mutator.free_root(cell) };
     }
 
-    /// Makes garbage, as much as makes collections come.
+    /// Makes `bytes` of garbage, so that collections come.
     fn churn(&self, bytes: usize) {
         let count = if cfg!(miri) || self.stressed { 3 } else { bytes / 512 };
         for _ in 0..count {
@@ -226,7 +226,7 @@ impl Model<'_> {
         seen
     }
 
-    /// Nothing reachable is lost; nothing unreachable survives two collections.
+    /// No reachable object is lost, and no unreachable one survives two collections.
     fn check(&mut self) {
         for _ in 0..2 {
             collect(self.mutator);
@@ -234,7 +234,7 @@ impl Model<'_> {
         let live = self.reachable();
         let mut found = HashSet::new();
         let mut walked = 0;
-        // SAFETY: nothing is called.
+        // SAFETY: the closure calls nothing of the heap.
         let whole = unsafe {
             self.mutator.walk(|object, size, kind| {
                 walked += 1;
@@ -284,7 +284,7 @@ enum Op {
     Store(usize, usize, Option<usize>),
     Drop(usize),
     Step(u64),
-    /// So many bytes of garbage, so that collections come, and minor ones.
+    /// Makes that many bytes of garbage, so that collections come, and minor ones.
     Churn(usize),
     Check,
 }
@@ -312,7 +312,7 @@ fn options() -> impl Strategy<Value = Options> {
     let verify = VERIFY_HEAP | VERIFY_BARRIERS;
     (layout, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
         move |(layout, incremental, generations, stress)| {
-            // Under Miri some are verified, and none is stressed: it takes its time.
+            // Miri is slow: it verifies some runs and stresses none.
             let verify = match (cfg!(miri), stress) {
                 (true, false) => 0,
                 (true, true) | (false, false) => verify,
@@ -349,7 +349,7 @@ fn run(options: Options, ops: Vec<Op>) {
             Op::Store(..) | Op::Drop(_) if model.handles.is_empty() => {}
             Op::Store(parent, place, child) => model.store(parent, place, child),
             Op::Drop(handle) => model.drop_handle(handle),
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             Op::Step(budget) => _ = unsafe { mutator.step(budget) },
             Op::Churn(bytes) => model.churn(bytes),
             Op::Check => model.check(),
@@ -397,7 +397,7 @@ fn garbage_is_collected_as_it_comes() {
     leave(mutator);
 }
 
-/// A list of `length` pairs that a handle keeps. None: there was no memory.
+/// Makes a list of `length` pairs that a handle keeps. `None` without memory.
 unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<()> {
     for serial in 0..length {
         let pair = alloc(mutator, 24, TRACED);
@@ -408,13 +408,13 @@ unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<(
         unsafe { pair.cast::<Head>().write(Head { serial, count: 1 }) };
         // SAFETY: the root's cell; the pair was allocated just now.
         unsafe { references(pair).write(root.read()) };
-        // SAFETY: the root's cell, which its owner writes as it likes.
+        // SAFETY: the root's cell, which its owner may write.
         unsafe { root.write(pair) };
     }
     Some(())
 }
 
-/// The length of the list that a handle keeps, whose serials must count down to 0.
+/// Returns the length of the list that a handle keeps. Its serials must count down to 0.
 fn length(root: *mut *mut u8) -> usize {
     // SAFETY: a root of the heap.
     let mut at = unsafe { root.read() };
@@ -444,7 +444,7 @@ fn a_refusal_at_any_point_loses_nothing() {
             continue;
         };
         if let Some(mutator) = heap.attach() {
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             unsafe {
                 if let Some(root) = mutator.new_root(core::ptr::null_mut()) {
                     let rounds = if cfg!(miri) { 20 } else { 3_000 };
@@ -457,7 +457,7 @@ fn a_refusal_at_any_point_loses_nothing() {
                     mutator.collect();
                     assert_eq!(length(root), kept);
                     assert_eq!(mutator.verify(), 0);
-                    // What was refused may be had again.
+                    // Refused memory may be had again.
                     heapwright_substrate::refusals::refuse_after(None);
                     list(&mutator, root, 100).expect("memory");
                     assert_eq!(length(root), kept + 100);
@@ -475,10 +475,10 @@ fn a_refusal_at_any_point_loses_nothing() {
 #[test]
 fn a_limit_may_change_while_it_is_reached() {
     let freed = Freed::default();
-    // More than fit into what the limit leaves: two pages of slots of 24 bytes.
+    // More pairs than fit below the limit: two pages of slots of 24 bytes.
     let (pairs, most) = (if cfg!(miri) { 6_000 } else { 100_000 }, 128 << 10);
     let (heap, mutator) = attached(Options { most, ..Options::new() }, runtime(&freed));
-    // SAFETY: what is wanted is led to by the handle.
+    // SAFETY: the handle leads to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         assert!(list(&mutator, root, pairs).is_none());
@@ -486,7 +486,7 @@ fn a_limit_may_change_while_it_is_reached() {
         heap.set_target(0, 0, 0);
         list(&mutator, root, pairs).expect("memory");
         assert_eq!(length(root), kept + pairs);
-        // Lower than what there is: refused, and nothing is lost.
+        // The new limit is below the heap's bytes: allocations are refused, and nothing is lost.
         heap.set_target(0, 0, most);
         assert!(list(&mutator, root, pairs).is_none());
         assert!(length(root) >= kept + pairs);
@@ -500,11 +500,11 @@ fn a_limit_may_change_while_it_is_reached() {
 
 #[test]
 fn marking_needs_no_memory() {
-    // A tree that is wide, so that chunks are wanted, and none is to be had.
+    // A wide tree needs chunks, and none can be had.
     let freed = Freed::default();
     let (_heap, mutator) = attached(Options::new(), runtime(&freed));
     let width = if cfg!(miri) { 8 } else { 1500 };
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         let top = mutator.alloc(16 + 8 * width, TRACED);
@@ -558,7 +558,7 @@ fn several_mutators_share_a_heap() {
                 let heap = &heap;
                 scope.spawn(move || {
                     let mutator = heap.attach().unwrap();
-                    // SAFETY: everything wanted is led to by handles.
+                    // SAFETY: handles lead to all objects in use.
                     unsafe {
                         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
                         for round in 0..rounds {
@@ -598,7 +598,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
         scope.spawn(move || {
             let mutator = heap.attach().unwrap();
             for _ in 0..count {
-                // SAFETY: the object is led to by its handle.
+                // SAFETY: its handle leads to the object.
                 let cell = unsafe { mutator.new_root(mutator.alloc(16, LEAF)) }.unwrap();
                 // SAFETY: blocks until the other has room, touching nothing.
                 unsafe { mutator.away(|| send.send(Sent(cell))) }.unwrap();
@@ -627,7 +627,7 @@ unsafe extern "C" fn resurrect(object: *mut c_void, context: *mut c_void) {
 fn a_finalizer_is_given_its_object_whole() {
     let freed = Freed::default();
     let (heap, mutator) = attached(Options::new(), runtime(&freed));
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         list(&mutator, root, 10).unwrap();
@@ -655,7 +655,7 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
     let freed = Freed::default();
     let options = Options { incremental: true, least: 1 << 30, ..Options::new() };
     let (heap, mutator) = attached(options, runtime(&freed));
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         list(&mutator, root, if cfg!(miri) { 50 } else { 200_000 }).unwrap();
@@ -680,12 +680,12 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
 fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
     const PAID: usize = 64 << 10;
     let freed = Freed::default();
-    // A step may take any time: what it marks is bounded by bytes, but for the first of a small
-    // heap.
+    // A step may take any time. Its marking is bounded by bytes, except in a small heap's first
+    // step.
     let options =
         Options { incremental: true, least: 1 << 20, step_ns: u64::MAX / 4, ..Options::new() };
     let (heap, mutator) = attached(options, runtime(&freed));
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         list(&mutator, root, 200_000).unwrap();
@@ -719,11 +719,11 @@ fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
         let (_heap, mutator) = attached(options, runtime(&freed));
         for size in [48, 4_000, LARGE] {
             let mut dirty = 0;
-            // Of the first all dies; the second time it is there again.
+            // The first time all objects die. The second time their memory is used again.
             for _ in 0..2 {
                 for _ in 0..4 {
-                    // SAFETY: no object is wanted when the next is allocated, and each is as
-                    // `trace` expects it by then.
+                    // SAFETY: no object is in use when the next is allocated, and by then each is
+                    // as `trace` expects it.
                     unsafe {
                         let at = mutator.alloc(size, TRACED);
                         let last = at.wrapping_add(size - 8).cast::<usize>();

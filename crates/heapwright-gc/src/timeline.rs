@@ -4,10 +4,10 @@
 //!   events --note--> | event | event | ... 32 ... | --flush--> PREFIX.<pid>      option timeline=PREFIX
 //! ```
 //!
-//! Events are kept while the world stands still and written when it goes on, so that the writing is
-//! in no pause, and a program that is killed leaves all but the last step. The file is opened for
-//! each piece: nothing of it is open in between, and each process has its own, a forked child too.
-//! The format is `heapwright-record`'s.
+//! Events are kept while the world is stopped and written when it resumes. So no pause includes the
+//! writing, and a killed program loses only the last step. The file is opened for each piece: it is
+//! not open in between, and each process has its own, a forked child too. The format is
+//! `heapwright-record`'s.
 //!
 //! Filled by `spans`.
 
@@ -23,10 +23,10 @@ use super::event::{self, Event};
 use super::forks;
 use super::locks::With;
 
-/// Whether a line has said that the time line cannot be written.
+/// Whether a line has reported that the time line cannot be written.
 static HAS_SAID: AtomicBool = AtomicBool::new(false);
 
-/// Events that are kept at most: a step has a few.
+/// The most events that are kept: a step has a few.
 const KEPT: usize = 32;
 
 /// A heap's part of the time line. Zero writes none.
@@ -35,17 +35,17 @@ pub(super) struct Timeline {
     kept: Lock<Kept>,
 }
 
-/// Events that were not written yet.
+/// Events that are not yet written.
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
-    /// The process they are of, as `fork` counts, and what its file's name begins with.
+    /// The process of the events, as `fork` counts, and the start of its file's name.
     process: usize,
     prefix: Prefix,
 }
 
 impl Timeline {
-    /// The heap is made. Whether a time line is wanted.
+    /// The heap is made. Returns whether a time line is wanted.
     pub(super) fn begin(&self) -> bool {
         let Some(prefix) = options::timeline_file() else { return false };
         self.kept.lock().prefix.set(prefix);
@@ -53,7 +53,7 @@ impl Timeline {
         true
     }
 
-    /// The heap ends: what is kept is written.
+    /// The heap ends: writes the kept events.
     pub(super) fn end(&self) {
         self.flush();
         self.kept.lock().prefix = Prefix::none();
@@ -68,7 +68,7 @@ impl Timeline {
         let mut kept = self.kept.lock();
         let process = forks::forks();
         if kept.process != process {
-            // A forked child: what is here was its parent's.
+            // A forked child: these events were its parent's.
             (kept.process, kept.length) = (process, 0);
         }
         if kept.length == kept.bytes.len() {
@@ -92,7 +92,7 @@ impl Timeline {
         kept.bytes[from..from + encoded.len()].copy_from_slice(&encoded);
     }
 
-    /// Writes what is kept. While the world goes on, or the heap is full of events.
+    /// Writes the kept events. While the world runs, or when the buffer is full.
     pub(super) fn flush(&self) {
         if self.wanted.get() != 0 {
             self.kept.lock().write();
@@ -106,8 +106,8 @@ impl Timeline {
 }
 
 impl Kept {
-    /// Appends it to the process's file. Events that cannot be written are lost; a line says so
-    /// once.
+    /// Appends the events to the process's file. Events that cannot be written are lost. A line
+    /// says so once.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
         if length == 0 || self.process != forks::forks() {

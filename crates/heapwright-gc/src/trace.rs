@@ -35,7 +35,7 @@ use super::unprotected::Unprotected;
 use super::weak::Weak;
 use super::weak_passes::WeakPasses;
 
-/// What those share that mark one heap. Zero has nothing to mark.
+/// The state that the marking threads of one heap share. Zero has nothing to mark.
 pub(super) struct Trace {
     runtime: UnsafeCell<MaybeUninit<Runtime>>,
     space: Ptr<Space>,
@@ -60,7 +60,7 @@ pub(super) struct Trace {
 unsafe impl Sync for Trace {}
 
 impl Trace {
-    /// A heap begins to use it, with objects in `space`. False: there is no memory.
+    /// A heap begins to use it, with objects in `space`. Returns false without memory.
     ///
     /// # Safety
     ///
@@ -76,16 +76,16 @@ impl Trace {
     /// The space whose objects it marks.
     #[inline]
     pub(super) fn space(&self) -> &'static Space {
-        // SAFETY: set by `begin` before anything else; spaces are never freed.
+        // SAFETY: set by `begin` before any use; spaces are never freed.
         unsafe { &*self.space.get() }
     }
 
     /// The runtime.
     #[inline]
     pub(super) fn runtime(&self) -> &Runtime {
-        // SAFETY: written by `begin`, before anybody else knew the trace.
+        // SAFETY: written by `begin`, before any other thread knew the trace.
         let runtime = unsafe { &*self.runtime.get() };
-        // SAFETY: `begin` wrote it before anybody else knew the trace.
+        // SAFETY: `begin` wrote it before any other thread knew the trace.
         unsafe { runtime.assume_init_ref() }
     }
 
@@ -95,12 +95,12 @@ impl Trace {
         self.noting.get() != 0
     }
 
-    /// Chooses that.
+    /// Sets whether they are.
     pub(super) fn note_references(&self, noting: bool) {
         self.noting.set(usize::from(noting));
     }
 
-    /// Gives all memory back. Nobody marks.
+    /// Gives all memory back. While nobody marks.
     pub(super) fn end(&self) {
         self.handles.end();
         self.weak.end();

@@ -3,8 +3,8 @@
 //! ```text
 //!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
 //!                                               pops ^
-//!   item   object            an edge: the object it leads to is to be marked, and then traced
-//!          object | 1        marked already (by a barrier): only to be looked at
+//!   item   object            an edge: its object is to be marked, and then traced
+//!          object | 1        marked already (by a barrier): only to be traced
 //!          object | 4        an edge that was reported by its slot, while objects are to be moved
 //!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
 //!                            is below it, in the same chunk, and a multiple of 8
@@ -53,18 +53,18 @@ const RANGE: usize = 2;
 const MOVABLE: usize = 4;
 const TAGS: usize = 7;
 
-/// Of what is marked, and young: some of it becomes old.
+/// Of young objects that are marked, some become old.
 const YOUNG: usize = 1;
-/// What is marked may be a key.
+/// A marked object may be a key.
 const KEYS: usize = 2;
 
-/// What looks at references instead of marking them.
+/// The closure that looks at references instead of marking them.
 type Look<'a> = &'a mut dyn FnMut(*mut u8);
 
-/// Traces a place in an object: reports what it leads to.
+/// Traces a value inside an object: reports its references.
 pub type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
 
-/// What the runtime reports references to. Zero is one that has nothing.
+/// The receiver of the runtime's references. Zero is a tracer without items.
 ///
 /// The first three fields are part of the C interface: `heapwright_gc.h` pushes there.
 #[repr(C)]
@@ -73,7 +73,7 @@ pub struct Tracer {
     pub(super) end: Ptr<*mut u8>,
     /// What is done with slots: a [`Slots`].
     pub(super) by_slot: Num,
-    /// Whose it is.
+    /// The trace that it belongs to.
     trace: Ptr<Trace>,
     space: Ptr<Space>,
     /// The newest chunk, and the ones behind it.
@@ -83,11 +83,11 @@ pub struct Tracer {
     look: Ptr<Look<'static>>,
     /// How it marks: a [`Marks`].
     marks: Num,
-    /// Of two, each with a local bitmap: the second's marks, and where there are any (see
+    /// Of two markers, each with a local bitmap: the second's marks, and where there are any (see
     /// `local_marks`).
     local_bitmap: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
-    /// What else is to be done with what is marked: `YOUNG`, `KEYS`.
+    /// What else is done with a marked object: `YOUNG`, `KEYS`.
     notes: Num,
     /// Old objects that a store was reported for, and objects that become old (see `remembered`).
     pub(super) stores: Recent,
@@ -99,11 +99,11 @@ pub struct Tracer {
     /// `references`).
     pub(super) dirty_slots: Recent,
     pub(super) room: Room,
-    /// The depth of nested owned values that are being traced, and those that wait (see
+    /// The depth of nested owned values that are being traced, and the values that wait (see
     /// [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
-    /// Bytes of what was marked.
+    /// Bytes of the objects that were marked.
     pub(super) bytes: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],
@@ -119,61 +119,61 @@ struct Waiting {
 /// How a tracer marks.
 #[derive(Clone, Copy)]
 pub(super) enum Marks {
-    /// Nobody else does.
+    /// No other tracer marks.
     Alone = 0,
-    /// Others do at the same time: with locked instructions.
+    /// Others mark at the same time: with locked instructions.
     Locked = 1,
-    /// Another does, in a local bitmap of its own.
+    /// Another tracer marks at the same time, in its local bitmap.
     First = 2,
-    /// The same, and this one has the local bitmap.
+    /// The same, and this tracer has the local bitmap.
     Second = 3,
 }
 
-/// What is done with slots that are reported.
+/// What is done with reported slots.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slots {
-    /// What they lead to is reported.
+    /// Their references are reported.
     Plain = 0,
-    /// That, and it is noted that they lead there.
+    /// The same, and the slots are noted.
     Mark = 1,
-    /// It is noted, and that is all.
+    /// The slots are noted, and that is all.
     Note = 2,
-    /// What they lead to is reported, as something that may move all the same: these are roots.
+    /// Their references are reported, and the objects may move: these slots are roots.
     Root = 3,
-    /// They lead to where their objects are now.
+    /// Their references are changed to where the objects are now.
     Change = 4,
     /// Nothing.
     PassOver = 5,
 }
 
-/// When a drain ends before it is through.
+/// When a drain ends before its work is done.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
-    /// Nanoseconds of the clock; 0: no matter how late.
+    /// Nanoseconds of the clock; 0: no deadline.
     pub(super) deadline: u64,
     /// Bytes to mark.
     pub(super) bytes: usize,
 }
 
 impl Budget {
-    /// No end.
+    /// No limit.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
 
-    /// Little that is new, whatever time it takes to look at what is not.
+    /// A few bytes to mark, however long it takes to look at marked objects.
     pub(super) const A_LITTLE: Self = Self { deadline: 0, bytes: 64 << 10 };
 
-    /// Returns whether the time is over.
+    /// Returns whether the deadline has passed.
     pub(super) fn is_spent(self) -> bool {
         self.deadline != 0 && os::now_ns() >= self.deadline
     }
 
-    /// Returns whether there is no end.
+    /// Returns whether there is no limit.
     pub(super) fn is_none(self) -> bool {
         self.deadline == 0 && self.bytes == usize::MAX
     }
 }
 
-/// Fetches an object: its first lines, of which most have no more.
+/// Prefetches an object: its first lines. Most objects have no more.
 #[inline(always)]
 fn fetch(object: *const u8, size: usize) {
     prefetch(object);
@@ -192,31 +192,31 @@ fn mark_word(marks: *const AtomicU64, offset: usize) -> *const AtomicU64 {
 }
 
 impl Tracer {
-    /// One of its own, for a helper.
+    /// A new tracer, for a helper.
     pub(super) fn new(trace: &'static Trace) -> Self {
-        // SAFETY: zero is one that has nothing.
+        // SAFETY: zero is a tracer without items.
         let tracer: Self = unsafe { core::mem::zeroed() };
         tracer.belong(trace);
         tracer
     }
 
-    /// Says whose it is.
+    /// Sets the trace that it belongs to.
     pub(super) fn belong(&self, trace: &'static Trace) {
         self.trace.set(ptr::from_ref(trace).cast_mut());
         self.space.set(ptr::from_ref(trace.space()).cast_mut());
     }
 
-    /// The trace that it is of.
+    /// The trace that it belongs to.
     #[inline]
     pub(super) fn of(&self) -> &'static Trace {
-        // SAFETY: set by `belong` before anything else; traces are never freed.
+        // SAFETY: set by `belong` before any use; traces are never freed.
         unsafe { &*self.trace.get() }
     }
 
     /// The space whose objects it marks.
     #[inline]
     pub(super) fn space(&self) -> &'static Space {
-        // SAFETY: set by `belong` before anything else; spaces are never freed.
+        // SAFETY: set by `belong` before any use; spaces are never freed.
         unsafe { &*self.space.get() }
     }
 
@@ -237,8 +237,8 @@ impl Tracer {
         self.marks.get() != Marks::Alone as usize
     }
 
-    /// Marks an object, if it is one of this heap's. Whether it is to be looked at: it was
-    /// not marked before, and may hold references; then `fetch` is called with its size.
+    /// Marks an object, if it is one of this heap's. Returns whether it must be traced: it was not
+    /// marked before, and may hold references. Then `fetch` is called with its size.
     #[inline(always)]
     fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
         let space = self.space();
@@ -299,7 +299,7 @@ impl Tracer {
         traced
     }
 
-    /// A reference leads to no object of the heap. False.
+    /// A reference leads to no object of the heap. Returns false.
     #[cold]
     #[inline(never)]
     fn outside(&self, reference: *mut u8) -> bool {
@@ -307,15 +307,15 @@ impl Tracer {
         false
     }
 
-    /// Chooses what is to be done with what is marked.
+    /// Chooses what else is done with marked objects.
     fn choose_notes(&self) {
         let trace = self.of();
         let young = if trace.generations.is_minor() { YOUNG } else { 0 };
         self.notes.set(young | if trace.weak.is_watching() { KEYS } else { 0 });
     }
 
-    /// An object was marked. If it is young and has survived before it becomes old, and what it
-    /// leads to may stay young.
+    /// An object was marked. If it is young and has survived before, it becomes old, and the
+    /// objects that it leads to may stay young.
     #[cold]
     #[inline(never)]
     fn note(&self, object: *mut u8, unit: usize, traced: bool) {
@@ -336,7 +336,7 @@ impl Tracer {
         }
     }
 
-    /// Gives what it has put down to the heap.
+    /// Gives its notes to the heap.
     pub(super) fn give_notes(&self) {
         let (remembered, weak) = (&self.of().generations.remembered, &self.of().weak);
         self.stores.give(remembered.stores());
@@ -346,8 +346,8 @@ impl Tracer {
         self.dirty_slots.give(&self.of().dirty_slots);
     }
 
-    /// An old object is to be looked at once more, if it has no mark; it has its mark again. While
-    /// nobody else marks.
+    /// Marks an old object again and has it traced once more, if it has no mark. While nobody else
+    /// marks.
     pub(super) fn look_again(&self, address: usize) {
         let object = MAP.base().with_addr(address);
         let unit = MAP.unit_of(address);
@@ -356,13 +356,13 @@ impl Tracer {
         }
     }
 
-    /// An object that has its mark is to be looked at once more.
+    /// An object that has its mark is to be traced once more.
     pub(super) fn look_once_more(&self, object: *mut u8) {
         self.push(object.map_addr(|at| at | MARKED));
     }
 
-    /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
-    /// number of threads, each with a tracer of its own.
+    /// A barrier's part: marks an object at once, and keeps it to be traced. By any number of
+    /// threads, each with a tracer of its own.
     pub(super) fn shade(&self, object: *mut u8) {
         self.marks.set(Marks::Locked as usize);
         self.choose_notes();
@@ -388,7 +388,7 @@ impl Tracer {
     pub(super) fn note_slot(&self, slot: *mut *mut u8, object: *mut u8) {
         let space = self.space();
         let Some((page, offset)) = space.candidate(object) else { return };
-        // What is not the heap's may be gone before it is changed, or must not be by us.
+        // A slot outside the heap may be gone before it is changed, or must not be changed here.
         let noted = space.head_of(slot.addr()).is_some()
             && page.incoming.note(&self.of().references, &self.room, slot, offset);
         if !noted {
@@ -396,20 +396,20 @@ impl Tracer {
         }
     }
 
-    /// Gives what it has counted to the heap: its mutator or helper leaves, or its cycle ends.
+    /// Adds its counts to the heap's: its mutator or helper leaves, or its cycle ends.
     pub(super) fn give_counts(&self) {
         self.of().marking.keep_counts(&self.marked, self.bytes.take());
     }
 }
 
-/// Where the marks would be of address 0: those of an object are an eighth of a sixteenth of its
-/// address further on.
+/// Where the marks of address 0 would be. The mark of an object lies an eighth of a sixteenth of
+/// its address further on.
 pub(super) fn marks_of_nothing() -> *mut u8 {
     let skipped = MAP.base().addr() / GRANULE / 8;
     MAP.side_bitmap(0).wrapping_sub(skipped)
 }
 
-/// Where the entry would be of the unit at address 0, in the address map.
+/// Where the address map's entry for the unit at address 0 would be.
 pub(super) fn entry_of_nothing() -> *mut u32 {
     MAP.entries().wrapping_sub(MAP.base().addr() / UNIT).cast()
 }

@@ -1,17 +1,16 @@
-//! Objects without barriers: stores into them are not reported, so they are looked at again and
-//! again.
+//! Objects without barriers: stores into them are not reported, so they are traced again and again.
 //!
 //! ```text
-//!   unprotected   | object | object | ...      not roots; what dies is dropped when marking ends
+//!   unprotected   | object | object | ...      not roots; dead ones are dropped when marking ends
 //!
-//!   minor collection     each that is old is traced, whether something was stored into it or not
+//!   minor collection     each old one is traced, with or without a store into it
 //!   marking in steps     each that was traced is traced again in the last step, with the roots
-//!   moving               what they lead to stays where it is, unless the runtime changes references itself
+//!   moving               their objects stay in place, unless the runtime changes references itself
 //! ```
 //!
 //! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's
-//! RGenGC, 2013): a runtime may have barriers for most of its types, and say of the others that
-//! they have none. Each costs a call of `trace` in each minor collection.
+//! RGenGC, 2013). A runtime may have barriers for most of its types and declare the others
+//! unprotected. Each such object costs a call of `trace` in each minor collection.
 //!
 //! Called by `settling` and `moving`.
 
@@ -27,12 +26,12 @@ pub(super) struct Unprotected {
 
 struct Objects(Array<*mut u8>);
 
-// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all
+// SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
 // else.
 unsafe impl Send for Objects {}
 
 impl Unprotected {
-    /// Adds an object. False: there is no memory.
+    /// Adds an object. Returns false without memory.
     pub(super) fn add(&self, object: *mut u8) -> bool {
         self.objects.lock().0.push(object)
     }
@@ -42,17 +41,17 @@ impl Unprotected {
         self.objects.lock().0.iter().copied().for_each(with);
     }
 
-    /// Keeps those of which `keep` says so: the others are dead.
+    /// Keeps the objects for which `keep` is true: the others are dead.
     pub(super) fn retain(&self, keep: impl FnMut(*mut u8) -> bool) {
         self.objects.lock().0.retain(keep);
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     pub(super) fn count(&self) -> usize {
         self.objects.lock().0.len()
     }
 
-    /// Changes each object's address to what `with` says.
+    /// Changes each object's address to the result of `with`.
     pub(super) fn each_object(&self, with: impl Fn(*mut u8) -> *mut u8) {
         self.objects.lock().0.iter_mut().for_each(|object| *object = with(*object));
     }

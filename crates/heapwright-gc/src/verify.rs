@@ -1,21 +1,21 @@
-//! Verifiers: is every reference one, and was every store reported?
+//! Verifiers: they check that every reference is valid, and that every store was reported.
 //!
 //! ```text
-//!   path    root -> object -> object -> object         how the object at hand was come by
-//!   stack   | object, been there | sibling | object, been there | sibling | ...
+//!   path    root -> object -> object -> object         the way to the current object
+//!   stack   | object, visited | sibling | object, visited | sibling | ...
 //!   seen    a bitmap like a page's marks, for each page, in side memory
 //! ```
 //!
-//! A walk from the roots, depth first, on a stack that remembers the way: so what is found
-//! wrong is named with the path to it. Nothing of the collection is used but the
-//! runtime's `trace`, and nothing of it is changed.
+//! A depth-first walk from the roots, on a stack that keeps the path: so each error is reported
+//! with the path to it. The walk uses nothing of the collection except the runtime's `trace`, and
+//! changes nothing of it.
 //!
 //! - *The heap*: every reference leads to an object's first byte.
-//! - *Barriers*: when marking has ended, everything that can be reached is marked. What is not was
-//!   stored into a black object by a store that nobody reported.
+//! - *Barriers*: when marking has ended, every reachable object is marked. An unmarked one was
+//!   stored into a black object by an unreported store.
 //!
-//! Both can be asked for in any build, after each collection ([`super::raw::Options::verify`]);
-//! they cost a second, slower marking and 1.6 % of the heap's size.
+//! Both can be enabled in any build, after each collection ([`super::raw::Options::verify`]). They
+//! cost a second, slower marking and 1.6 % of the heap's size.
 
 use core::ffi::CStr;
 
@@ -30,17 +30,17 @@ use super::layout;
 use super::mutator::Mutator;
 use super::tracer::Tracer;
 
-/// How many findings are reported at most.
+/// The most errors that are reported.
 const REPORTED: usize = 10;
-/// How many objects of a path are named.
+/// The most objects of a path that are named.
 const PATH: usize = 12;
-/// The tag of an entry whose object was looked at: a part of the path.
+/// The tag of an entry whose object was visited: a part of the path.
 const BEEN: usize = 1;
 
 /// Where a path begins.
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
-/// Where those begin whose object is kept by no object, but for one (see `kept`).
+/// The source of paths that begin at a kept object, except those of guardians (see `kept`).
 const KEPT: &str = "a guardian, or a finalizer that is not due,";
 
 /// A walk under way.
@@ -49,28 +49,28 @@ struct Walk<'a> {
     stack: Array<*mut u8>,
     seen: Side,
     source: &'static str,
-    /// Whether what is reached must be marked.
+    /// Whether reached objects must be marked.
     marked: bool,
     found: usize,
-    /// Of these, references to what is no object.
+    /// How many of these are references to no object.
     dangling: usize,
     out_of_memory: bool,
 }
 
 impl Walk<'_> {
-    /// Notes that an object was reached. False: it was before.
+    /// Notes that an object was reached. Returns false if it was reached before.
     fn see(&self, number: usize, offset: usize) -> bool {
         let bits = self.seen.at().cast::<Bits>().wrapping_add(number - 1);
         // SAFETY: the side has a bitmap for each page, zeroed at first.
         bits::set(unsafe { &*bits }, offset)
     }
 
-    /// A reference that `tracer`'s owner reports, or a root.
+    /// Visits a reference that the tracer's owner reports, or a root.
     fn reach(&mut self, reference: *mut u8) {
         if reference.is_null() || reference.addr() & 7 != 0 {
             return;
         }
-        // Static data, another heap's objects: none of ours.
+        // Static data or another heap's object: not this heap's.
         if self.heap.space.head_of(reference.addr()).is_none() {
             return;
         }
@@ -102,7 +102,7 @@ impl Walk<'_> {
         line.text(" (").bytes(unsafe { CStr::from_ptr(name) }.to_bytes()).text(")")
     }
 
-    /// Says that the object on top of the path leads to `reference`.
+    /// Reports that the object on top of the path leads to `reference`.
     #[cold]
     fn report(&mut self, reference: *mut u8, why: &str) {
         self.found += 1;
@@ -140,8 +140,8 @@ impl Walk<'_> {
         })
     }
 
-    /// What guardians and finalizers keep for objects that were reached, and what these lead to:
-    /// until there is nothing new.
+    /// Visits the objects that guardians and finalizers keep for reached objects, and those that
+    /// they lead to, until nothing is new.
     fn follow_kept(&mut self, tracer: &Tracer) {
         let Some(mut kept) = self.heap.all_kept() else {
             self.out_of_memory = true;
@@ -178,8 +178,8 @@ impl Walk<'_> {
 }
 
 impl Heap {
-    /// Walks from the roots. Returns how many things are wrong; ends the program if references
-    /// are, and it `stops`. While the world stands still.
+    /// Walks from the roots. Returns the number of errors. Ends the program if references are wrong
+    /// and `stops` is set. While the world is stopped.
     fn look_over(&self, me: &Mutator, marked: bool, stops: bool) -> usize {
         me.tracer.publish();
         let pages = self.space.pages.all().count();
@@ -220,15 +220,15 @@ impl Heap {
         walk.found
     }
 
-    /// Looks whether all that can be reached is marked, and ends the program if not: what follows
-    /// would free objects that are in use.
+    /// Checks that all reachable objects are marked, and ends the program if not: the sweep would
+    /// free objects that are in use.
     pub(super) fn verify_barriers(&self, me: &Mutator) {
         if self.look_over(me, true, true) > 0 {
             Self::refuse("a store of a reference was not reported (hw_gc_write)");
         }
     }
 
-    /// Looks whether all references lead to objects, and ends the program if not.
+    /// Checks that all references lead to objects, and ends the program if not.
     pub(super) fn verify(&self, me: &Mutator) {
         self.look_over(me, false, true);
     }

@@ -1,11 +1,11 @@
-//! Walks: every object of a heap, while its world stands still.
+//! Walks: every object of a heap, while its world is stopped.
 
 use super::heap::Heap;
 use super::kept::AllKept;
 use super::mutator::Mutator;
 
 impl Heap {
-    /// As `Space::find`, of objects that were just allocated as well: walks the mutators.
+    /// As `Space::find`, with unsettled objects as well: walks the mutators.
     pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
         self.space.find_or(address, |page, start| {
             let mut found = false;
@@ -14,11 +14,11 @@ impl Heap {
         })
     }
 
-    /// Calls `with` while the world stands still, and the pages know how far mutators have come.
+    /// Calls `with` while the world is stopped, and mutators are settled.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.stack.note();
         while !self.stop_world(me) {}
-        /// The world goes on, also if `with` unwinds.
+        /// Lets the world go on, also if `with` unwinds.
         struct GoOn<'a>(&'a Heap, &'a Mutator);
         impl Drop for GoOn<'_> {
             fn drop(&mut self) {
@@ -46,7 +46,7 @@ impl Heap {
         })
     }
 
-    /// What is kept and no object leads to. `None` where there is no memory.
+    /// Returns the objects that are kept without a reference from an object. `None` without memory.
     pub(super) fn all_kept(&self) -> Option<AllKept> {
         AllKept::of(|mut with| {
             self.trace.guardians.each_kept(&mut with);

@@ -1,32 +1,32 @@
-//! What leads to objects without keeping them: weak references and ephemerons.
+//! References that do not keep objects: weak references and ephemerons.
 //!
 //! ```text
-//!   weak slot     a reference in an object, of which `trace` says that it is weak
+//!   weak slot     a reference in an object that `trace` reports as weak
 //!   weak handle   a cell of the runtime's own
 //!   ephemeron     two references in an object, a key and a value: the key is weak, and the value
-//!                 is led to for as long as the key lives
+//!                 is kept for as long as the key lives
 //!
 //!   marking   roots, and all they lead to
 //!       1     values whose keys are marked, and all they lead to, and again
-//!       2     weak slots and handles that lead to what has no mark: null
-//!       3     finalizers whose objects have no mark are due, and are marked; if there are any, from 1
-//!       4     ephemerons whose keys have no mark: both null
+//!       2     weak slots and handles to unmarked objects: null
+//!       3     finalizers of unmarked objects become due, and are marked; if there are any, from 1
+//!       4     ephemerons with unmarked keys: both null
 //! ```
 //!
-//! So a weak reference never leads to an object whose finalizer is due, and a finalizer finds its
-//! object whole, with the ephemerons of which it is a key. The rule holds for weak slots in objects
-//! that finalizers keep, too. Once finalizers are due, every reported weak slot is noted, and in 2
-//! the finalizers' objects count as dead, although they are marked. Incremental marking may end
-//! later than finalizers become due: they run only after its end (see `finalizers`).
+//! So a weak reference never leads to an object whose finalizer is due. A finalizer finds its
+//! object whole, with the ephemerons whose key it is. The rule also holds for weak slots in objects
+//! that finalizers keep. Once finalizers are due, every reported weak slot is noted. In step 2 the
+//! finalizers' objects count as dead, although they are marked. Incremental marking may end after
+//! finalizers become due: they run only after its end (see `finalizers`).
 //!
-//! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
-//! that is to be marked, those that still wait are put into a table by their keys, and each object
-//! that is marked from then on is looked up there (see `ephemerons`).
+//! **Ephemerons** are visited once when nothing else is left to mark. If that marks a value, those
+//! that still wait are put into a table by their keys. From then on each newly marked object is
+//! looked up there (see `ephemerons`).
 //!
-//! With generations nothing changes: an object with a weak reference to something young is traced
-//! like any other.
+//! Generations change nothing: an object with a weak reference to a young object is traced like any
+//! other.
 //!
-//! Filled by `tracer`; looked through by `settling`.
+//! Filled by `tracer`; processed by `settling`.
 
 use heapwright_substrate::sync::Lock;
 
@@ -43,7 +43,7 @@ pub(super) struct Weak {
     slots: Bag,
     ephemerons: Bag,
     pub(super) waiting: Lock<Waiting>,
-    /// Whether what is marked is looked up among the waiting.
+    /// Whether newly marked objects are looked up among the waiting.
     watching: Num,
     /// Whether finalizers became due in the marking under way.
     resurrects: Num,
@@ -52,22 +52,22 @@ pub(super) struct Weak {
 }
 
 impl Weak {
-    /// Where weak slots are put down.
+    /// The bag of noted weak slots.
     pub(super) fn slots(&self) -> &Bag {
         &self.slots
     }
 
-    /// Where ephemerons are put down, as `ephemerons::Noted`.
+    /// The bag of noted ephemerons, as `ephemerons::Noted`.
     pub(super) fn ephemerons(&self) -> &Bag {
         &self.ephemerons
     }
 
-    /// Returns whether each object that is marked is to be looked up.
+    /// Returns whether each newly marked object is looked up.
     pub(super) fn is_watching(&self) -> bool {
         self.watching.get() != 0
     }
 
-    /// Returns whether finalizers became due in the marking under way, which marks what they keep.
+    /// Returns whether finalizers became due in the marking under way, which marks their objects.
     pub(super) fn resurrects(&self) -> bool {
         self.resurrects.get() != 0
     }
@@ -77,12 +77,12 @@ impl Weak {
         self.resurrects.set(usize::from(resurrects));
     }
 
-    /// Each object that is marked is to be looked up, or none.
+    /// Looks each newly marked object up from now on, or none.
     pub(super) fn watch(&self, watching: bool) {
         self.watching.set(usize::from(watching));
     }
 
-    /// Nobody looks up what is marked.
+    /// Stops looking up marked objects.
     pub(super) fn stop_watching(&self) {
         self.watch(false);
     }

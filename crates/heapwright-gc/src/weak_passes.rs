@@ -1,5 +1,4 @@
-//! Weak passes: the runtime's own tables of objects, which keep none of them, looked through by the
-//! runtime.
+//! Weak passes: the runtime's functions over its own tables of objects, which keep no object alive.
 //!
 //! ```text
 //!   marking ends --> values of ephemerons, guardians --> weak passes, weak slots --> finalizers
@@ -9,9 +8,9 @@
 //!   a step of moving ends --> weak passes again: objects have moved
 //! ```
 //!
-//! A table of strings, of shapes, of identities by address: where each entry as a weak handle would
-//! cost too much, or the table is to be hashed anew when addresses change. The function is called
-//! while the world stands still, and calls nothing of the heap but
+//! For tables of strings, of shapes, of identities by address: where a weak handle for each entry
+//! would cost too much, or where the table is rehashed when addresses change. The function is
+//! called while the world is stopped, and calls nothing of the heap except
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
 //! An object whose finalizer becomes due counts as dead, as for weak slots; one that a guardian
@@ -38,12 +37,12 @@ pub(super) struct WeakPasses<F> {
 }
 
 impl<F: Copy + PartialEq> WeakPasses<F> {
-    /// Adds one. False: there is no memory.
+    /// Adds one. Returns false without memory.
     pub(super) fn add(&self, run: F, context: *mut c_void) -> bool {
         self.passes.lock().0.push((run, context))
     }
 
-    /// Takes one away. Whether there was one.
+    /// Removes one. Returns whether there was one.
     pub(super) fn remove(&self, run: F, context: *mut c_void) -> bool {
         self.passes.lock().0.retain(|pass| pass != (run, context)) > 0
     }

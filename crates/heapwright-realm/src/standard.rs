@@ -1,9 +1,9 @@
 //! `Trace` of the types of core and std.
 //!
-//! A type is here if it holds no references into a realm, or owns what it holds and shows it. Those
-//! of core are always; those that allocate with the feature `std`, because this crate is built
-//! without. Types that can be changed while they are shared (`core::cell`, `Mutex`) are not: no
-//! store into them would be reported.
+//! A type is here if it holds no references into a realm, or if it owns its contents and gives
+//! access to them. Types of core are always included. Types that allocate need the feature `std`.
+//! Types that can be changed while they are shared (`core::cell`, `Mutex`) are left out: no store
+//! into them would be reported.
 
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -15,7 +15,7 @@ use heapwright_gc::raw::Tracer;
 
 macro_rules! without_references {
     ($($of:ty),* $(,)?) => { $(
-        // SAFETY: there are none in it.
+        // SAFETY: there are no references in it.
         unsafe impl Trace for $of {
             const TRACED: bool = false;
             const DROPS_ANYWHERE: bool = true;
@@ -83,20 +83,19 @@ without_references!(
     RangeFull,
 );
 
-// SAFETY: what is shared for ever holds no reference, whose lifetime is shorter.
+// SAFETY: data that is shared for ever holds no reference, whose lifetime is shorter.
 unsafe impl<T: 'static> Trace for &'static [T] {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}
 }
 
-// Not of all `&'static T`: where `T` is not `Trace`, the compiler would advise to borrow it, and no
-// more.
+// Not for all `&'static T`: where `T` is not `Trace`, the compiler would only advise to borrow it.
 without_references!(&'static str, &'static core::ffi::CStr);
 
-/// A value of any type that is `'static`, and so holds no reference into a realm: it need not be
-/// [`Trace`].
+/// A value of any `'static` type. Such a value holds no reference into a realm, so its type need
+/// not be [`Trace`].
 ///
-/// It can be changed as it can anywhere else, through a `core::cell::Cell` or a `Mutex`, say: there
+/// It can be changed as anywhere else, for example through a `core::cell::Cell` or a `Mutex`. There
 /// is nothing to report.
 ///
 /// ```
@@ -123,7 +122,7 @@ impl<T> DerefMut for Static<T> {
     }
 }
 
-// SAFETY: what is 'static holds no reference into a realm.
+// SAFETY: a 'static value holds no reference into a realm.
 unsafe impl<T: 'static> Trace for Static<T> {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}
@@ -135,7 +134,7 @@ unsafe impl<T: Trace + ?Sized> Trace for PhantomData<T> {
     fn trace(&self, _: &Tracer) {}
 }
 
-// SAFETY: all there may be in it is reported.
+// SAFETY: the value, if there is one, is reported.
 unsafe impl<T: Trace> Trace for Option<T> {
     const TRACED: bool = T::TRACED;
     const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
@@ -145,7 +144,7 @@ unsafe impl<T: Trace> Trace for Option<T> {
     }
 }
 
-// SAFETY: the value or the error is all that is in it, and is reported.
+// SAFETY: the value or the error is the only content, and is reported.
 unsafe impl<T: Trace, E: Trace> Trace for Result<T, E> {
     const TRACED: bool = T::TRACED || E::TRACED;
     const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE && E::DROPS_ANYWHERE;
@@ -206,7 +205,7 @@ tuple!(A, B, C, D, E, F, G, H, I, J);
 tuple!(A, B, C, D, E, F, G, H, I, J, K);
 tuple!(A, B, C, D, E, F, G, H, I, J, K, L);
 
-/// Types that show what they hold: each part by an expression.
+/// Types that give access to their contents: each part by an expression.
 macro_rules! parts {
     ($($of:ident<$name:ident> |$this:ident| $($part:expr),+;)*) => { $(
         // SAFETY: these are its parts, and each is reported.
@@ -237,7 +236,7 @@ parts! {
     RangeInclusive<T> |this| this.start(), this.end();
 }
 
-// SAFETY: what bounds, if there is a bound, is reported.
+// SAFETY: the bounding value, if there is one, is reported.
 unsafe impl<T: Trace> Trace for Bound<T> {
     const TRACED: bool = T::TRACED;
     const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
@@ -261,7 +260,7 @@ unsafe impl<B: Trace, C: Trace> Trace for ControlFlow<B, C> {
     }
 }
 
-// SAFETY: the value, if it is there, is reported.
+// SAFETY: the value, if there is one, is reported.
 unsafe impl<T: Trace> Trace for core::task::Poll<T> {
     const TRACED: bool = T::TRACED;
     const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
@@ -273,8 +272,8 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
     }
 }
 
-/// Pointers to functions, which hold nothing. Those that take references of any lifetime are
-/// `'static`, and so [`Static`] or skipped, if they name no realm's.
+/// Pointers to functions, which hold no reference. Pointers whose arguments are references of any
+/// lifetime are `'static`: wrap them in [`Static`] or skip them, if they name no realm's type.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.
@@ -329,7 +328,8 @@ mod of_std {
         unsafe { tracer.owned(place, report::<T>, inside) };
     }
 
-    // Of what lies elsewhere `TRACED` is true whatever it is: a tree's is in its own definition.
+    // Data that lies elsewhere counts as `TRACED`, whatever it is: a tree's is part of its own
+    // definition.
 
     // SAFETY: all that is in it is reported.
     unsafe impl<T: Trace + ?Sized> Trace for Box<T> {
@@ -339,7 +339,7 @@ mod of_std {
         }
     }
 
-    // SAFETY: what it shares is reported, by each that shares it, and read alone: no count changes.
+    // SAFETY: every `Rc` reports the value that it shares, and only reads it: no count changes.
     unsafe impl<T: Trace + ?Sized> Trace for Rc<T> {
         fn trace(&self, tracer: &Tracer) {
             owned(self, tracer, |tracer| (**self).trace(tracer));
@@ -353,7 +353,7 @@ mod of_std {
         }
     }
 
-    // SAFETY: what is 'static holds no reference into a realm.
+    // SAFETY: a 'static value holds no reference into a realm.
     unsafe impl<T: ToOwned + ?Sized + 'static> Trace for Cow<'static, T> {
         const TRACED: bool = false;
         fn trace(&self, _: &Tracer) {}
@@ -361,7 +361,7 @@ mod of_std {
 
     macro_rules! collection {
         ($of:ident<$($name:ident),*>) => {
-            // SAFETY: all items are reported; how it hashes or compares is 'static, and holds no
+            // SAFETY: all items are reported. The hasher or the order is 'static, and holds no
             // reference.
             unsafe impl<$($name: Trace),*> Trace for $of<$($name),*> {
                 const DROPS_ANYWHERE: bool = $($name::DROPS_ANYWHERE)&&*;
@@ -386,7 +386,7 @@ mod of_std {
     collection!(BinaryHeap<T>);
     collection!(LinkedList<T>);
 
-    // SAFETY: all items are reported; how it hashes or compares is 'static, and holds no reference.
+    // SAFETY: all items are reported. The hasher is 'static, and holds no reference.
     unsafe impl<T: Trace, S: 'static> Trace for HashSet<T, S> {
         const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE && !core::mem::needs_drop::<S>();
         fn trace(&self, tracer: &Tracer) {
@@ -394,7 +394,7 @@ mod of_std {
         }
     }
 
-    // SAFETY: all keys and values are reported; how it hashes is 'static, and holds no reference.
+    // SAFETY: all keys and values are reported. The hasher is 'static, and holds no reference.
     unsafe impl<K: Trace, V: Trace, S: 'static> Trace for HashMap<K, V, S> {
         const DROPS_ANYWHERE: bool =
             K::DROPS_ANYWHERE && V::DROPS_ANYWHERE && !core::mem::needs_drop::<S>();

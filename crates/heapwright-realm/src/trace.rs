@@ -15,7 +15,7 @@ use heapwright_gc::raw::Tracer;
 ///
 /// - [`Trace::trace`] calls the `trace` of every [`Gc`](super::Gc) in the value: of the `Gc` in its
 ///   place, or of a copy outside of all objects. It changes and allocates nothing. It may run on
-///   another thread than the value's, while that thread stands still.
+///   another thread than the value's, while that thread is stopped.
 /// - [`Trace::TRACED`] is true if the value may contain a `Gc`.
 /// - [`Trace::DROPS_ANYWHERE`] is true only if any thread may drop a value. This holds for types
 ///   that are `Send` but for their references into the realm.

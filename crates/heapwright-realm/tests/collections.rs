@@ -1,9 +1,9 @@
-//! A realm's collections beside std's: the same operations in the same order, with collections of
-//! the heap between them, forced, in steps and with moving, and all values in the realm.
-//! Finalizers, too, whose effects are seen in collections.
+//! A realm's collections beside std's: the same operations in the same order, with heap collections
+//! between them: forced, in steps and with moving. All values lie in the realm. Also tests
+//! finalizers, whose effects show in collections.
 //!
-//! What only this finds: a store that a collection does not report, a value that is traced after it
-//! was taken, an order or a count that is another than std's.
+//! Only this finds an unreported store, a value that is traced after it was removed, or an order or
+//! a count that differs from std's.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -34,8 +34,7 @@ mod realms;
 
 use realms::{config, ways_to_collect};
 
-/// A value that is an object of its own: what is lost is found to be, because its number is another
-/// one.
+/// A value that is an object of its own. Its number shows whether it was lost.
 type Value<'gc> = Gc<'gc, (u32, Str<'gc>)>;
 
 #[derive(Trace)]
@@ -46,7 +45,7 @@ struct Root<'gc> {
     map: Map<'gc, Str<'gc>, Value<'gc>>,
     set: Set<'gc, u32>,
     text: StrBuilder<'gc>,
-    /// Those that were in the collections and are not any more keep nothing.
+    /// Values that were removed from the collections: nothing keeps them any more.
     watched: Vector<'gc, (u32, Weak<'gc, (u32, Str<'gc>)>)>,
 }
 
@@ -271,7 +270,7 @@ fn apply<'gc>(op: &Op, mc: &Mutation<'gc>, root: Gc<'gc, Root<'gc>>, model: &mut
     }
 }
 
-/// All is there, in its order; and nothing else is, if `is_collected`.
+/// Checks that all values are there, in order; and no others, if `is_collected`.
 fn check(realm: &mut Held, model: &Model, is_collected: bool) {
     realm.mutate(|mc, root| {
         let numbers: Vec<u32> = root.vector.iter().filter_map(|value| of(Some(value))).collect();
@@ -359,8 +358,7 @@ proptest! {
     }
 }
 
-/// Objects that are held by nothing but large, growing collections, while the realm collects by
-/// itself.
+/// Only large, growing collections hold the objects, while the realm collects by itself.
 #[test]
 fn collections_that_grow_keep_all_that_is_in_them() {
     type Root<'gc> =
@@ -418,7 +416,7 @@ fn a_map_may_be_changed_while_it_is_iterated() {
         }
         assert_eq!(seen, (0..40).step_by(2).collect::<Vec<_>>());
         assert!(map.is_empty());
-        // What is inserted without holes is seen.
+        // Entries inserted without holes are visited.
         map.insert(mc, 0, 0);
         for (key, _) in map {
             if key < 100 {
@@ -471,7 +469,7 @@ fn a_hash_that_panics_loses_no_key() {
     for holes in [false, true] {
         let mut realm = Realm::<Rootable!['gc => Map<'gc, Key, u32>]>::new(|mc| Map::new(mc));
         realm.mutate(|mc, map| {
-            // As many as a map without an index has room for; or twice, of which some are holes.
+            // As many as a map without an index has room for; or twice as many, some of them holes.
             let count = if holes { 14 } else { 8 };
             (0..count).for_each(|n| _ = map.insert(mc, Key(n), n));
             if holes {
@@ -490,7 +488,7 @@ fn a_hash_that_panics_loses_no_key() {
     }
 }
 
-/// What finalizers did, in order.
+/// The log of finalizers, in order.
 type Log<'gc> = Vector<'gc, (u32, Option<u32>)>;
 
 #[derive(Trace)]
@@ -498,7 +496,7 @@ struct Ends<'gc> {
     number: u32,
     log: Log<'gc>,
     other: Cell<Option<Gc<'gc, Ends<'gc>>>>,
-    /// Where it puts itself, if it is to live on.
+    /// Where it puts itself to live on.
     back: Option<Vector<'gc, Gc<'gc, Ends<'gc>>>>,
 }
 
@@ -528,7 +526,7 @@ fn finalizers_see_what_they_lead_to_and_are_called_once() {
                 weak.push(mc, mc.weak(made));
                 made
             };
-            // A circle; one that puts itself back, with what it leads to; and one that is held.
+            // A cycle; one that puts itself back, with what it leads to; and one that is held.
             let (one, two) = (make(1, None), make(2, None));
             one.other.set(mc, one, Some(two));
             two.other.set(mc, two, Some(one));

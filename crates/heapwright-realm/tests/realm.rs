@@ -1,6 +1,6 @@
-//! The safe door: realms whose values are of all sorts, under every way to collect.
+//! The safe interface: realms with values of all sorts, under every way to collect.
 //!
-//! What must not compile is in the documentation of `heapwright_realm` (each beside one that does).
+//! Examples that must not compile are in the documentation of `heapwright_realm`.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -26,7 +26,7 @@ mod realms;
 
 use realms::{config, ways_to_collect};
 
-/// Counts how many live.
+/// Counts live values.
 struct Lives(Rc<Count<usize>>);
 
 impl Lives {
@@ -69,7 +69,7 @@ struct Root<'gc> {
 
 type Nodery = Realm<Rootable!['gc => Root<'gc>]>;
 
-/// What a node leads to, in order, as far as something is there.
+/// A node's edges, in order.
 fn edges<'gc>(node: Gc<'gc, Node<'gc>>) -> Vec<Option<Gc<'gc, Node<'gc>>>> {
     match &node.as_ref().shape {
         Shape::Nothing | Shape::Text(_) => Vec::new(),
@@ -116,7 +116,7 @@ fn run(options: Options, ops: Vec<Op>) {
         nodes: mc.alloc_slice(PLACES, |_| Cell::new(None)),
         watched: Lock::default(),
     });
-    // The model: by serial, what each leads to; and which the root does.
+    // The model: each serial's edges, and the root's.
     let mut graph: BTreeMap<usize, Vec<Option<usize>>> = BTreeMap::new();
     let mut roots: Vec<Option<usize>> = vec![None; PLACES];
     let mut next = 1;
@@ -217,7 +217,7 @@ fn run(options: Options, ops: Vec<Op>) {
     assert_eq!(count.get(), 0, "all is dropped with the realm");
 }
 
-/// Everything that the roots lead to is there and is as it was; what is not is forgotten.
+/// Checks that everything the roots lead to is unchanged, and removes the rest from the model.
 fn check(
     realm: &mut Nodery,
     graph: &mut BTreeMap<usize, Vec<Option<usize>>>,
@@ -304,8 +304,8 @@ fn a_mutation_that_panics_leaves_a_realm_that_collects() {
     assert_eq!(count.get(), 0);
 }
 
-/// Counts how often it is traced, by the number in it: what has no such number was traced as what
-/// it is not.
+/// Counts how often it is traced, by the number in it. A wrong number shows that something else was
+/// traced as a `Spy`.
 struct Spy(usize);
 
 const SPY: usize = 0x5059 << 32;
@@ -358,7 +358,7 @@ fn what_was_reported_is_traced_as_what_it_is_afterwards() {
     struct Root<'gc> {
         of: Spied,
         much: Vector<'gc, Gc<'gc, [u64; 128]>>,
-        /// What is reported last is traced first.
+        /// The last reported object is traced first.
         slice: Slice<'gc, Spied>,
     }
     let spied = |number| Spied {
@@ -398,7 +398,7 @@ fn what_was_reported_is_traced_as_what_it_is_afterwards() {
             assert_eq!(WRONG.load(Ordering::Relaxed), 0, "numbers were traced as a spy");
             let once_more: Vec<bool> =
                 before.iter().enumerate().map(|(n, before)| seen(n) > *before).collect();
-            // The object or the element once more, and no other.
+            // The object or the element is traced once more, and no other.
             assert_eq!(once_more, [nothing, true, !slice, slice, false]);
         }
     }
@@ -508,7 +508,7 @@ fn a_dump_whose_sink_panics_leaves_a_realm_that_goes_on() {
 #[test]
 fn no_option_is_too_large_or_too_small() {
     type Root = Rootable!['gc => Vector<'gc, Str<'gc>>];
-    // Miri takes minutes for all of it.
+    // Miri takes minutes for all combinations.
     let (combinations, rounds) = if cfg!(miri) { (vec![7], 4) } else { ((0..8).collect(), 20) };
     for bits in combinations {
         for (least, step_ns, factor_percent) in [(usize::MAX, u64::MAX, u32::MAX), (1, 1, 1)] {
@@ -543,9 +543,9 @@ fn no_option_is_too_large_or_too_small() {
     heap.set_target(u32::MAX, usize::MAX, usize::MAX);
     for _ in 0..3 {
         heap.account(isize::MAX);
-        // SAFETY: objects of the heap are not looked at.
+        // SAFETY: no object of the heap is read.
         assert!(!unsafe { mutator.alloc(100, heapwright::gc::LEAF) }.is_null());
-        // SAFETY: objects of the heap are not looked at.
+        // SAFETY: no object of the heap is read.
         unsafe { mutator.collect() };
     }
     assert!(heap.statistics().cycles >= 3);

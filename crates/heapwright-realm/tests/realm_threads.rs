@@ -1,4 +1,4 @@
-//! Realms that go from thread to thread, and across an `.await`. What must not compile stands in
+//! Realms that move between threads, and across an `.await`. Examples that must not compile are in
 //! the documentation of `heapwright_realm::send`.
 #![allow(
     clippy::disallowed_types,
@@ -23,7 +23,7 @@ use heapwright::gc::{
     Cell, Deque, Finalize, Gc, Map, Mutation, Realm, SendRealm, Static, Str, Trace, Vector, Weak,
 };
 
-/// Leads to itself, and drops something.
+/// A type that leads to itself, with fields to drop.
 #[derive(Trace)]
 struct Node<'gc> {
     number: usize,
@@ -65,7 +65,7 @@ fn realm(options: Options) -> Held {
     })
 }
 
-/// Adds a node; and garbage, which drops something.
+/// Adds a node; and garbage, which has fields to drop.
 fn grow(realm: &mut Held, number: usize) {
     realm.mutate(|mc, root| {
         let node = |number| Node {
@@ -124,7 +124,7 @@ fn a_realm_goes_from_thread_to_thread() {
                     for n in 0..each {
                         grow(&mut realm, round * each + n);
                     }
-                    // Each leaves something half done to the other.
+                    // Each thread leaves unfinished work to the other.
                     realm.ask();
                     realm.step(Duration::from_nanos(1));
                     if round % 7 == 3 {
@@ -193,7 +193,7 @@ fn a_realm_that_goes_elsewhere_takes_nothing_that_must_not_be_dropped_there() {
     thread::spawn(move || goes.collect()).join().unwrap();
 }
 
-/// Nothing is to be dropped, and it is not `Send`.
+/// It drops nothing, and is not `Send`.
 #[derive(Trace)]
 struct Shared(#[trace(skip)] &'static std::cell::Cell<u64>);
 
@@ -203,7 +203,7 @@ impl<'gc> Finalize<'gc> for Shared {
     }
 }
 
-/// Leads to one that is not.
+/// Leads to a value that is not `Send`.
 #[derive(Trace)]
 struct Leads<'gc>(Gc<'gc, Shared>);
 

@@ -5,8 +5,8 @@
 //!                       <------- some pages at a time, until the deadline ------->
 //! ```
 //!
-//! The choice itself is arithmetic, in `plan`. A page in which something was resized is always
-//! chosen; one with a pinned object never is.
+//! The choice itself is arithmetic, in `plan`. A page with a resized object is always chosen. A
+//! page with a pinned object never is.
 //!
 //! Called by `cycle` before marking begins, and by `sweep` when it is over.
 
@@ -22,11 +22,11 @@ use super::super::space::Space;
 use super::super::trace::Trace;
 use super::{ALL, CHOOSING, COUNTED, COUNTING, Chosen, DUE, Moving, NO_PLAN, Plan, READY, URGENT};
 
-/// Pages that are looked at under one lock.
+/// Pages that are visited under one lock.
 const AT_A_TIME: usize = 64;
 
 impl Moving {
-    /// The sweep of a collection is over: whether the next is to be a compacting one.
+    /// The sweep of a collection is over: decides whether the next one compacts.
     pub(crate) fn choose(&self, space: &Space, minor: bool) {
         if self.wanted.get() == COUNTED {
             self.wanted.set(URGENT);
@@ -44,9 +44,9 @@ impl Moving {
         }
     }
 
-    /// Chooses the pages whose objects are to be moved, if that is wanted: a few at a time, until
-    /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is
-    /// marked.
+    /// Chooses the pages whose objects are to be moved, if the heap is to compact: a few pages at a
+    /// time, until `deadline` (0: no limit). Returns whether nothing is left to choose. While
+    /// nothing is marked.
     pub(crate) fn plan(&self, trace: &Trace, deadline: u64) -> bool {
         let (moving, space) = (self, trace.space());
         let wanted = moving.is_wanted() || moving.is_begun();
@@ -114,14 +114,14 @@ impl Moving {
         }
     }
 
-    /// Calls `with` for some of the pages that may be in a plan, with what is known of their
-    /// page list. Whether the last one was among them; then it begins again.
+    /// Calls `with` for some of the pages that may be in a plan, and their page lists. Returns
+    /// whether the last page was among them; then the next call begins again.
     fn survey(
         space: &Space,
         plan: &mut Plan,
         mut with: impl FnMut(&mut Chosen, &Page) -> bool,
     ) -> bool {
-        // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
+        // Under the lock no page comes or goes. (A page that goes later is skipped.)
         let _lists = space.lists.lock();
         let end = space.pages.made() + 1;
         let to = (plan.next + AT_A_TIME).min(end);

@@ -1,14 +1,14 @@
-//! Evacuation: a step that moves objects, and how the last one ends.
+//! Evacuation: a step that moves objects, and the end of the last step.
 //!
 //! ```text
-//!   step    objects that are fresh report what they lead to --> roots that cannot be changed pin --> a page
-//!           at a time: copy, forward, change the slots that were noted with it --> roots are changed
+//!   step    new objects are scanned --> roots that cannot be changed pin their pages --> a page at a
+//!           time: copy, forward, change the slots that were noted with it --> roots are changed
 //!
-//!   last    what is remembered is changed; the sweep begins, and gives evacuated pages back
+//!   last    the remembered set is changed; the sweep begins, and gives evacuated pages back
 //! ```
 //!
-//! All of a step happens while the world stands still, so mutators see an object either where it
-//! was, with all that leads to it, or where it is.
+//! A step runs while the world is stopped. So mutators see an object either at its old place, with
+//! all references leading there, or at the new one.
 //!
 //! Called by `cycle` and `sweep`.
 
@@ -28,15 +28,15 @@ use super::super::trace::Trace;
 use super::super::tracer::{Slots, Tracer};
 use super::{Moving, NO_PLAN, SETTLING};
 
-/// Slots that lead to one page, for more of which it is left alone where steps have an end: each is
-/// a cache miss or two.
+/// A page to which more slots lead stays, where steps have an end: each slot is a cache miss or
+/// two.
 const POPULAR: usize = 4096;
-/// Bytes of an object above which it is left where it is, there.
+/// There, a longer object stays where it is, in bytes.
 const LONG: usize = 1 << 20;
 
 impl Moving {
-    /// Moves objects until `deadline`; 0: until all are where they are to be. Whether they are.
-    /// While the world stands still, and pages know how far mutators have come.
+    /// Moves objects until `deadline`; 0: until all have moved. Returns whether all have. While the
+    /// world is stopped, and mutators are settled.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -58,7 +58,7 @@ impl Moving {
             }
         }
         let through = plan.through == plan.pages.len();
-        // The runtime is asked with no lock held: it may look at the mutators.
+        // The runtime is called with no lock held: it may look at the mutators.
         drop(plan);
         step.change_roots();
         if through {
@@ -67,12 +67,12 @@ impl Moving {
         through
     }
 
-    /// A page that the sweep passed while objects were moved, which is to be swept now. `None`:
+    /// Takes a page that the sweep passed while objects were moved, to be swept now. `None` if
     /// there is none any more.
     pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
         let mut plan = self.plan.lock();
-        // Under the lock: another thread may sweep the last page and begin the next plan, which is
-        // not to be ended here.
+        // Under the lock: another thread may sweep the last page and begin the next plan, which
+        // must not be ended here.
         if self.stage.get() != SETTLING {
             return None;
         }
@@ -99,8 +99,8 @@ struct Step<'a, A> {
 }
 
 impl<A: Around> Step<'_, A> {
-    /// Asks all objects what they lead to that were made, or stored into, since they reported.
-    /// Whether there was time for all.
+    /// Scans all objects that were made, or stored into, since they were traced. Returns whether
+    /// there was time for all.
     fn trace_fresh(&self, is_over: impl Fn() -> bool) -> bool {
         let note = |report: &dyn Fn(&Tracer)| {
             let mut keep = |child| self.space.keep_in_place(child);
@@ -128,7 +128,7 @@ impl<A: Around> Step<'_, A> {
         true
     }
 
-    /// What roots report by value, and what stacks may lead to, stays.
+    /// Pins objects that roots report by value, or that stacks may lead to.
     fn pin_roots(&self) {
         let report = |tracer: &Tracer| {
             self.trace.runtime().roots(tracer);
@@ -138,7 +138,7 @@ impl<A: Around> Step<'_, A> {
         self.tracer.looking_at(Slots::PassOver, report, &mut keep);
     }
 
-    /// What objects without barriers lead to stays where it is.
+    /// Pins objects that objects without barriers lead to.
     fn pin_what_unprotected_lead_to(&self) {
         let report = |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace(object));
         let mut keep = |child| self.space.keep_in_place(child);
@@ -146,12 +146,12 @@ impl<A: Around> Step<'_, A> {
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what
-        // was stored there since.
+        // A look shows no weak slots, which follow their objects. Nobody else has noted stores
+        // there.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
-    /// Roots lead to where objects are now.
+    /// Changes roots to where objects are now.
     fn change_roots(&self) {
         let change = |cell: &Cell| {
             if let Some(to) = self.space.forwarded(cell.load(Relaxed)) {
@@ -175,10 +175,9 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// The runtime changes references to what has moved: those of each object that is there, and of
-    /// the roots.
+    /// The runtime changes the references of each object of the heap, and of the roots.
     fn have_references_updated(&self) {
-        // What was moved is in regions.
+        // Moved objects are in regions.
         self.around.settle();
         self.space.each_page(|page| {
             for offset in page.objects() {
@@ -189,13 +188,13 @@ impl<A: Around> Step<'_, A> {
         self.trace.runtime().update_roots();
     }
 
-    /// Moves the objects of a page, and changes what leads to them.
+    /// Moves the objects of a page, and changes the slots that lead to them.
     fn evacuate(&self, page: &Page, steps: bool) {
         if page.state() != State::InUse || page.evacuation() != Evacuation::Candidate {
             return self.moving.stayed.add(1);
         }
         let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
-        // A large object that is dead, or has the units that it is to have.
+        // A large object that is dead, or that already has the right number of units.
         let suits = || {
             let size = || self.trace.runtime().wanted(page.base()).unwrap_or(page.slot.get());
             !page.is_marked(0) || self.space.is_large_of(size(), page.units.get())
@@ -215,13 +214,13 @@ impl<A: Around> Step<'_, A> {
                 pool => pool * KINDS + kind,
             };
             let Some((to, into, at)) = self.around.place(page_list, wanted) else {
-                // No memory: what is left stays.
+                // No memory: the remaining objects stay.
                 return false;
             };
             let size = slot.min(into.slot.get());
-            // SAFETY: an object that lives, and a slot of its own for it; both have so many bytes.
+            // SAFETY: a live object, and a free slot; both have at least `size` bytes.
             unsafe { ptr::copy_nonoverlapping(from, to, size) };
-            // SAFETY: the object is elsewhere, and every slot has a word.
+            // SAFETY: the object was copied, and every slot has a word.
             unsafe { from.cast::<*mut u8>().write(to) };
             page.set_moved(offset);
             if self.trace.generations.sticky_marks() == StickyMarks::Everything {
@@ -247,19 +246,20 @@ impl<A: Around> Step<'_, A> {
         let Some(slot) = self.slot_now(slot) else { return };
         let offset = page.start_at(granule);
         let from = page.base().wrapping_add(offset);
-        // SAFETY: within an object that was marked, or has been made since: it is there until the
-        // sweep of the next collection.
+        // SAFETY: within an object that was marked, or made since: it exists until the next
+        // collection's sweep.
         if unsafe { slot.read() }.addr() != from.addr() {
             return;
         }
         if let Some(to) = page.moved_to(offset) {
-            // SAFETY: a slot of an object that is there, and nobody else looks, for the world
-            // stands still.
+            // SAFETY: a slot of an existing object; nobody else reads it, because the world is
+            // stopped.
             unsafe { slot.write(to) };
         }
     }
 
-    /// Where a slot is now, if its object has moved. `None`: the object has become smaller.
+    /// Returns where a slot is now, if its object has moved. `None` if the object has become
+    /// smaller.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.space.head_of(slot.addr())?;
         let (page, start) = self.space.slot_in(head, slot.addr())?;
@@ -272,9 +272,9 @@ impl<A: Around> Step<'_, A> {
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
-    /// Everything is where it is to be.
+    /// All objects have moved.
     fn end(&self) {
-        // What is to be reported to the next minor collection is elsewhere.
+        // Tracers still hold notes for the next minor collection.
         self.around.each_tracer(&mut |tracer| tracer.give_notes());
         self.trace.generations.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
@@ -331,7 +331,7 @@ mod tests {
     use super::super::super::tracer::Marks;
     use super::*;
 
-    /// Where what moves goes.
+    /// The place that objects move to.
     struct Into(&'static Ground, &'static Page);
 
     impl Around for Into {
@@ -354,8 +354,7 @@ mod tests {
         let ground = Ground::new(Runtime { trace: Some(trace), ..Runtime::new() });
         let (space, trace) = (&ground.space, &ground.trace);
         let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
-        // What is on the first page goes to the second. The third, whose page is pinned, leads
-        // there.
+        // Objects of the first page go to the second. The third page, which is pinned, leads there.
         let [from, into, third] = [(); 3].map(|()| ground.page(page_list));
         [into, third].iter().for_each(|page| page.pins.add_shared(1));
         let objects: Vec<*mut u8> = (0..10).map(|_| ground.object(from)).collect();
@@ -376,7 +375,7 @@ mod tests {
         let candidates = [from, into, third].map(|page| page.evacuation());
         assert_eq!(candidates, [Evacuation::Candidate, Evacuation::No, Evacuation::No]);
 
-        // Marks by hand, and what marking notes.
+        // Marks by hand, and a note as marking makes it.
         let tracer = Tracer::new(trace);
         tracer.mark_as(Marks::Alone);
         [objects[3], objects[5], leads.cast()].iter().for_each(|&object| space.give_mark(object));
@@ -386,7 +385,7 @@ mod tests {
         assert!(moving.step(&tracer, 0, &Into(ground, into)));
 
         assert_eq!((moving.objects.get(), from.evacuation()), (2, Evacuation::Evacuated));
-        // SAFETY: a cell of the trace's.
+        // SAFETY: a cell of the trace.
         let root = unsafe { &*root }.load(Relaxed);
         // SAFETY: the first slot of an object.
         let led_to = unsafe { leads.read() };

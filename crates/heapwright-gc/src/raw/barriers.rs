@@ -1,12 +1,12 @@
-//! The write barrier: what is reported of a store into an object.
+//! The write barrier: how stores into objects are reported.
 //!
 //! ```text
 //!   barrier & MARKING   a black parent: the child is shaded
 //!           & STORES    an old parent: it is remembered
 //!           & MOVING    the slot is noted with the child's page
 //!
-//!   write   stores, and reports            wrote, shade   report what was stored
-//!   touch   reports that something is, or will be: the object, or the slot, is traced afterwards (see `dirty_slots`)
+//!   write   stores, and reports            wrote, shade   report a store that was done
+//!   touch   reports a store done or to come: the object, or the slot, is traced afterwards (see `dirty_slots`)
 //! ```
 
 use core::ptr;
@@ -29,7 +29,7 @@ impl Mutator {
         // SAFETY: by the contract.
         unsafe { slot.write(child) };
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
-            // SAFETY: by the contract the child lies in a slot of the parent's, since just now.
+            // SAFETY: by the contract the slot is the parent's, and holds the child since just now.
             unsafe { self.wrote(parent, slot, child) };
         }
     }
@@ -67,8 +67,8 @@ impl Mutator {
         }
         if barrier & MARKING != 0 {
             if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
-                // The runtime is not to be called here, while others are at work: the parent
-                // reports it once more.
+                // The runtime is not to be called here, while others are at work. The parent is
+                // traced again instead.
                 inner.tracer.note_dirty_slot(parent, parent, dirty_slots::whole);
             } else {
                 inner.tracer.shade(child);
@@ -79,15 +79,15 @@ impl Mutator {
         }
     }
 
-    /// Reports that something was stored into `parent`, or will be before the next safepoint: for
-    /// a caller that cannot say what.
+    /// Reports that something was stored into `parent`, or will be before the next safepoint: for a
+    /// caller that cannot say what.
     #[inline]
     pub fn touch(&self, parent: *mut u8) {
         self.touch_at(parent, parent, dirty_slots::whole);
     }
 
-    /// As [`Mutator::touch`], of one slot: cheaper for an object of many references. (A minor
-    /// collection looks at the whole object.)
+    /// As [`Mutator::touch`], for one slot: cheaper for an object of many references. (A minor
+    /// collection traces the whole object.)
     ///
     /// # Safety
     ///
@@ -97,7 +97,7 @@ impl Mutator {
         self.touch_at(parent, slot.cast(), dirty_slots::one);
     }
 
-    /// As [`Mutator::touch`], for a caller that knows where in `parent`, and how that place is
+    /// As [`Mutator::touch`], for a caller that knows the place in `parent`, and how that place is
     /// traced.
     #[inline]
     pub fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {

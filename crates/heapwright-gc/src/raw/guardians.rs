@@ -1,4 +1,4 @@
-//! Guardians: made, registered with, asked.
+//! Guardians: making them, registering objects, retrieving them.
 
 use super::Mutator;
 

@@ -1,9 +1,9 @@
-//! Roots: what keeps objects alive, weak cells, which do not, and pins, which keep them in place.
+//! Roots keep objects alive, weak cells do not, and pins keep objects in place.
 
 use super::Mutator;
 
 impl Mutator {
-    /// A root: a cell that may be read and written freely. `None` where there is no memory.
+    /// Makes a root: a cell that may be read and written freely. Returns `None` without memory.
     ///
     /// # Safety
     ///
@@ -23,8 +23,8 @@ impl Mutator {
         unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
-    /// A weak root: a cell that may be read and written freely, keeps nothing, and becomes null
-    /// when what it leads to has died, before its finalizers run. `None` where there is no memory.
+    /// Makes a weak root: a cell that may be read and written freely. It keeps nothing, and becomes
+    /// null when its object has died, before finalizers run. Returns `None` without memory.
     ///
     /// # Safety
     ///
@@ -44,7 +44,7 @@ impl Mutator {
         unsafe { self.heap().trace.weak.handles.free(&self.inner().weak, cell.cast()) };
     }
 
-    /// From now on the thread's C stack up to `base` is scanned for addresses; null: no more.
+    /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that.
     ///
     /// # Safety
     ///
@@ -53,15 +53,15 @@ impl Mutator {
         self.inner().stack.base.set(base.cast_mut());
     }
 
-    /// From now on an object stays where it is, until it is unpinned as often. It is not kept.
-    /// False: it is none of this heap.
+    /// Keeps an object in place until it is unpinned as often. Does not keep it alive. Returns
+    /// false for an object that is not of this heap.
     pub fn pin(&self, object: *mut u8) -> bool {
         self.heap().space.pin(object)
     }
 
-    /// From now on stores into this object need not be reported: it is looked at in every
-    /// collection, a minor one as well, and what it leads to stays where it is. For as long as it
-    /// lives. False: there is no memory.
+    /// From now on stores into this object need not be reported, for as long as it lives. Every
+    /// collection traces it, minor ones too, and the objects that it leads to stay in place.
+    /// Returns false without memory.
     ///
     /// # Safety
     ///
@@ -70,7 +70,7 @@ impl Mutator {
         self.heap().trace.unprotected.add(object)
     }
 
-    /// Ends a [`Mutator::pin`]. Before the object dies.
+    /// Undoes a [`Mutator::pin`]. Before the object dies.
     ///
     /// # Safety
     ///

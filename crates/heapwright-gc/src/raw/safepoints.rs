@@ -1,8 +1,8 @@
 //! Safepoints: where a thread stops for a collection, and how it leaves to block.
 //!
 //! ```text
-//!   in the heap   poll? --> safepoint: stands still until the world goes on
-//!   away          leave ---- may block, touches no object ---- enter: waits while the world stands still
+//!   in the heap   poll? --> safepoint: stops until the world goes on
+//!   away          leave ---- may block, touches no object ---- enter: waits while the world is stopped
 //! ```
 //!
 //! A caller that cannot pass a function leaves by [`save_and_leave`], which saves the registers.

@@ -1,4 +1,4 @@
-//! Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
+//! Offsets of the fields that the C interface reads: see `heapwright_gc.h`.
 
 pub use super::super::abi::GC_POOLS as POOLS;
 use super::super::layout::PAGE_LISTS;
@@ -19,8 +19,8 @@ macro_rules! place {
 
 /// Regions of a mutator: pools times kinds.
 pub const REGIONS: usize = PAGE_LISTS;
-/// Where poll, barrier, heap, regions, places, marks, data, units and first_list are in a mutator:
-/// offset and size.
+/// Offsets and sizes of a mutator's poll, barrier, heap, regions, places, marks, data, units and
+/// first_list.
 pub const MUTATOR: [(usize, usize); 9] = [
     place!(Mutator, poll),
     place!(Mutator, barrier),
@@ -32,12 +32,12 @@ pub const MUTATOR: [(usize, usize); 9] = [
     place!(Mutator, units),
     place!(Mutator, first_list),
 ];
-/// Where next, end and by_slot are in a tracer.
+/// The same, of a tracer's next, end and by_slot.
 pub const TRACER: [(usize, usize); 3] =
     [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
 /// The bit of a mutator's barrier that says that objects are being moved.
 pub const MOVING: u32 = super::super::phase::MOVING;
-/// Where next, end, hole, slot and page are in a region.
+/// The same, of a region's next, end, hole, slot and page.
 pub const REGION: [(usize, usize); 5] = [
     place!(Region, next),
     place!(Region, end),

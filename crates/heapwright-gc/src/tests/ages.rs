@@ -1,4 +1,4 @@
-//! Asking for minor collections, what is known of one object, objects without barriers and without
+//! Requests for minor collections, queries of an object's age, objects without barriers and without
 //! `trace`, and sizing.
 
 extern crate std;
@@ -21,13 +21,12 @@ fn verified(options: Options) -> (Heap, Mutator) {
 fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
     let options = Options { generations: true, least: 1 << 20, ..Options::new() };
     let (heap, mutator) = verified(options);
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let old = mutator.new_root(node(&mutator, 1, 1)).unwrap();
         assert!(!mutator.is_old(*old));
         assert!(!mutator.collect_young(), "nothing is old yet: a major one");
-        // Until what is allocated dies young, as far as the heap knows, and minor ones are worth
-        // it.
+        // Until the heap has seen that most objects die young, so that minor collections pay.
         let kept = mutator.new_root(node(&mutator, 3, 8_000)).unwrap();
         let churn =
             || (0..if cfg!(miri) { 4 } else { 200 }).for_each(|n| _ = node(&mutator, n, 60));
@@ -57,19 +56,19 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
         mutator.detach();
     }
     let (_heap, mutator) = verified(Options::new());
-    // SAFETY: nothing is wanted.
+    // SAFETY: no object is in use.
     unsafe {
         assert!(!mutator.collect_young() && !mutator.collect_young(), "there are no generations");
         mutator.detach();
     }
 }
 
-/// Objects that are stored into without a barrier, in every way of collecting.
+/// Stores into objects without a barrier, in every way of collecting.
 fn check_unprotected(options: Options) {
     let in_steps = options.incremental;
     let (heap, mutator) = verified(options);
     let rounds = if cfg!(miri) { 5 } else { 200 };
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let table = mutator.new_root(node(&mutator, 0, 8)).unwrap();
         assert!(mutator.unprotect(*table));
@@ -113,7 +112,7 @@ fn what_an_object_without_barriers_leads_to_stays_in_place_while_others_move() {
     for steps in [false, true] {
         let (heap, mutator) = verified(Options { incremental: true, ..Options::new() });
         let count = if cfg!(miri) { 60 } else { 20_000 };
-        // SAFETY: what is wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe {
             let table = mutator.new_root(node(&mutator, 0, 4)).unwrap();
             assert!(mutator.unprotect(*table));
@@ -151,12 +150,12 @@ fn objects_without_a_trace_are_looked_through_word_for_word() {
     let options = Options { conservative: true, compact: true, ..Options::new() };
     let (heap, mutator) = attached(options, Runtime::new());
     let count = if cfg!(miri) { 40 } else { 3_000 };
-    // SAFETY: what is wanted is led to by the handle, and by words of objects.
+    // SAFETY: the handle leads to all objects in use, by words of objects.
     unsafe {
         let root = mutator.new_root(ptr::null_mut()).unwrap();
         for n in 0..count {
             let at = mutator.alloc(48, TRACED).cast::<usize>();
-            // Numbers, and an address within the one before.
+            // Numbers, and an address within the object before.
             let words = [n, usize::MAX, (*root).addr() + if n == 0 { 0 } else { 24 }, 77];
             at.cast::<[usize; 4]>().write(words);
             *root = at.cast();
@@ -178,7 +177,7 @@ fn objects_without_a_trace_are_looked_through_word_for_word() {
     }
     // Without the option such objects hold no references.
     let (_heap, mutator) = attached(Options::new(), Runtime::new());
-    // SAFETY: what is wanted is led to by the handle.
+    // SAFETY: the handle leads to all objects in use.
     unsafe {
         let inner = mutator.alloc(48, TRACED);
         let root = mutator.new_root(mutator.alloc(48, TRACED)).unwrap();
@@ -197,7 +196,7 @@ type Outcomes = Mutex<(Vec<Outcome>, usize)>;
 unsafe extern "C" fn policy(outcome: *const Outcome, context: *mut c_void) -> usize {
     // SAFETY: the test's list, which outlives its heap.
     let mut list = unsafe { &*context.cast::<Outcomes>() }.lock().unwrap();
-    // SAFETY: the library's.
+    // SAFETY: the library passes a valid outcome.
     list.0.push(unsafe { outcome.read() });
     list.1
 }
@@ -209,7 +208,7 @@ fn a_policy_decides_how_much_a_heap_may_grow() {
     let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     let outcomes = Outcomes::default();
     let context = (&raw const outcomes).cast_mut().cast();
-    // SAFETY: what is wanted is led to by the handle.
+    // SAFETY: the handle leads to all objects in use.
     unsafe {
         let kept = mutator.new_root(node(&mutator, 0, 8_000)).unwrap();
         mutator.collect();
@@ -223,7 +222,7 @@ fn a_policy_decides_how_much_a_heap_may_grow() {
         outcomes.lock().unwrap().1 = 10 << 20;
         mutator.collect();
         assert_eq!(heap.statistics().goal_bytes, 10 << 20);
-        // It may be changed in between, and bounds hold.
+        // The target may be changed in between, and its bounds hold.
         heap.set_target(0, least, 5 << 20);
         assert_eq!(heap.statistics().goal_bytes, 5 << 20);
         outcomes.lock().unwrap().1 = 1;
@@ -233,7 +232,7 @@ fn a_policy_decides_how_much_a_heap_may_grow() {
         heap.set_target(0, least, 0);
         mutator.collect();
         assert_eq!(heap.statistics().goal_bytes, own.goal_bytes);
-        // By the square root: nothing was allocated, so nothing is given.
+        // By the square root rule: an idle heap gets nothing.
         heap.balance(64 << 20);
         mutator.collect();
         let idle = heap.statistics().goal_bytes;

@@ -1,6 +1,6 @@
-//! What was once wrong with what a runtime does between two steps of marking or moving, each in the
-//! smallest setting that shows it. (Those that look for a step in the midst take minutes under
-//! Miri, where other tests have sizes of their own.)
+//! Regression tests of a runtime's work between two steps of marking or moving, each in the
+//! smallest setting that shows the error. (Tests that search for a certain step take minutes under
+//! Miri, for which other tests have smaller sizes.)
 
 extern crate std;
 
@@ -27,7 +27,7 @@ use super::alloc;
 #[cfg(not(miri))]
 type Root = *mut *mut u8;
 
-/// Objects of which one in [`KEPT`] is kept: sparse pages.
+/// One object in [`KEPT`] is kept, so pages become sparse.
 #[cfg(not(miri))]
 const MANY: usize = 40_000;
 #[cfg(not(miri))]
@@ -37,19 +37,19 @@ const KEPT: usize = 25;
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_slots(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     for n in 0..7 {
-        // SAFETY: objects that are traced have 64 bytes here.
+        // SAFETY: traced objects have 64 bytes here.
         unsafe { tracer.mark_slot(object.cast::<*mut u8>().wrapping_add(n)) };
     }
 }
 
-/// Counts what dies.
+/// Counts dead objects.
 #[cfg(not(miri))]
 unsafe extern "C" fn count(_: *mut c_void, _: usize, counter: *mut c_void) {
-    // SAFETY: each test gives its heap a counter that is there as long.
+    // SAFETY: each test gives its heap a counter that outlives it.
     unsafe { &*counter.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Many small objects of which a few are kept, and the heap in the midst of moving them together.
+/// Makes many small objects, keeps a few, and stops while the heap moves them together.
 #[cfg(not(miri))]
 fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
     let mut roots = Vec::new();
@@ -62,11 +62,11 @@ fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
         }
     }
     mutator.resume();
-    // SAFETY: what is wanted of the objects is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.ask_compact() };
     let inner = heap.inner();
     while inner.space.cycle.phase() != Phase::Moving || inner.moving.evacuated.get() == 0 {
-        // SAFETY: what is wanted of the objects is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe { mutator.step(1) };
     }
     roots
@@ -86,8 +86,7 @@ fn a_slot_that_was_touched_and_its_object_are_two_places() {
     let runtime = Runtime { trace: Some(trace_slots), free: Some(count), data, ..Runtime::new() };
     let heap = Heap::new(Options { incremental: true, ..Options::new() }, runtime).unwrap();
     let inner = heap.inner();
-    // SAFETY: the parent and what there is to mark beside it are led to by handles, and stores are
-    // reported.
+    // SAFETY: handles lead to the parent and to all objects in use, and stores are reported.
     unsafe {
         let mutator = heap.attach().unwrap();
         let list = mutator.new_root(ptr::null_mut()).unwrap();
@@ -125,13 +124,13 @@ fn a_slot_that_was_never_handed_out_is_no_object() {
     let freed = AtomicUsize::new(0);
     let data = ptr::from_ref(&freed).cast_mut().cast();
     let heap = in_steps(Runtime { free: Some(count), data, ..Runtime::new() });
-    // SAFETY: all that is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let mutator = heap.attach().unwrap();
         let mut roots = half_moved(&heap, &mutator, LEAF | FREED);
         let mut allocated = MANY;
         for _ in 0..5 {
-            // The next allocation pays for that by moving, maybe into the region that it is at.
+            // The next allocation pays for that by moving, maybe into its own region.
             mutator.external(300 << 10);
             let object = mutator.alloc(64, LEAF | FREED);
             allocated += 1;
@@ -148,7 +147,7 @@ fn a_slot_that_was_never_handed_out_is_no_object() {
 /// Traces a weak slot.
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_weak(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
-    // SAFETY: objects that are traced begin with one here.
+    // SAFETY: traced objects begin with a weak slot here.
     unsafe { tracer.mark_weak(object.cast()) };
 }
 
@@ -157,8 +156,8 @@ unsafe extern "C" fn trace_weak(tracer: &Tracer, object: *mut c_void, _: *mut c_
 fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_has_moved() {
     let heap = in_steps(Runtime { trace: Some(trace_weak), ..Runtime::new() });
     let inner = heap.inner();
-    // SAFETY: all that is wanted is led to by handles; the object into which is stored without a
-    // report is one without barriers.
+    // SAFETY: handles lead to all objects in use. Unreported stores go into an object without
+    // barriers.
     unsafe {
         let mutator = heap.attach().unwrap();
         let holder = mutator.new_root(mutator.alloc(128, TRACED)).unwrap();
@@ -191,12 +190,11 @@ fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_h
     }
 }
 
-/// Traces an ephemeron's key, whose value is in static data. (Not under Miri: its addresses are all
-/// near.)
+/// Traces an ephemeron's key, whose value is in static data. (Not under Miri, whose addresses all
+/// lie close together.)
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_far(tracer: &Tracer, object: *mut c_void, value: *mut c_void) {
-    // SAFETY: objects that are traced begin with a key here, and the value's slot is there as long
-    // as the heap.
+    // SAFETY: traced objects begin with a key here, and the value's slot outlives the heap.
     unsafe { tracer.mark_ephemeron(object.cast(), value.cast()) };
 }
 
@@ -208,7 +206,7 @@ fn an_ephemeron_whose_value_is_far_from_its_key_loses_its_key_and_keeps_its_valu
     let heap =
         Heap::new(Options::new(), Runtime { trace: Some(trace_far), data, ..Runtime::new() });
     let heap = heap.unwrap();
-    // SAFETY: the ephemeron is led to by a handle.
+    // SAFETY: a handle leads to the ephemeron.
     unsafe {
         let mutator = heap.attach().unwrap();
         let ephemeron = mutator.new_root(mutator.alloc(64, TRACED)).unwrap();
@@ -228,7 +226,7 @@ fn an_ephemeron_whose_value_is_far_from_its_key_loses_its_key_and_keeps_its_valu
 /// Traces an ephemeron.
 unsafe extern "C" fn trace_ephemeron(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     let key = object.cast::<*mut u8>();
-    // SAFETY: objects that are traced begin with a key and a value here.
+    // SAFETY: traced objects begin with a key and a value here.
     unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
 }
 
@@ -237,7 +235,7 @@ fn an_ephemeron_for_which_there_is_no_memory_keeps_its_key_this_time() {
     let heap =
         Heap::new(Options::new(), Runtime { trace: Some(trace_ephemeron), ..Runtime::new() });
     let heap = heap.unwrap();
-    // SAFETY: the ephemeron is led to by a handle.
+    // SAFETY: a handle leads to the ephemeron.
     unsafe {
         let mutator = heap.attach().unwrap();
         let ephemeron = mutator.new_root(mutator.alloc(64, TRACED)).unwrap();

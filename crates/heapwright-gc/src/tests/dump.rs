@@ -13,21 +13,21 @@ use super::super::phase::Phase;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{attached, collect, leave, node, references, root, trace};
 
-/// What a dump says.
+/// The contents of a dump.
 pub(super) struct Told {
     pub(super) heap: record::Heap,
     pub(super) pages: Vec<record::Page>,
     pub(super) objects: HashMap<usize, record::Object>,
 }
 
-/// A dump of a heap, whose sums are right.
+/// Makes a dump of a heap, and checks its sums.
 pub(super) fn dump(mutator: &Mutator) -> Told {
     let mut bytes = Vec::new();
     let sink = |piece: &[u8]| {
         bytes.extend_from_slice(piece);
         true
     };
-    // SAFETY: everything wanted is led to by handles, and the sink calls nothing of the heap.
+    // SAFETY: handles lead to all objects in use, and the sink calls nothing of the heap.
     assert!(unsafe { mutator.dump(sink) });
     let mut reader = record::Reader::new(&bytes).unwrap();
     let Some(record::Entry::Start(heap, ..)) = reader.next() else { panic!("no start") };
@@ -70,7 +70,7 @@ impl Told {
         self.pages.iter().find(|page| page.address == address).unwrap()
     }
 
-    /// Bytes that old objects have of the heap.
+    /// Bytes of old objects.
     fn old_bytes(&self) -> u64 {
         let footprint = |page: &record::Page| match page.state {
             record::PageState::Large => page.bytes,
@@ -86,7 +86,7 @@ impl Told {
 
 /// Places of the table.
 const WIDTH: usize = if cfg!(miri) { 40 } else { 20_000 };
-/// One in so many lives on.
+/// One in that many lives on.
 const KEPT: usize = 20;
 
 struct World {
@@ -101,7 +101,7 @@ impl World {
         let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
         let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
         let (heap, mutator) = attached(options, runtime);
-        // Minor collections remain so.
+        // Minor collections stay minor.
         mutator.defer_majors();
         mutator.resume_majors();
         let table = node(&mutator, 0, WIDTH);
@@ -141,7 +141,7 @@ impl World {
         let before = self.heap.statistics().minor_cycles;
         self.mutator.defer_majors();
         self.mutator.ask();
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         while !unsafe { self.mutator.step(1 << 40) } {}
         self.mutator.resume_majors();
         assert_eq!(self.heap.statistics().minor_cycles, before + 1);
@@ -156,7 +156,7 @@ impl World {
 
 #[test]
 fn who_is_old_is_told() {
-    // (Under Miri a dump takes its time.)
+    // (A dump is slow under Miri.)
     for incremental in [false, true].into_iter().skip(usize::from(cfg!(miri))) {
         let world = World::new(Options { generations: true, incremental, ..Options::new() });
         let reported = dump(&world.mutator);
@@ -168,8 +168,8 @@ fn who_is_old_is_told() {
         assert_eq!(reported.heap.old, reported.heap.live);
         assert_eq!(reported.old_bytes(), reported.heap.old);
 
-        // What is new is young, also once it has survived; the table, which leads to it and
-        // is remembered, is as old as ever.
+        // A new object is young, also once it has survived. The table, which leads to it and is
+        // remembered, stays old.
         world.put(7, 5);
         let young = world.at(7);
         for survived in 0..4 {
@@ -177,7 +177,7 @@ fn who_is_old_is_told() {
             assert_eq!((reported.is_old(world.at(7)), world.at(7)), (survived >= 2, young));
             assert_eq!(reported.heap.minor_cycles, survived);
             assert!(reported.is_old(world.table()) && reported.is_old(world.at(8)));
-            // A store of something that is young, into the table, which takes its mark.
+            // Stores a young object into the table, which loses its mark.
             world.put(9, 5);
             let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
             assert!(!inner.space.is_marked(world.table()));
@@ -222,19 +222,19 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
         }
         world.mutator.ask();
         let (mut steps, mut dumps) = (0, [0; 4]);
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         while !unsafe { world.mutator.step(20_000) } {
             steps += 1;
             let dumps = &mut dumps[inner.space.cycle.phase() as usize];
             if steps % 64 == 0 && steps < MANY || *dumps == 0 {
                 *dumps += 1;
                 let reported = dump(&world.mutator);
-                // (While only minor ones are made marks say it all along.)
+                // (During minor collections alone the marks say it throughout.)
                 assert!(
                     major || reported.is_old(world.table()) && reported.is_old(world.at(WIDTH - 1))
                 );
             }
-            // Where steps are short for what they do, an end is put to what there is to do.
+            // Where steps are too short for the work, no more work is added.
             if steps < MANY {
                 world.put(steps % WIDTH / 2, 2);
             }
@@ -244,7 +244,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
             world.mutator.resume_majors();
         }
     }
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     assert_eq!(unsafe { world.mutator.verify() }, 0);
     world.end();
 }
@@ -258,7 +258,7 @@ fn pins_and_moves_are_told() {
         }
         let pinned = world.at(KEPT);
         assert!(world.mutator.pin(pinned) && world.mutator.pin(pinned));
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe { world.mutator.compact() };
         assert_eq!(world.at(KEPT), pinned);
 
@@ -303,10 +303,10 @@ fn pages_of_a_plan_are_told() {
     for place in (0..WIDTH).filter(|place| place % KEPT != 0) {
         world.store(place, core::ptr::null_mut());
     }
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { world.mutator.ask_compact() };
     let (mut candidates, mut evacuated) = (0, 0);
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     while !unsafe { world.mutator.step(5_000) } {
         let reported = dump(&world.mutator);
         let count =
@@ -317,15 +317,15 @@ fn pages_of_a_plan_are_told() {
         assert!(moved.into_iter().all(|page| page.old == 0));
     }
     assert!(candidates > 1 && evacuated > 1, "{candidates} {evacuated}");
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     assert_eq!(unsafe { world.mutator.verify() }, 0);
     world.end();
 }
 
-/// What each object leads to, as a dump says it.
+/// Each object's references, as a dump lists them.
 fn references_of(mutator: &Mutator) -> HashMap<usize, Vec<usize>> {
     let mut bytes = Vec::new();
-    // SAFETY: everything wanted is led to by handles, and the sink calls nothing of the heap.
+    // SAFETY: handles lead to all objects in use, and the sink calls nothing of the heap.
     assert!(unsafe {
         mutator.dump(|piece| {
             bytes.extend_from_slice(piece);
@@ -375,7 +375,7 @@ fn what_guardians_and_finalizers_keep_is_led_to() {
         kept.sort_unstable();
         assert_eq!(of_registered, kept);
         assert_eq!(found[&context.addr()], [below.addr()]);
-        // What can be retrieved, once nothing leads to it.
+        // The objects that can be retrieved, once they are inaccessible.
         let retrieved: Vec<usize> = found.get(&guardian.addr()).cloned().unwrap_or_default();
         assert!(retrieved.is_empty() || retrieved == [dead.addr()]);
         collect(&mutator);
@@ -409,14 +409,14 @@ fn the_verifier_follows_what_guardians_and_finalizers_keep() {
         }
         mutator.resume();
         collect(&mutator);
-        // SAFETY: what is wanted is led to by roots, or kept by the guardian or the finalizer.
+        // SAFETY: roots lead to all objects in use, or the guardian or the finalizer keeps them.
         assert_eq!(unsafe { mutator.verify() }, 0);
-        // A reference that leads into the midst of an object is none.
-        // SAFETY: what is kept has a reference.
+        // A reference into the middle of an object is invalid.
+        // SAFETY: the kept object has a reference.
         unsafe { references(kept).write(object.wrapping_add(8)) };
-        // SAFETY: what is wanted is led to by roots, or kept by the guardian or the finalizer.
+        // SAFETY: roots lead to all objects in use, or the guardian or the finalizer keeps them.
         assert_eq!(unsafe { mutator.verify() }, 1, "{through}");
-        // SAFETY: what is kept has a reference.
+        // SAFETY: the kept object has a reference.
         unsafe { references(kept).write(core::ptr::null_mut()) };
         for cell in cells {
             // SAFETY: made here, and freed once.

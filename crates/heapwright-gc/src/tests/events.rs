@@ -1,5 +1,4 @@
-//! Events, against what collections are: spans that nest, one after the other, as statistics count
-//! them.
+//! Events, compared with collections: spans nest, follow one another, and agree with statistics.
 //!
 //! ```text
 //!   Seen { events } <--event-- a heap: incremental, with generations, moving, or none of these
@@ -26,7 +25,7 @@ struct Seen(Mutex<Vec<Event>>);
 unsafe impl Sync for Seen {}
 
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
-    // SAFETY: every traced object of these tests is as many words.
+    // SAFETY: every traced object of these tests is `WORDS` words.
     unsafe { tracer.mark_range(object.cast(), WORDS) };
 }
 
@@ -49,7 +48,7 @@ fn often() -> Options {
 
 /// Makes garbage, and a list that lives for a while.
 fn work(mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by a handle.
+    // SAFETY: a handle leads to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         for round in 0..ROUNDS {
@@ -68,7 +67,7 @@ fn work(mutator: &Mutator) {
     }
 }
 
-/// What each span may begin in. Sweeping goes on beside pauses.
+/// Which span may begin within which. Sweeping runs beside pauses.
 fn may_be_within(span: u32, open: &[u32]) -> bool {
     let is = |of: Span| span == of as u32;
     let has = |of: Span| open.contains(&(of as u32));
@@ -87,9 +86,9 @@ fn may_be_within(span: u32, open: &[u32]) -> bool {
     }
 }
 
-/// Looks at all events of a heap that has ended all collections it began.
+/// Checks all events of a heap whose collections have all ended.
 fn check(seen: &Seen, heap: &Heap) {
-    // Another thread may sweep the last page before the one that paused says that it did.
+    // Another thread may sweep the last page before the pausing thread reports the pause's end.
     let mut events = seen.0.lock().unwrap().clone();
     events.sort_by_key(|event| event.time_ns);
     let mut open = Vec::new();
@@ -119,7 +118,7 @@ fn check(seen: &Seen, heap: &Heap) {
                 _ => pauses += event.ns,
             }
         }
-        // Whoever sweeps the last page says so for itself.
+        // The thread that sweeps the last page reports without a mutator.
         let by_sweep = matches!(event.span, 1 | 8) && event.edge == ENDS || event.span == 8;
         assert_eq!(event.mutator.is_null(), by_sweep, "{event:?}");
     }
@@ -149,7 +148,7 @@ fn spans_nest_and_are_as_many_as_statistics_count() {
         let heap = heap_of(options, &seen, 0);
         let mutator = heap.attach().unwrap();
         work(&mutator);
-        // SAFETY: nothing of the heap is wanted any more, and slots are reported as such.
+        // SAFETY: no object is in use any more, and slots are reported as slots.
         unsafe { mutator.compact() };
         check(&seen, &heap);
         let events = seen.0.lock().unwrap().clone();
@@ -193,7 +192,7 @@ fn large_objects_are_told_of_when_they_come_and_go() {
         let of = |event: &&Event| event.span == Span::Large as u32 && event.edge == edge;
         seen.iter().filter(of).map(|event| (event.object.addr(), event.bytes)).collect()
     };
-    // SAFETY: what is wanted is led to by the handle.
+    // SAFETY: the handle leads to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         assert!(!mutator.alloc(LEAST - 1, LEAF).is_null());

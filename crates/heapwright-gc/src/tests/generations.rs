@@ -1,4 +1,4 @@
-//! Minor collections, and what must be remembered for them.
+//! Minor collections, and the references that must be remembered for them.
 
 extern crate std;
 
@@ -37,7 +37,7 @@ fn load(parent: *mut u8, place: usize) -> *mut u8 {
     unsafe { references(parent).wrapping_add(place).read() }
 }
 
-/// Garbage, enough for a collection or so. Under Miri in few objects, for each takes its time.
+/// Makes garbage, enough for about one collection. Under Miri in few objects, to save time.
 fn churn(mutator: &Mutator) {
     let (count, width) = if cfg!(miri) { (8, 1800) } else { (400, 60) };
     for n in 0..count {
@@ -45,7 +45,7 @@ fn churn(mutator: &Mutator) {
     }
 }
 
-/// A table that a root keeps, and that is old.
+/// Makes a table that a root keeps, and that becomes old.
 fn old_table(mutator: &Mutator) -> (*mut u8, *mut *mut u8) {
     let table = node(mutator, 0, WIDTH);
     let root = root(mutator, table);
@@ -61,8 +61,8 @@ fn what_only_old_objects_lead_to_lives() {
         let (table, root) = old_table(&mutator);
         let mut expected: Vec<Option<usize>> = std::vec![None; WIDTH];
         for round in 0..ROUNDS {
-            // A pair, the second of which only the first leads to; at a place, a few, or by
-            // way of a pair that is there already.
+            // A pair of which only the first leads to the second; at one place or a few, or behind
+            // a pair that is there already.
             for n in 0..1 + round % 5 {
                 let place = (round * 31 + n * 7) % WIDTH;
                 let first = node(&mutator, round, 2);
@@ -118,7 +118,7 @@ fn within_a_scope_collections_are_minor() {
     for incremental in [false, true] {
         let heap = heap_of(Options { verify: 0, ..options(incremental) });
         let mutator = heap.attach().unwrap();
-        // It is known from the beginning that there are scopes.
+        // The heap knows from the beginning that there are scopes.
         mutator.defer_majors();
         mutator.resume_majors();
         let (table, root) = old_table(&mutator);
@@ -137,7 +137,7 @@ fn within_a_scope_collections_are_minor() {
         assert!(heap.statistics().minor_cycles > 0);
         mutator.resume_majors();
         mutator.ask();
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         while !unsafe { mutator.step(10_000) } {}
         assert_eq!(majors(), before + 1);
         assert!(!mutator.is_major_owed());

@@ -1,8 +1,7 @@
-//! A space and a trace that no heap has: what marking and moving stand on, for tests of one without
-//! the other.
+//! A space and a trace without a heap, for tests of marking without moving, or the reverse.
 //!
 //! ```text
-//!   Ground { space, trace }     pages by hand: a slot is taken by settling the page's cursor behind it
+//!   Ground { space, trace }     pages by hand: settling a page's cursor behind a slot takes the slot
 //! ```
 
 extern crate std;
@@ -25,12 +24,12 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// A fresh one, which is never freed: its pages stay.
+    /// A new one, which is never freed: its pages stay.
     pub(crate) fn new(runtime: Runtime) -> &'static Self {
-        /// Owners that no heap comes to.
+        /// Owners that no heap uses.
         static NEXT: AtomicU32 = AtomicU32::new(MAX_OWNER);
         assert!(substrate::open(options::get));
-        // SAFETY: zero is a space and a trace that nobody uses.
+        // SAFETY: zero is an unused space and an unused trace.
         let ground: &'static Self = Box::leak(unsafe { Box::new(core::mem::zeroed()) });
         let id = NEXT.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: nobody else knows it.
@@ -47,7 +46,7 @@ impl Ground {
         self.space.new_page(wanted, usize::MAX).unwrap()
     }
 
-    /// The next slot of a page, as an object of zeros.
+    /// Takes the next slot of a page, as an object of zeroes.
     pub(crate) fn object(&self, page: &Page) -> *mut u8 {
         let at = page.held.cursor();
         let object = page.base().wrapping_add(at);

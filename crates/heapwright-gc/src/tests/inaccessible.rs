@@ -1,5 +1,4 @@
-//! What is done with objects to which nothing leads: finalizers with contexts and priorities,
-//! guardians, weak passes.
+//! Inaccessible objects: finalizers with contexts and priorities, guardians, weak passes.
 
 extern crate std;
 
@@ -59,11 +58,11 @@ fn retrieved_with<T>(mutator: &Mutator, guardian: u32, with: fn(*mut u8) -> T) -
     core::iter::from_fn(|| unsafe { mutator.retrieve(guardian) }).map(with).collect()
 }
 
-/// Puts the serials of the object and the context down in the context's second object: for one
+/// Writes the serials of the object and the context into the context's second object. For one
 /// thread.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     let context = context.cast::<Pair>();
-    // SAFETY: both are pairs, kept while this runs; the context's first reference is another.
+    // SAFETY: both are pairs, kept while this runs. The context's second reference is another pair.
     unsafe {
         let log = (*context).to[1].cast::<Pair>();
         (*log).serial = (*log).serial * 10 + serial(object.cast());
@@ -75,7 +74,7 @@ fn a_context_lives_as_long_as_its_object_and_keeps_it_not() {
     let (heap, mutator) = heap(Options::new());
     let log = root(&mutator, pair(&mutator, 0, ptr::null_mut()));
     let kept = root(&mutator, pair(&mutator, 1, ptr::null_mut()));
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         // The context leads to the object.
         let context = pair(&mutator, 5, *kept);
@@ -103,11 +102,11 @@ fn a_context_lives_as_long_as_its_object_and_keeps_it_not() {
 fn priorities_order_what_is_due_together() {
     let (heap, mutator) = heap(Options::new());
     let log = root(&mutator, pair(&mutator, 0, ptr::null_mut()));
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         let context = root(&mutator, pair(&mutator, 9, ptr::null_mut()));
         (*(*context).cast::<Pair>()).to[1] = *log;
-        // 2 leads to 1, and is of a lower priority; 3 of a higher leads to 4 of a lower.
+        // 2 leads to 1, and has a lower priority. 3 leads to 4, and has a higher one.
         let objects = root(&mutator, ptr::null_mut());
         *objects = pair(&mutator, 1, ptr::null_mut());
         assert!(mutator.finalize_with(*objects, note, *context, 1));
@@ -123,7 +122,7 @@ fn priorities_order_what_is_due_together() {
         assert_eq!(mutator.run_finalizers(9), 1);
         assert_eq!(serial(*log), 3);
         collect(&mutator);
-        // 1 is of a higher priority than 4, which leads to it, and is due with it; 4 keeps 2.
+        // 1 has a higher priority than 4, which leads to it, and is due with 4. 4 keeps 2.
         assert_eq!(mutator.run_finalizers(9), 2);
         collect(&mutator);
         assert_eq!(mutator.run_finalizers(9), 1);
@@ -139,7 +138,7 @@ fn priorities_order_what_is_due_together() {
 fn a_guardian_retrieves_what_has_become_inaccessible() {
     let (heap, mutator) = heap(Options::new());
     let guardian = root(&mutator, pair(&mutator, 100, ptr::null_mut()));
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         let number = mutator.new_guardian(*guardian).unwrap();
         let kept = root(&mutator, pair(&mutator, 1, ptr::null_mut()));
@@ -162,7 +161,7 @@ fn a_guardian_retrieves_what_has_become_inaccessible() {
         assert!((*weak).is_null());
         assert_eq!(retrieved(&mutator, number), [], "once");
 
-        // Another in its stead, and twice with one guardian.
+        // A representative, registered twice with one guardian.
         *kept = pair(&mutator, 4, ptr::null_mut());
         let stead = pair(&mutator, 5, ptr::null_mut());
         weak.write(*kept);
@@ -184,7 +183,7 @@ fn a_guardian_retrieves_what_has_become_inaccessible() {
 #[test]
 fn a_guardian_goes_with_its_object_and_its_number_is_used_again() {
     let (heap, mutator) = heap(Options::new());
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         let first = root(&mutator, pair(&mutator, 1, ptr::null_mut()));
         let number = mutator.new_guardian(*first).unwrap();
@@ -198,7 +197,7 @@ fn a_guardian_goes_with_its_object_and_its_number_is_used_again() {
         assert!((*weak).is_null(), "what it had retrieved goes with it");
         assert_eq!(heap.guarded().0, 0);
 
-        // A guardian to which another's object leads, which is retrieved: it lives, and retrieves.
+        // A guardian that only a retrieved object leads to lives, and retrieves.
         *first = pair(&mutator, 3, ptr::null_mut());
         assert_eq!(mutator.new_guardian(*first), Some(number));
         let inner = pair(&mutator, 4, ptr::null_mut());
@@ -247,7 +246,7 @@ fn what_dead_guardians_numbers_led_to_goes() {
 /// All objects of the heap.
 fn objects(mutator: &Mutator) -> Vec<*mut u8> {
     let mut all = Vec::new();
-    // SAFETY: nothing is called.
+    // SAFETY: the closure calls nothing of the heap.
     unsafe {
         mutator.walk(|object, _, _| {
             all.push(object);
@@ -302,7 +301,7 @@ struct Model {
 }
 
 impl Model {
-    /// Collects by the definition. Returns the nodes that are left.
+    /// Collects by the definition. Returns the nodes that live.
     fn collect(&mut self, kept: &[usize]) -> HashSet<usize> {
         let mut live: HashSet<usize> = kept.iter().chain(&self.due).copied().collect();
         let mut fresh: HashSet<usize> = HashSet::new();
@@ -515,14 +514,14 @@ proptest! {
 #[test]
 fn guardians_and_contexts_move() {
     let (_heap, mutator) = heap(Options { compact: true, ..Options::new() });
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         let guardian = root(&mutator, ptr::null_mut());
         let log = root(&mutator, ptr::null_mut());
         let kept = root(&mutator, ptr::null_mut());
         let stead = root(&mutator, ptr::null_mut());
         let context = root(&mutator, ptr::null_mut());
-        // Sparse pages, of which these are in one that goes.
+        // Sparse pages: these objects are in one that is evacuated.
         let spread = if cfg!(miri) { 100 } else { 60_000 };
         let mut roots = Vec::new();
         for n in 0..spread {
@@ -571,7 +570,7 @@ unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
 #[test]
 fn the_runtime_is_told_that_some_are_due() {
     let (heap, mutator) = heap(Options::new());
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         heap.tell_when_due(Some(told), ptr::null_mut());
         collect(&mutator);
@@ -616,10 +615,10 @@ fn check_table(options: Options) {
     let (heap, mutator) = heap(options);
     let table = Table::default();
     let context = (&raw const table).cast_mut().cast::<c_void>();
-    // One pointer: a function may have an address for each place that makes one of it.
+    // One pointer: the compiler may give a function several addresses.
     let pass: WeakPass = look_through;
     let count = if cfg!(miri) { 60 } else { 20_000 };
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         assert!(heap.add_weak_pass(pass, context));
         let mut roots = Vec::new();
@@ -634,7 +633,7 @@ fn check_table(options: Options) {
             mutator.ask_compact();
             let mut n = count;
             while !mutator.step(20_000) {
-                // What is made while objects move is not dead, though it has no mark.
+                // An object that is made during moving lives, though it has no mark.
                 let object = pair(&mutator, n, ptr::null_mut());
                 table.lock().unwrap().push((object, n));
                 roots.push(root(&mutator, object));

@@ -1,4 +1,4 @@
-//! Large objects: what they count, and which pages of dead ones are used again.
+//! Large objects: which bytes count, and which pages of dead ones are used again.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ const UNIT: usize = 64 << 10;
 /// A little more than the largest slot.
 const WIDE: usize = 33_000;
 
-/// An object that nothing leads to.
+/// An object that is inaccessible.
 fn garbage(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
     let at = alloc(mutator, size, kind);
     assert!(!at.is_null());
@@ -31,7 +31,7 @@ fn kept(mutator: &Mutator, size: usize) -> *mut u8 {
 }
 
 fn dirty(at: *mut u8, size: usize) {
-    // SAFETY: an object of so many bytes, which nobody else uses.
+    // SAFETY: an object of `size` bytes, which nobody else uses.
     unsafe { at.write_bytes(0xa5, size) };
 }
 
@@ -70,16 +70,16 @@ fn the_next_object_of_about_that_size_has_the_memory_of_a_dead_one() {
     let statistics = heap.statistics();
     assert_eq!(statistics.large_bytes, 0);
     assert_eq!(statistics.empty_bytes as usize, large::footprint(40_000));
-    // A dead one is none, whatever waits there.
+    // A dead object is not found, though its page waits.
     assert_eq!(heap.find(first), None);
-    // An eighth less will do; it is zero, as far as it was not.
+    // A request an eighth smaller takes the page, and its object is zeroed.
     let traced = garbage(&mutator, 36_800, TRACED);
     assert_eq!(traced, first);
-    // SAFETY: an object of so many bytes.
+    // SAFETY: within the bytes of the object.
     assert!((0..36_800).all(|n| unsafe { traced.wrapping_add(n).read() } == 0));
     assert_eq!(heap.statistics().empty_bytes, 0);
     collect(&mutator);
-    // So will more, which it then has; but not much less.
+    // So does a larger one, whose page grows; but not a much smaller one.
     assert_eq!(garbage(&mutator, 60_000, FREED | LEAF), first);
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(60_000));
     collect(&mutator);
@@ -101,7 +101,7 @@ fn memory_that_waits_gives_way() {
         assert!(heap.statistics().empty_bytes as usize >= most - UNIT);
         all
     };
-    // To an object of the same length that needs less memory.
+    // For an object of as many units that needs less memory.
     let all = wait();
     if large::footprint(WIDE) < large::footprint(60_000) {
         for _ in 0..all.len() {
@@ -109,7 +109,7 @@ fn memory_that_waits_gives_way() {
         }
         collect(&mutator);
     }
-    // To small ones, and to larger ones.
+    // For small objects, and for larger ones.
     wait();
     let before = heap.statistics().cycles;
     (0..6 * UNIT / 1024).for_each(|_| _ = garbage(&mutator, 1024, LEAF));
@@ -119,7 +119,7 @@ fn memory_that_waits_gives_way() {
     wait();
     garbage(&mutator, 6 * UNIT, LEAF);
     collect(&mutator);
-    // To anybody, on request.
+    // On request.
     heap.trim();
     assert_eq!(heap.statistics().empty_bytes, 0);
     assert!(heap.statistics().peak_bytes <= most as u64);
@@ -131,15 +131,15 @@ fn one_that_grows_in_place_counts_what_it_has() {
     let most = 4 * UNIT - (8 << 10);
     let (heap, mutator) = attached(Options { most, ..Options::new() }, Runtime::new());
     let at = kept(&mutator, WIDE);
-    // SAFETY: the object is live, and the test's to change.
+    // SAFETY: the object is live, and only the test changes it.
     let resize = |size| unsafe { mutator.resize(at, size) };
     assert!(resize(50_000));
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(50_000));
-    // What was touched is there.
+    // Touched memory still counts.
     assert!(resize(WIDE));
     assert_eq!(heap.statistics().large_bytes as usize, large::footprint(50_000));
     assert!(!resize(UNIT + 1));
-    // Where there is no room, it stays what it is.
+    // Where there is no room, it keeps its size.
     while !kept(&mutator, UNIT).is_null() {}
     while !kept(&mutator, 1024).is_null() {}
     if large::footprint(50_000) < UNIT {
@@ -159,13 +159,13 @@ fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
     let at = garbage(&mutator, WIDE, TRACED);
     assert_eq!(at, first, "the memory of the dead one");
     let behind_are_zero = |size: usize, from: usize| {
-        // SAFETY: the object is live, for nothing collects, and the test's to change.
+        // SAFETY: nothing collects, so the object is live; only the test changes it.
         assert!(unsafe { mutator.resize(at, size) });
-        // SAFETY: the object has so many bytes.
+        // SAFETY: within the bytes of the object.
         (from..size).all(|n| unsafe { at.wrapping_add(n).read() } == 0)
     };
     assert!(behind_are_zero(36_800, WIDE));
-    // What it had before it shrank is none of its bytes any more.
+    // Bytes from before it shrank no longer belong to it.
     dirty(at, 36_800);
     assert!(behind_are_zero(WIDE, WIDE));
     assert!(behind_are_zero(60_000, WIDE));
@@ -176,7 +176,7 @@ fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
 fn a_size_that_no_memory_has_is_refused_at_once() {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
     heap.account(100);
-    // There are pages that wait: small ones, and large ones.
+    // There are waiting pages, of small and of large objects.
     garbage(&mutator, 100, LEAF);
     garbage(&mutator, WIDE, LEAF);
     collect(&mutator);
@@ -185,23 +185,23 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     for size in [usize::MAX, usize::MAX - 7, usize::MAX - UNIT + 1, usize::MAX / 2, 1 << 60] {
         assert!(alloc(&mutator, size, TRACED).is_null());
     }
-    // Nor is anything collected, or given up, for what cannot be.
+    // Nothing is collected or given back for an impossible request.
     assert_eq!(heap.statistics().cycles, cycles);
     assert!(heap.statistics().empty_bytes > 0);
-    // And for what is larger than the limit neither.
+    // Nor for one above the limit.
     heap.set_target(0, 0, 4 * UNIT);
     assert!(alloc(&mutator, 4 * UNIT + 1, TRACED).is_null());
     assert_eq!(heap.statistics().cycles, cycles);
     leave(mutator);
 }
 
-/// Objects that were as many units, all of which were written, have gone with their heap, and their
-/// memory is the chunk's again.
+/// Makes and frees a heap of objects of `units` units, all of them written, so that their memory is
+/// the chunk's again.
 fn leave_dirty(units: usize) {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
     // (Under Miri there is a window of 8 MiB.)
     let count = if cfg!(miri) { 5 } else { 16 };
-    // Kept until all are written: what a collection in between takes may be another test's.
+    // Kept until all are written: memory that a collection frees in between may go to another test.
     let all: Vec<_> = (0..count).map(|_| kept(&mutator, units * UNIT)).collect();
     all.into_iter().for_each(|at| dirty(at, units * UNIT));
     leave(mutator);
@@ -210,7 +210,7 @@ fn leave_dirty(units: usize) {
 
 #[test]
 fn a_limit_holds_on_memory_that_was_used() {
-    // Hardly less than so many units: what is left of them is not much.
+    // Hardly less than 6 units, so that little is left behind the object.
     let size = 6 * UNIT - (4 << 10);
     leave_dirty(6);
     let most = 4 * 6 * UNIT + large::footprint(size);
@@ -225,7 +225,7 @@ fn a_limit_holds_on_memory_that_was_used() {
 #[test]
 fn a_limit_holds_for_several_mutators() {
     const OBJECTS: usize = if cfg!(miri) { 2 } else { 400 };
-    // Too large to be used again without the chunk, and as it was used there is much to be zeroed.
+    // Too large to wait with the heap, and used memory takes long to zero.
     let size = 8 * UNIT;
     leave_dirty(8);
     let most = 5 * size;
@@ -237,7 +237,7 @@ fn a_limit_holds_for_several_mutators() {
                 for _ in 0..OBJECTS {
                     let at = alloc(&mutator, size, TRACED);
                     if !at.is_null() {
-                        // SAFETY: the last byte of an object of so many.
+                        // SAFETY: the last byte of an object of `size` bytes.
                         assert_eq!(unsafe { at.wrapping_add(size - 1).read() }, 0);
                         dirty(at, size);
                     }

@@ -1,5 +1,5 @@
-//! Objects that move: what goes, what stays, and what a runtime hears of it. (A graph at random,
-//! against a shadow of it: `model`.)
+//! Moving objects: which move, which stay, and what the runtime is told. (A random graph, against a
+//! shadow of it: `model`.)
 
 extern crate std;
 
@@ -20,23 +20,23 @@ use super::{collect, leave};
 
 mod model;
 
-/// What each object of these tests begins with.
+/// The head of each object of these tests.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Node {
     serial: usize,
-    /// References behind this; or bytes, of a leaf.
+    /// References behind the head; for a leaf, bytes.
     count: u32,
-    /// Whether it reports them by value.
+    /// Whether it reports its references by value.
     rigid: u32,
-    /// Bytes that it is to have; 0: as many as it has.
+    /// The bytes that it is to have when it moves; 0: as many as now.
     wanted: usize,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// Of a runtime that changes references itself: a mutator of its heap, and an object that a
-    /// root of its own leads to, with its serial.
+    /// For a runtime that changes references itself: a mutator of its heap, and an object that a
+    /// root of the runtime's leads to, with its serial.
     mutator: Option<ptr::NonNull<Mutator>>,
     kept: Option<(*mut u8, usize)>,
     freed: Vec<usize>,
@@ -64,7 +64,7 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
     let Node { count, rigid, .. } = node(object.cast());
     let slots = slots(object.cast());
     if rigid == 0 && count > 40 {
-        // SAFETY: the object has so many slots.
+        // SAFETY: within the slots of the object.
         return unsafe { tracer.mark_range(slots, count as usize) };
     }
     for n in 0..count as usize {
@@ -77,12 +77,12 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
     }
 }
 
-/// As `trace`, of a runtime that changes references itself: half of what is not rigid is reported
-/// by its slot all the same.
+/// As `trace`, for a runtime that changes references itself. Every second slot of an object that is
+/// not rigid is still reported as a slot.
 unsafe extern "C" fn trace_movable(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
     let Node { count, rigid, .. } = node(object.cast());
     if rigid != 0 || count > 40 {
-        // SAFETY: the collector's own arguments, handed on unchanged.
+        // SAFETY: the collector's own arguments, unchanged.
         return unsafe { trace(tracer, object, data) };
     }
     for n in 0..count as usize {
@@ -96,7 +96,7 @@ unsafe extern "C" fn trace_movable(tracer: &Tracer, object: *mut c_void, data: *
 }
 
 unsafe extern "C" fn roots(tracer: &Tracer, data: *mut c_void) {
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     if let Some((kept, _)) = unsafe { &*data.cast::<Shared>() }.lock().unwrap().kept {
         tracer.mark_movable(kept);
     }
@@ -104,7 +104,7 @@ unsafe extern "C" fn roots(tracer: &Tracer, data: *mut c_void) {
 
 unsafe extern "C" fn update(object: *mut c_void, data: *mut c_void) {
     let object = object.cast();
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     let mutator = unsafe { &*data.cast::<Shared>() }.lock().unwrap().mutator.unwrap();
     // A leaf has bytes.
     if super::super::raw::object_kind(object).is_some_and(|kind| kind & LEAF != 0) {
@@ -120,7 +120,7 @@ unsafe extern "C" fn update(object: *mut c_void, data: *mut c_void) {
 }
 
 unsafe extern "C" fn update_roots(data: *mut c_void) {
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     let mut seen = unsafe { &*data.cast::<Shared>() }.lock().unwrap();
     let mutator = seen.mutator.unwrap();
     if let Some((kept, _)) = &mut seen.kept {
@@ -131,7 +131,7 @@ unsafe extern "C" fn update_roots(data: *mut c_void) {
 
 unsafe extern "C" fn free(object: *mut c_void, _: usize, data: *mut c_void) {
     let serial = node(object.cast()).serial;
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     unsafe { &*data.cast::<Shared>() }.lock().unwrap().freed.push(serial);
 }
 
@@ -141,7 +141,7 @@ unsafe extern "C" fn wanted(object: *const c_void, _: *mut c_void) -> usize {
 
 unsafe extern "C" fn moved(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void) {
     assert!(to.cast_const() != from && size >= node(to.cast()).wanted.min(200));
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     unsafe { &*data.cast::<Shared>() }.lock().unwrap().moved += 1;
 }
 
@@ -156,7 +156,7 @@ fn runtime(seen: &Shared) -> Runtime {
     }
 }
 
-/// One that changes references itself.
+/// A runtime that changes references itself.
 fn updating_runtime(seen: &Shared) -> Runtime {
     Runtime {
         trace: Some(trace_movable),
@@ -167,7 +167,7 @@ fn updating_runtime(seen: &Shared) -> Runtime {
     }
 }
 
-/// A heap with a table of nodes of several sizes, of which some live.
+/// A heap with a table of nodes of several sizes, `keep` percent of which live.
 fn sparse(
     options: Options,
     seen: &Shared,
@@ -215,23 +215,23 @@ fn bytes(heap: &Heap) -> u64 {
     statistics.in_use_bytes + statistics.empty_bytes + statistics.large_bytes
 }
 
-/// Bytes of pages that are partly full: one a page list.
+/// Bytes of partly full pages: one for each page list.
 #[cfg(not(miri))]
 const PARTLY: u64 = 26 << 16;
 #[cfg(not(miri))]
 const COUNT: usize = 40_000;
 
-/// In stress mode every page is evacuated: few objects do, for Miri.
+/// In stress mode every page is evacuated, so few objects suffice, for Miri.
 #[test]
 fn a_few_objects_move_and_lead_to_each_other() {
     for generations in [false, true] {
         let seen = Shared::default();
         let options = Options { generations, verify: STRESS | VERIFY_HEAP, ..Options::new() };
         let (heap, mutator, root) = sparse(options, &seen, 12, 50);
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe { mutator.compact() };
         assert!(heap.statistics().moved_objects > 4);
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         assert_eq!(unsafe { mutator.verify() }, 0);
         leave_root(mutator, root);
     }
@@ -248,13 +248,13 @@ fn pages_of_a_sparse_heap_go_back() {
         seen.lock().unwrap().mutator = Some(ptr::NonNull::from(&mutator));
         collect(&mutator);
         let before = bytes(&heap);
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe { mutator.compact() };
         let (after, live) = (bytes(&heap), heap.statistics().live_bytes);
         let most = live * 12 / 10 + PARTLY;
         assert!(after * 3 < before && after < most, "{before} to {after} of {live}");
         assert_eq!(heap.statistics().moved_objects as usize, seen.lock().unwrap().moved);
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         assert_eq!(unsafe { mutator.verify() }, 0);
         leave_root(mutator, root);
     }
@@ -267,15 +267,15 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
     let options =
         Options { incremental: true, generations: true, verify: VERIFY_BARRIERS, ..Options::new() };
     let (heap, mutator, root) = sparse(options, &seen, COUNT, 10);
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.ask_compact() };
     let mut steps = 0;
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     while !unsafe { mutator.step(20_000) } {
         steps += 1;
         // SAFETY: the root is in use, and its table live.
         let table = unsafe { root.read() };
-        // Between two steps references go from hand to hand.
+        // Between two steps references are exchanged.
         for n in 0..20 {
             let (one, two) = ((steps * 37 + n * 11) % COUNT, (steps * 53 + n * 17) % COUNT);
             let (first, second) = (load(table, one), load(table, two));
@@ -290,7 +290,7 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
     let (after, live) = (bytes(&heap), heap.statistics().live_bytes);
     let statistics = heap.statistics();
     assert!(after < live * 12 / 10 + PARTLY, "{after} of {live}: {statistics:?}");
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     assert_eq!(unsafe { mutator.verify() }, 0);
     assert!(heap.statistics().compactions == 1 && heap.statistics().moved_objects > 0);
     leave_root(mutator, root);
@@ -314,7 +314,7 @@ fn a_heap_with_far_too_many_pages_compacts_itself() {
 fn what_was_resized_goes_to_the_pool_that_suits() {
     let seen = Shared::default();
     let (heap, mutator) = attached(Options::new(), runtime(&seen));
-    // Every way between small, middling and large.
+    // Every move between small, middling and large sizes.
     let sizes = [40, 400, 4_000, 20_000, 40_000, 200_000];
     for from in sizes {
         for to in sizes {
@@ -325,9 +325,9 @@ fn what_was_resized_goes_to_the_pool_that_suits() {
             let root = root(&mutator, at);
             // SAFETY: a slot of the object, which leads to itself.
             unsafe { mutator.write(at, slots(at).wrapping_add(count as usize - 1), at) };
-            // SAFETY: a live object, which is the test's to change.
+            // SAFETY: a live object, which only the test changes.
             assert_eq!(unsafe { mutator.resize(at, to) }, to <= heap.slot_size(from));
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             unsafe { mutator.compact() };
             // SAFETY: the root is in use.
             let now = unsafe { root.read() };
@@ -357,7 +357,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
         unsafe { mutator.write(rigid, slots(rigid).wrapping_add(n), all[n * 233 % all.len()]) };
     }
     let rigid = super::root(&mutator, rigid);
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.compact() };
     for n in 0..16 {
         // SAFETY: the root is in use.
@@ -382,11 +382,11 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     let options = Options { incremental: true, ..Options::new() };
     let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.ask_compact() };
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     while heap.statistics().phase != 3 && !unsafe { mutator.step(10_000) } {}
-    // A store that nobody can note: what it leads to must stay where it is.
+    // A store that cannot be noted: its object must stay where it is.
     inner.trace.marking.chunks.starved.set(1);
     // SAFETY: the root is in use.
     let table = unsafe { root.read() };
@@ -396,24 +396,24 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     // SAFETY: objects of the mutator's heap.
     unsafe { mutator.shade(table, load(table, first)) };
     inner.trace.marking.chunks.starved.set(0);
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     while !unsafe { mutator.step(100_000) } {}
     // SAFETY: the root is in use.
     let table = unsafe { root.read() };
     assert_eq!(load(table, first), load(table, first + 1));
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     assert_eq!(unsafe { mutator.verify() }, 0);
     leave_root(mutator, root);
 }
 
-/// Steps until objects are being moved, and some have been.
+/// Steps until some objects have moved, and others have not.
 #[cfg(not(miri))]
 fn begin_moving(heap: &Heap, mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.ask_compact() };
     let before = heap.statistics().evacuated_pages;
     while heap.statistics().evacuated_pages == before {
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         assert!(!unsafe { mutator.step(1) }, "something is to be moved");
     }
     assert_eq!(heap.statistics().phase, 3);
@@ -421,11 +421,11 @@ fn begin_moving(heap: &Heap, mutator: &Mutator) {
 
 #[cfg(not(miri))]
 fn end_moving(mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     while !unsafe { mutator.step(50_000) } {}
 }
 
-/// The table's objects that have not moved yet, as far as anybody can say: all.
+/// The places of the table that hold objects. Which of them have moved is unknown.
 #[cfg(not(miri))]
 fn all_of(table: *mut u8) -> Vec<usize> {
     (0..COUNT / 10).filter(|&n| !load(table, n).is_null()).collect()
@@ -452,7 +452,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     let all = all_of(unsafe { root.read() });
     let mut made = Vec::new();
     for (n, pair) in all.windows(2).enumerate().step_by(3) {
-        // An ephemeron, a fresh object, a root that is reported by value.
+        // An ephemeron, a new object, a root that is reported by value.
         let at = alloc(&mutator, 40, TRACED);
         // SAFETY: the root is in use.
         let table = unsafe { root.read() };
@@ -465,7 +465,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
         // SAFETY: it is live.
         made.push((unsafe { mutator.new_root(at) }.unwrap(), pair[0], pair[1]));
         if n % 30 == 0 {
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             unsafe { mutator.step(1) };
         }
     }
@@ -498,9 +498,9 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
     // SAFETY: fresh, and large enough.
     unsafe { large.cast::<Node>().write(Node { serial: 0, count: 0, rigid: 0, wanted: 0 }) };
     let cell = super::root(&mutator, large);
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.step(1) };
-    // SAFETY: the object is live, and the test's to change.
+    // SAFETY: the object is live, and only the test changes it.
     assert!(unsafe { mutator.resize(large, 131_000) });
     end_moving(&mutator);
     // SAFETY: a root that is in use.
@@ -514,7 +514,7 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
 #[cfg(not(miri))]
 fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
     let seen = Shared::default();
-    // Whatever is longer than a slot of its only pool is large, and of any size.
+    // Every object longer than the only pool's slots is large, and may have any size.
     let options = Options { layout: crate::Layout::Single, compact: true, ..Options::new() };
     let (_heap, mutator) = attached(options, runtime(&seen));
     for size in 25..600 {
@@ -525,18 +525,18 @@ fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
         // SAFETY: the rest of the object.
         unsafe { at.wrapping_add(size_of::<Node>()).write_bytes(0x5a, bytes) };
         let root = root(&mutator, at);
-        // It stays; and then it is moved to a slot of the pool.
+        // It stays first, and then moves to a slot of the pool.
         for wanted in [size, 24] {
             // SAFETY: the root is in use.
             unsafe { (*root.read().cast::<Node>()).wanted = wanted };
-            // SAFETY: a live object, which is the test's to change.
+            // SAFETY: a live object, which only the test changes.
             unsafe { mutator.resize(root.read(), wanted) };
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             unsafe { mutator.compact_all() };
             // SAFETY: the root is in use.
             let now = unsafe { root.read() };
             assert_eq!(node(now).serial, size);
-            // SAFETY: the object has so many bytes, or as many as its slot.
+            // SAFETY: within the object, and within its slot.
             let left = unsafe {
                 core::slice::from_raw_parts(
                     now.wrapping_add(size_of::<Node>()),
@@ -560,19 +560,19 @@ fn who_asks_again_in_the_midst_of_a_plan_has_both() {
     let seen = Shared::default();
     let options = Options { incremental: true, ..Options::new() };
     let (heap, mutator, root) = sparse(options, &seen, COUNT, 10);
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.ask_compact() };
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
     while !inner.moving.is_begun() {
-        // SAFETY: everything wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe { mutator.step(1) };
     }
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.ask_compact() };
     heap.trim();
     end_moving(&mutator);
     assert_eq!(heap.statistics().compactions, 2);
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     assert_eq!(unsafe { mutator.verify() }, 0);
     leave_root(mutator, root);
 }
@@ -586,10 +586,10 @@ fn a_mutator_that_had_another_heap_notes_nothing_there() {
         let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
         let (other, second, other_root) = sparse(options, &seen, COUNT / 20, 10);
         for mutator in [&mutator, &second] {
-            // SAFETY: what is wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             unsafe { mutator.compact() };
         }
-        // In another order than that of coming: the next one has the other's.
+        // Not in the order of attaching: the next mutator gets the other's record.
         leave_root(mutator, root);
         leave_root(second, other_root);
         drop((heap, other));

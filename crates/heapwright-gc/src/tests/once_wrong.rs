@@ -1,4 +1,4 @@
-//! What was once wrong, each in the smallest setting that shows it.
+//! Regression tests, each in the smallest setting that shows the error.
 
 extern crate std;
 
@@ -16,16 +16,16 @@ use super::{Head, alloc, attached, collect, leave, leave_root, references, root,
 /// Objects of a list.
 const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
 
-/// Collects in steps that are as short as they can be, from the beginning to the end.
+/// Runs a whole collection in the shortest possible steps.
 fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
     mutator.defer();
     while !mutator.is_owed() {
         assert!(!alloc(mutator, 1000, LEAF).is_null());
     }
     let before = heap.statistics().cycles;
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     while heap.statistics().cycles == before || !unsafe { mutator.step(1) } {
-        // SAFETY: what is wanted is led to by handles.
+        // SAFETY: handles lead to all objects in use.
         unsafe { mutator.step(1) };
     }
     mutator.resume();
@@ -43,18 +43,18 @@ fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u
             leaf
         })
         .collect();
-    // SAFETY: the parent is whole now.
+    // SAFETY: the parent is complete now.
     unsafe { at.cast::<Head>().write(Head { serial: 0, count }) };
     (at, root, leaves)
 }
 
-/// Reports many references, a range, and a few more: as many before the range as the data says.
+/// Reports `data` references before a range, the range, and a few more after it.
 unsafe extern "C" fn trace_with_a_range(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
     let object = object.cast::<u8>();
     // SAFETY: made by `parent`.
     let count = unsafe { (*object.cast::<Head>()).count };
     (0..data.addr()).for_each(|_| tracer.mark(object));
-    // SAFETY: the head says so many follow.
+    // SAFETY: the head says how many follow.
     unsafe { tracer.mark_range(references(object), count) };
     (0..400).for_each(|_| tracer.mark(object));
 }
@@ -80,18 +80,18 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
     }
 }
 
-/// An object for a list: references to leaves, and to what is to be behind it.
+/// Puts an object in front of a list: it leads to leaves, and to the rest of the list.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     let at = alloc(mutator, size_of::<Head>() + 8 * width, TRACED);
-    // SAFETY: a root that is read and written as its owner likes.
+    // SAFETY: an owner may read and write its root.
     let next = unsafe { root.replace(at) };
     // SAFETY: fresh, and large enough.
     unsafe { at.cast::<Head>().write(Head { serial: 0, count: width }) };
-    // SAFETY: the object has so many references.
+    // SAFETY: within the references of the object.
     unsafe { mutator.write(at, references(at).wrapping_add(width - 1), next) };
     for n in 0..width - 1 {
         let leaf = alloc(mutator, 16, LEAF);
-        // SAFETY: the object is led to by the root, and has so many references.
+        // SAFETY: the root leads to the object; within its references.
         unsafe { mutator.write(at, references(at).wrapping_add(n), leaf) };
     }
 }
@@ -103,7 +103,7 @@ fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
     root
 }
 
-/// Returns whether all of a list is there. The heap finds what it has swept and kept.
+/// Checks that all of a list is there. The heap finds objects that it has swept and kept.
 fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
     for _ in 0..length {
         assert_eq!(heap.find(at), Some(at));
@@ -111,7 +111,7 @@ fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
         let count = unsafe { (*at.cast::<Head>()).count };
         let mut next = at;
         for n in 0..count {
-            // SAFETY: the object is live, and has so many references.
+            // SAFETY: the object is live; within its references.
             next = unsafe { references(at).wrapping_add(n).read() };
             assert!(next.is_null() || heap.find(next) == Some(next));
         }
@@ -124,13 +124,13 @@ fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
 unsafe extern "C" fn trace_ranges(tracer: &Tracer, object: *mut c_void, _data: *mut c_void) {
     // SAFETY: made by `list`, or zero.
     let count = unsafe { (*object.cast::<Head>()).count };
-    // SAFETY: the head says so many follow.
+    // SAFETY: the head says how many follow.
     unsafe { tracer.mark_range(references(object.cast()), count) };
 }
 
 #[test]
 fn marking_comes_to_its_end_without_memory_for_chunks() {
-    // Objects with few references; and with ranges, of which a page has more than fit a chunk.
+    // Objects with few references; and with ranges, more of them in a page than fit a chunk.
     for (length, width) in [(LENGTH, 4), (LENGTH, 10)] {
         let trace: unsafe extern "C" fn(&Tracer, *mut c_void, *mut c_void) =
             if width == 4 { trace } else { trace_ranges };
@@ -145,14 +145,14 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
                 Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
             let mutator = heap.attach().unwrap();
             let root = list(&mutator, length, width);
-            // More roots than fit a chunk, which are reported all at once.
+            // More roots than fit a chunk, all reported at once.
             let mut more = Vec::new();
             // SAFETY: the root is live.
             let mut at = unsafe { *root };
             while !at.is_null() {
                 // SAFETY: the list is live.
                 more.push(unsafe { mutator.new_root(at) }.unwrap());
-                // SAFETY: the list is live, and each of it has so many references.
+                // SAFETY: the list is live; within the references of its objects.
                 at = unsafe { references(at).wrapping_add(width - 1).read() };
             }
             let inner: &heap::Heap = heap::of(heap.id()).unwrap();
@@ -194,7 +194,7 @@ fn barriers_shade_without_memory_for_chunks() {
         unsafe { mutator.write(first, references(first), leaf) };
         made += 1;
         if made % 50 == 0 {
-            // SAFETY: the list is led to by the root.
+            // SAFETY: the root leads to the list.
             unsafe { mutator.step(1) };
         }
     }
@@ -229,10 +229,10 @@ fn an_object_is_found_while_its_page_is_swept() {
     leave_root(mutator, root);
 }
 
-/// The object was in a region when pages were asked, and in a page when regions were.
+/// The object was in a region when pages were searched, and in a page when regions were.
 #[test]
 fn an_object_is_found_while_its_region_is_let_go_of() {
-    // Full pages let the region go with a third object; and collections do.
+    // Full pages release the region with the third object, and collections release it.
     for (size, collects) in [(20 << 10, false), (48, true)] {
         let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();
@@ -261,8 +261,8 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
     }
 }
 
-/// A step that is too short for all roots was never the last one: each reported them all, looked at
-/// a few, and left the others to the next, which reported them all.
+/// A step that was too short for all roots was never the last. Each step reported all roots, traced
+/// a few, and left the rest to the next step, which reported all of them again.
 #[test]
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {
@@ -276,7 +276,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
         for _ in 0..3 {
             mutator.ask();
             let mut steps = 0;
-            // SAFETY: what is wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             while !unsafe { mutator.step(1) } {
                 steps += 1;
                 assert!(steps < 100_000, "no end");
@@ -290,7 +290,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
 fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
     for _ in 0..4 {
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        // Never detached, and at work as the heap ends.
+        // Never detached, and at work when the heap ends.
         let _left = heap.attach().unwrap();
     }
     let heaps: Vec<_> =
@@ -329,7 +329,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
                 to.send(Root::new(cell)).unwrap();
             }
             for _ in 0..70 {
-                // SAFETY: the other's thread makes as many.
+                // SAFETY: the other thread makes as many.
                 let cell = unsafe { mutator.away(|| from.recv()) }.unwrap();
                 // SAFETY: made by the other.
                 unsafe { mutator.free_root(cell.into_inner()) };
@@ -344,12 +344,12 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
     assert_eq!(heap.statistics().handles, 0);
 }
 
-/// What a finalizer of these tests is given: a mutator, and where it counts.
+/// A finalizer's context in these tests: a mutator, and a counter.
 type Context = (*const Mutator, AtomicUsize);
 
-/// Counts, allocates, and collects what is being finalized, but for its handle.
+/// Counts, allocates and collects, while only the library keeps the finalized object.
 unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     let (mutator, count) = unsafe { &*context.cast::<Context>() };
     // SAFETY: the test's mutator, which outlives its heap.
     let mutator = unsafe { &**mutator };
@@ -375,7 +375,7 @@ fn a_finalizer_may_allocate_and_collect() {
         unsafe { mutator.free_root(root) };
     }
     collect(&mutator);
-    // SAFETY: nothing is wanted.
+    // SAFETY: no object is in use.
     assert_eq!(unsafe { mutator.run_finalizers(usize::MAX) }, count);
     assert_eq!(context.1.load(Ordering::Relaxed), count);
     leave(mutator);

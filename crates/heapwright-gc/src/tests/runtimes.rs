@@ -1,5 +1,5 @@
-//! What runtimes have of their own: kinds, memory outside of the heap, words and states of threads,
-//! a handler for want of memory.
+//! Runtimes' own features: kinds, memory outside of the heap, words and states of threads, and an
+//! out-of-memory handler.
 
 extern crate std;
 
@@ -19,38 +19,38 @@ use super::{attached, leave};
 /// Words of an object.
 const WORDS: usize = 4;
 
-/// A handle that is to be let go.
+/// A handle to be dropped.
 struct Handle(*mut *mut u8);
 
 // SAFETY: each is used by the thread that made it.
 unsafe impl Send for Handle {}
 
-/// What the runtime of these tests has seen.
+/// What the runtime of these tests has observed.
 #[derive(Default)]
 struct Seen {
     /// How many objects were traced of each kind, since the trace began.
     kinds: Mutex<HashMap<u32, usize>>,
-    /// The runtime's own space: words outside of the heap, each with a mark of its own.
+    /// The runtime's own space: words outside of the heap, each with a mark.
     space: Mutex<HashMap<usize, bool>>,
-    /// References to anything else outside.
+    /// Other references to outside the heap.
     strange: Mutex<Vec<usize>>,
     /// Whether a trace is under way, and a pause.
     tracing: Mutex<bool>,
     pausing: Mutex<bool>,
     roots: Mutex<Vec<usize>>,
-    /// How often there was no memory, and how often that helped.
+    /// How often there was no memory, and the handles that may be dropped.
     asked: Mutex<usize>,
     let_go: Mutex<Vec<Handle>>,
 }
 
 fn seen<'a>(data: *mut c_void) -> &'a Seen {
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     unsafe { &*data.cast::<Seen>() }
 }
 
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void) {
     *seen(data).kinds.lock().unwrap().entry(kind).or_default() += 1;
-    // SAFETY: every traced object of these tests is as many words.
+    // SAFETY: every traced object of these tests is `WORDS` words.
     unsafe { tracer.mark_range(object.cast(), WORDS) };
 }
 
@@ -61,7 +61,7 @@ unsafe extern "C" fn outside(tracer: &Tracer, reference: *mut c_void, data: *mut
     match seen.space.lock().unwrap().get_mut(&reference.addr()) {
         Some(mark) => {
             if !core::mem::replace(mark, true) {
-                // SAFETY: a word of the test's.
+                // SAFETY: one of the test's words.
                 tracer.mark(unsafe { reference.cast::<*mut u8>().read() });
             }
         }
@@ -81,7 +81,7 @@ unsafe extern "C" fn event(event: &Event, data: *mut c_void) {
             seen.strange.lock().unwrap().clear();
             seen.space.lock().unwrap().values_mut().for_each(|mark| *mark = false);
         } else if event.flags & super::super::MINOR == 0 {
-            // What was not reported is dead: the runtime's own sweep.
+            // Unreported words are dead: the runtime's own sweep.
             seen.space.lock().unwrap().retain(|_, mark| *mark);
         }
     }
@@ -109,7 +109,7 @@ fn runtime(of: &Seen) -> Runtime {
 fn trace_is_handed_the_kind_and_kinds_lie_apart() {
     let of = Seen::default();
     let (_heap, mutator) = attached(Options { markers: 1, ..Options::new() }, runtime(&of));
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         for kind in 0..8 {
             for _ in 0..=kind {
@@ -121,7 +121,7 @@ fn trace_is_handed_the_kind_and_kinds_lie_apart() {
                 mutator.new_root(object).unwrap();
             }
         }
-        // An object of its own pages has a kind, too.
+        // A large object has a kind, too.
         let large = mutator.alloc(1 << 20, LEAF | FREED | USER);
         assert_eq!(raw::object_kind(large), Some(7));
         mutator.collect();
@@ -141,14 +141,14 @@ fn trace_is_handed_the_kind_and_kinds_lie_apart() {
 fn references_to_outside_are_reported_and_what_is_there_leads_back() {
     for (incremental, generations) in [(false, false), (true, false), (true, true)] {
         let of = Seen::default();
-        // Its own space: two words, of which one leads to an object.
+        // Its own space: two words, one of which leads to an object.
         let own: [AtomicUsize; 2] = Default::default();
         let address = |n: usize| own[n].as_ptr();
         let verify = VERIFY_HEAP | VERIFY_BARRIERS;
         let options =
             Options { incremental, generations, verify, least: 64 << 10, ..Options::new() };
         let (heap, mutator) = attached(options, runtime(&of));
-        // SAFETY: what is wanted is led to by the handle, or by what it leads to outside.
+        // SAFETY: the handle leads to all objects in use, directly or through words outside.
         unsafe {
             let root = mutator.new_root(mutator.alloc(8 * WORDS, TRACED)).unwrap();
             let object = root.read().cast::<*mut u8>();
@@ -164,8 +164,7 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
             for _ in 0..3 {
                 mutator.collect();
             }
-            // The one that nothing led to went with the runtime's own sweep, the other's object is
-            // there.
+            // The runtime's own sweep freed the unreachable word. The other word's object is there.
             let left: Vec<_> = of.space.lock().unwrap().keys().copied().collect();
             assert_eq!(left, [first.addr()]);
             assert_eq!(heap.find(kept), Some(kept));
@@ -174,7 +173,7 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
             if !generations {
                 assert_eq!(seen, [strange.addr()]);
             }
-            // Nothing leads there any more.
+            // Nothing leads to the word any more.
             mutator.write(object.cast(), object, ptr::null_mut());
             for _ in 0..2 {
                 mutator.collect();
@@ -186,7 +185,7 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
     }
 }
 
-/// Traces an object of a number and references: as many as the number one by one, then a range.
+/// Traces an object of a number `n` and references: `n` of them one by one, then a range.
 unsafe extern "C" fn trace_some_by_one(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     // SAFETY: every traced object of the test begins with a number.
     let count = unsafe { object.cast::<usize>().read() };
@@ -216,7 +215,7 @@ fn null_is_not_outside_wherever_a_chunk_ends() {
     };
     for markers in [1, 2] {
         let (_heap, mutator) = attached(Options { markers, ..Options::new() }, runtime);
-        // SAFETY: roots lead to all objects in use, and objects have room for all that is written.
+        // SAFETY: roots lead to all objects in use, and objects have room for the writes.
         unsafe {
             let leaf = mutator.new_root(mutator.alloc(16, LEAF)).unwrap();
             let root = mutator.new_root(ptr::null_mut()).unwrap();
@@ -234,7 +233,7 @@ fn null_is_not_outside_wherever_a_chunk_ends() {
     }
 }
 
-// (It looks for a step in the midst of marking, which takes minutes under Miri.)
+// (It searches for a step during marking, which takes minutes under Miri.)
 #[cfg(not(miri))]
 #[test]
 fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
@@ -243,7 +242,7 @@ fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
     let (heap, mutator) = attached(options, runtime(&of));
     let word = std::boxed::Box::new(0usize);
     let own = ptr::from_ref(&*word).cast_mut().cast::<u8>();
-    // SAFETY: what is wanted is led to by the handle.
+    // SAFETY: the handle leads to all objects in use.
     unsafe {
         // A long list, so that marking takes steps.
         let root = mutator.new_root(ptr::null_mut()).unwrap();
@@ -291,7 +290,7 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
     let options = Options { most: 8 * FILLS, markers: 1, ..Options::new() };
     let runtime = Runtime { out_of_memory: Some(let_one_go), ..runtime(&of) };
     let (heap, mutator) = attached(options, runtime);
-    // SAFETY: what is wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe {
         let mut made = 0;
         loop {
@@ -301,16 +300,16 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
             }
             made += 1;
             let root = mutator.new_root(object).unwrap();
-            // The handler may let half of them go.
+            // The handler may drop half of them.
             if made <= 4 {
                 of.let_go.lock().unwrap().push(Handle(root));
             }
         }
         assert!(of.let_go.lock().unwrap().is_empty());
-        // Each that it let go was one more; the last call was in vain.
+        // Each dropped handle made room for one more object; the last call did not.
         assert_eq!(*of.asked.lock().unwrap(), 5);
         assert!((8..=12).contains(&made), "{made}");
-        // A limit that is raised is as good.
+        // Raising the limit helps as well.
         heap.set_target(0, 0, 16 * FILLS);
         assert!(!mutator.alloc(FILLS, LEAF).is_null());
         mutator.detach();
@@ -342,7 +341,7 @@ fn a_mutator_has_a_word_and_a_state() {
     // SAFETY: the heap has no objects.
     unsafe {
         mutator.away(|| assert_eq!(states(), [ThreadState::Away]));
-        // While the world stands still nobody comes back, and nobody waits that does not want to.
+        // While the world is stopped, no mutator comes back, and `try_enter` does not wait.
         mutator.leave();
         std::thread::scope(|scope| {
             let heap = &heap;
@@ -363,7 +362,7 @@ fn a_mutator_has_a_word_and_a_state() {
             mutator.enter();
         });
         mutator.detach();
-        // The next one begins without a word.
+        // The next mutator begins without a word.
         let mutator = heap.attach().unwrap();
         assert!(mutator.data().is_null());
         mutator.detach();
@@ -411,7 +410,7 @@ fn a_visit_of_mutators_may_ask_anything_of_the_heap() {
 #[test]
 fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
-    // SAFETY: the heap has no objects that are wanted.
+    // SAFETY: the heap has no objects in use.
     unsafe {
         mutator.leave();
         let handed = Handed(mutator.into_ptr());
@@ -431,8 +430,8 @@ fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     assert!(!heap.is_attached());
 }
 
-/// A thread that is at work makes a mutator for another while a third collects: which waits for the
-/// first, so that does not wait.
+/// A thread at work makes a mutator for another thread while a third one collects. The collector
+/// waits for the first thread, so the first must not wait.
 #[test]
 fn a_mutator_is_made_for_another_thread_while_a_collection_waits_for_this_one() {
     let of = Seen::default();
@@ -467,7 +466,7 @@ fn a_mutator_is_made_for_another_thread_while_a_collection_waits_for_this_one() 
             }
         });
         if told.recv_timeout(std::time::Duration::from_secs(60)).is_err() {
-            // The threads wait for each other, and the scope would for them.
+            // The threads wait for each other, and the scope would wait for them.
             std::eprintln!("a mutator that is away is not made while the world stands still");
             std::process::abort();
         }

@@ -1,5 +1,5 @@
-//! Limits that leave hardly any room: a heap refuses, and does not collect for each few objects for
-//! ever.
+//! Limits that leave hardly any room: a heap refuses, instead of collecting for ever for a few
+//! objects each time.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ const MOST: usize = 8 << 20;
 /// Bytes of an object's slot.
 const SLOT: usize = 4096;
 
-/// An object with one reference. Null: it was refused.
+/// An object with one reference, or null if it was refused.
 fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
     let at = alloc(mutator, SLOT, TRACED);
     if !at.is_null() {
@@ -41,7 +41,7 @@ fn full(generations: bool) -> (Heap, Mutator, *mut *mut u8) {
     }
 }
 
-/// Lets go of so many bytes of the list.
+/// Drops the list's first objects, `bytes` in all.
 fn let_go(cell: *mut *mut u8, bytes: usize) {
     for _ in 0..bytes / SLOT {
         // SAFETY: the root's cell; the list is longer.
@@ -49,7 +49,7 @@ fn let_go(cell: *mut *mut u8, bytes: usize) {
     }
 }
 
-/// Allocates garbage, at most so many bytes: whether nothing was refused.
+/// Allocates `bytes` of garbage. Returns whether nothing was refused.
 fn churn(mutator: &Mutator, bytes: usize) -> bool {
     (0..bytes / SLOT).all(|_| !link(mutator, ptr::null_mut()).is_null())
 }
@@ -57,20 +57,20 @@ fn churn(mutator: &Mutator, bytes: usize) -> bool {
 #[test]
 fn a_heap_whose_limit_is_too_tight_refuses_soon() {
     let (heap, mutator, cell) = full(false);
-    // Garbage alone: without an end there would be none.
+    // The program makes garbage alone, so without a stop this would go on for ever.
     let_go(cell, MOST / 100);
     let before = heap.statistics().cycles;
     assert!(!churn(&mutator, 20 * MOST));
     let took = heap.statistics().cycles - before;
     assert!((100..200).contains(&took), "{took} collections");
-    // What comes then is refused as well, sooner, and not without a try.
+    // Later allocations are refused as well, sooner, and not without a try.
     for _ in 0..5 {
         let before = heap.statistics().cycles;
         assert!(!churn(&mutator, 20 * MOST));
         let took = heap.statistics().cycles - before;
         assert!((1..6).contains(&took), "{took} collections");
     }
-    // Once something is let go, everything is as it was.
+    // Once objects are dropped, the heap recovers.
     let_go(cell, MOST / 2);
     assert!(churn(&mutator, 4 * MOST));
     leave_root(mutator, cell);

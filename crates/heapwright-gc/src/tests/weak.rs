@@ -76,7 +76,7 @@ fn load(object: *mut u8, word: usize) -> *mut u8 {
 /// An edge: from, word, to.
 type Edge = (usize, usize, usize);
 
-/// What lives of `count` objects, by the definition.
+/// Which objects live, by the definition.
 fn living(roots: &HashSet<usize>, words: &[[Option<usize>; WORDS]]) -> HashSet<usize> {
     let mut live = roots.clone();
     loop {
@@ -104,7 +104,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
     let heap = heap_of(options);
     let mutator = heap.attach().unwrap();
     let roots: Vec<_> = (0..NODES).map(|n| root(&mutator, node(&mutator, n))).collect();
-    // SAFETY: roots are read and written as their owner likes.
+    // SAFETY: an owner may read and write its roots.
     let mut places: Vec<_> = roots.iter().map(|root| unsafe { root.read() }).collect();
     let mut words = std::vec![[None; WORDS]; NODES];
     for (edges, kept) in edges.iter().zip(kept) {
@@ -119,17 +119,17 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
         let kept: HashSet<_> =
             kept.iter().map(|n| n % NODES).filter(|&n| !places[n].is_null()).collect();
         for (n, root) in roots.iter().enumerate() {
-            // SAFETY: a root is written as its owner likes.
+            // SAFETY: an owner may write its root.
             unsafe {
                 root.write(if kept.contains(&n) { places[n] } else { core::ptr::null_mut() })
             };
         }
         if in_steps {
             mutator.ask();
-            // SAFETY: what is wanted is led to by roots.
+            // SAFETY: roots lead to all objects in use.
             while !unsafe { mutator.step(1) } {}
         }
-        // Whatever was marked before stores were made and roots went is gone after two.
+        // Objects that were marked before the stores, or before roots went, are gone after two.
         collect(&mutator);
         collect(&mutator);
         let live = living(&kept, &words);
@@ -140,7 +140,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             }
             for pair in 0..EACH {
                 let [key, value] = [PAIRS + 2 * pair, PAIRS + 2 * pair + 1];
-                // Without a key nothing is said of the value.
+                // Without a key nothing is known of the value.
                 if words[n][key].is_some_and(|key| !live.contains(&key)) {
                     (words[n][key], words[n][value]) = (None, None);
                 } else if words[n][key].is_none() {
@@ -159,7 +159,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             }
         }
         let mut found = 0;
-        // SAFETY: nothing is called.
+        // SAFETY: the closure calls nothing of the heap.
         assert!(unsafe {
             mutator.walk(|_, _, _| {
                 found += 1;
@@ -167,9 +167,9 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
             })
         });
         assert_eq!(found, live.len());
-        // All that lives is a root again, so that more may be stored.
+        // All live objects become roots again, so that more can be stored.
         for (root, place) in roots.iter().zip(&places) {
-            // SAFETY: a root is written as its owner likes.
+            // SAFETY: an owner may write its root.
             unsafe { root.write(*place) };
         }
     }
@@ -193,18 +193,18 @@ proptest! {
     }
 }
 
-/// A chain: the value of each ephemeron is the key of another. In the order of the list.
+/// A chain: the value of each ephemeron is the next one's key. Holders are made in the order given.
 fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
     let heap = heap_of(Options { verify: 0, ..Options::new() });
     let mutator = heap.attach().unwrap();
-    // Holders are in a list; keys are led to by holders' pairs alone, but the first.
+    // A list leads to the holders. Only holders' pairs lead to the keys, except the first.
     let holders = root(&mutator, core::ptr::null_mut());
     let keys: Vec<_> = (0..=length).map(|n| root(&mutator, node(&mutator, n))).collect();
-    // SAFETY: roots are read and written as their owner likes.
+    // SAFETY: an owner may read and write its roots.
     let key = |n: usize| unsafe { keys[n].read() };
     for n in order {
         let holder = node(&mutator, n);
-        // SAFETY: a root is read and written as its owner likes.
+        // SAFETY: an owner may read and write its root.
         store(&mutator, holder, STRONG, unsafe { holders.replace(holder) });
         store(&mutator, holder, PAIRS, key(n));
         store(&mutator, holder, PAIRS + 1, key(n + 1));
@@ -220,7 +220,7 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
     inner.trace.marking.chunks.starved.set(0);
     let count = || {
         let mut count = 0;
-        // SAFETY: nothing is called.
+        // SAFETY: the closure calls nothing of the heap.
         assert!(unsafe {
             mutator.walk(|_, _, _| {
                 count += 1;
@@ -230,7 +230,7 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
         count
     };
     assert_eq!(count(), 2 * length + 1);
-    // SAFETY: a root is written as its owner likes.
+    // SAFETY: an owner may write its root.
     unsafe { first.write(core::ptr::null_mut()) };
     collect(&mutator);
     assert_eq!(count(), length, "holders alone");
@@ -261,24 +261,24 @@ fn memory_may_end_in_the_midst_of_ephemerons() {
         let mutator = heap.attach().unwrap();
         let holders = root(&mutator, core::ptr::null_mut());
         let first = root(&mutator, node(&mutator, 0));
-        // SAFETY: roots are read and written as their owner likes.
+        // SAFETY: an owner may read and write its roots.
         let last = root(&mutator, unsafe { first.read() });
         for serial in 1..400 {
             let next = node(&mutator, serial);
-            // SAFETY: a root is read and written as its owner likes.
+            // SAFETY: an owner may read and write its root.
             let last = unsafe { last.replace(next) };
             let holder = node(&mutator, serial);
-            // SAFETY: a root is read and written as its owner likes.
+            // SAFETY: an owner may read and write its root.
             store(&mutator, holder, STRONG, unsafe { holders.replace(holder) });
             store(&mutator, holder, PAIRS, last);
             store(&mutator, holder, PAIRS + 1, next);
         }
-        // SAFETY: a root is written as its owner likes.
+        // SAFETY: an owner may write its root.
         unsafe { last.write(core::ptr::null_mut()) };
         mutator.ask();
         let inner: &heap::Heap = heap::of(heap.id()).unwrap();
         for _ in 0..steps {
-            // SAFETY: what is wanted is led to by roots.
+            // SAFETY: roots lead to all objects in use.
             unsafe { mutator.step(1) };
         }
         inner.trace.marking.chunks.starved.set(1);
@@ -286,7 +286,7 @@ fn memory_may_end_in_the_midst_of_ephemerons() {
         inner.trace.marking.chunks.starved.set(0);
         collect(&mutator);
         let mut count = 0;
-        // SAFETY: nothing is called.
+        // SAFETY: the closure calls nothing of the heap.
         assert!(unsafe {
             mutator.walk(|_, _, _| {
                 count += 1;
@@ -319,9 +319,9 @@ fn a_key_that_only_its_own_value_leads_to_dies() {
     leave(mutator);
 }
 
-/// What a finalizer saw: whether the weak references to its object were null.
+/// Notes the object whose finalizer runs.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
-    // SAFETY: the test's, which outlives the heap.
+    // SAFETY: the test's data, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<usize>>() };
     // SAFETY: the object is a node, whole.
     seen.push(unsafe { (*object.cast::<Node>()).serial });
@@ -339,7 +339,7 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
         let object = node(&mutator, serial);
         // SAFETY: a root.
         store(&mutator, object, STRONG, unsafe { keep.replace(object) });
-        // A leaf that the object alone leads to, and an ephemeron of which it is the key.
+        // A leaf that only the object leads to, and an ephemeron whose key is the object.
         let leaf = alloc(&mutator, 40, LEAF);
         store(&mutator, object, STRONG + 1, leaf);
         // SAFETY: the objects are live.
@@ -355,11 +355,11 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
     let all_null = |null: bool| weak.iter().all(|cell| unsafe { cell.read().is_null() } == null);
     collect(&mutator);
     assert!(all_null(false) && seen.is_empty());
-    // SAFETY: a root is written as its owner likes.
+    // SAFETY: an owner may write its root.
     unsafe { keep.write(core::ptr::null_mut()) };
     collect(&mutator);
     assert!(all_null(true), "also to what finalizers keep for a while");
-    // SAFETY: everything wanted is led to by roots.
+    // SAFETY: roots lead to all objects in use.
     assert_eq!(unsafe { mutator.run_finalizers(9) }, 5);
     assert_eq!(seen, [0, 1, 2, 3, 4]);
     assert_eq!(heap.statistics().cleared, 10);
@@ -372,7 +372,7 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
 
 /// Notes whether a node's first weak reference is null when its finalizer runs.
 unsafe extern "C" fn note_weak(object: *mut c_void, context: *mut c_void) {
-    // SAFETY: the test's, which outlives the heap.
+    // SAFETY: the test's data, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<bool>>() };
     seen.push(load(object.cast(), WEAK).is_null());
 }
@@ -387,7 +387,7 @@ fn weak_references_in_what_finalizers_keep_go_before_any_of_them_runs() {
     }
 }
 
-/// Two nodes lead to each other weakly. Each leads to a list that its own finalizer keeps, and that
+/// Two nodes lead to each other weakly. Each leads to a list that its own finalizer keeps. The list
 /// is too long for one step.
 fn keep_weak_places(options: Options, starved: bool) {
     const LONG: usize = if cfg!(miri) { 4 } else { 2000 };
@@ -396,7 +396,7 @@ fn keep_weak_places(options: Options, starved: bool) {
     let mut seen: Vec<bool> = Vec::new();
     let context = (&raw mut seen).cast::<c_void>();
     let both = [0, 1].map(|serial| root(&mutator, node(&mutator, serial)));
-    // SAFETY: roots are read and written as their owner likes.
+    // SAFETY: an owner may read and write its roots.
     let [first, second] = both.map(|root| unsafe { root.read() });
     for (from, to) in [(first, second), (second, first)] {
         for _ in 0..LONG {
@@ -439,7 +439,7 @@ fn what_ephemerons_cost_while_marking_goes_back_and_is_little() {
         let [owner, key, value] = core::array::from_fn(|_| node(&mutator, n));
         store(&mutator, owner, PAIRS, key);
         store(&mutator, owner, PAIRS + 1, value);
-        // SAFETY: roots are read and written as their owner likes.
+        // SAFETY: an owner may read and write its roots.
         unsafe {
             store(&mutator, owner, STRONG, *list);
             *list = owner;

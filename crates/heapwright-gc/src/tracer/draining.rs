@@ -1,16 +1,14 @@
-//! Draining: marking what is on the stack, and having it reported what it leads to, until nothing
-//! is left.
+//! Draining: marks objects from the stack and traces them, until nothing is left.
 //!
 //! ```text
 //!   pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback --> push
 //! ```
 //!
-//! Between its pop and its mark an edge waits in a *ring* while the lines that
-//! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
-//! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
+//! Between its pop and its mark an edge waits in a *ring*, while the lines that it needs (its mark,
+//! its object) are fetched. Marking is nothing but cache misses (Cher, Hosking, Vitek: "Software
+//! prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `mark` and `help`; `trace` also by `moving`, `dirty_slots`,
-//! `dump` and `verify`.
+//! Called by `mark` and `help`; `trace` also by `moving`, `dirty_slots`, `dump` and `verify`.
 
 use core::ptr;
 
@@ -21,14 +19,14 @@ use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, Slots, TAGS, Tracer, fetch};
 
 /// Edges that wait for their lines.
 const RING: usize = 16;
-/// Slots of a range that are looked at in one go.
+/// Slots of a range that are traced in one go.
 const SLICE: usize = 256;
-/// Edges between two looks at the clock.
+/// Edges between two checks of the clock.
 const CHECK: usize = 64;
 
 impl Tracer {
-    /// Marks until nothing is left of its own, nor in the gang if it is one of several.
-    /// False: the budget was used up.
+    /// Marks until nothing is left on its own stack, nor in the gang if it is one of several.
+    /// Returns false if the budget was used up.
     pub(crate) fn drain(&self, budget: Budget) -> bool {
         let gang = &self.of().marking.gang;
         let until = self.bytes.get().saturating_add(budget.bytes);
@@ -36,7 +34,7 @@ impl Tracer {
             if !self.drain_own(budget.deadline, until) {
                 return false;
             }
-            // Before it waits: there may be no more chunks than this one.
+            // Before it waits: there may be no other chunk.
             let spent = self.chunk.get();
             if !spent.is_null() {
                 self.close_chunk();
@@ -49,7 +47,7 @@ impl Tracer {
         }
     }
 
-    /// Marks until nothing is left of its own. False: the budget was used up.
+    /// Marks until its own stack is empty. Returns false if the budget was used up.
     pub(crate) fn drain_own(&self, deadline: u64, until: usize) -> bool {
         if self.by_slot.get() == Slots::Plain as usize {
             self.drain_items::<false>(deadline, until)
@@ -58,7 +56,7 @@ impl Tracer {
         }
     }
 
-    /// As [`Tracer::drain_own`]; objects are to be moved, or not.
+    /// As [`Tracer::drain_own`]. `MOVE`: objects are to be moved.
     fn drain_items<const MOVE: bool>(&self, deadline: u64, until: usize) -> bool {
         let mut ring = [ptr::null_mut(); RING];
         let mut at = 0;
@@ -106,7 +104,7 @@ impl Tracer {
         }
     }
 
-    /// Returns whether the budget is used up; shares what it has with those that have nothing.
+    /// Returns whether the budget is used up. Shares its items with tracers that have nothing.
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
@@ -130,7 +128,7 @@ impl Tracer {
         }
     }
 
-    /// Takes each aligned word of an object for a reference that it may be.
+    /// Reports each aligned word of an object, as a reference that it may be.
     #[cold]
     fn trace_words(&self, object: *mut u8) {
         let size = self.space().size_of(object);
@@ -153,21 +151,21 @@ impl Tracer {
             self.push_range(slots.wrapping_add(now), count - now);
         }
         for n in 0..now {
-            // SAFETY: by the contract of `mark_range` the slots lie in an object that is
-            // marked, and so is there until the sweep.
+            // SAFETY: by the contract of `mark_range` the slots lie in an object that is marked, so
+            // it exists until the sweep.
             unsafe { self.mark_slot(slots.wrapping_add(n)) };
         }
     }
 
-    /// No memory for another chunk: what the newest one has is marked, and the pages are
-    /// noted, to be looked through later. Leaves room.
+    /// Without memory for another chunk, marks the items of the newest one and notes their pages,
+    /// to be looked through later. Leaves room.
     ///
-    /// A page is noted for what has become marked, and for what a barrier had marked: so
-    /// looking through pages comes to an end. Ranges are looked at here, however long they
-    /// are: to note their object would have it reported again, and again find no room.
+    /// A page is noted only for objects that become marked here, and for objects that a barrier had
+    /// marked, so looking through pages comes to an end. Ranges are traced here, however long they
+    /// are: if their object were noted, it would report them again, and again find no room.
     #[cold]
     pub(super) fn overflow(&self) {
-        // Values of keys that are marked here are found when ephemerons are looked through again.
+        // The values of keys that are marked here are found when ephemerons are visited again.
         let notes = self.notes.replace(self.notes.get() & !KEYS);
         let items = Self::items(self.chunk.get());
         let note = |object| {
@@ -182,8 +180,8 @@ impl Tracer {
                 RANGE => {
                     let slots: *mut *mut u8 = at.cast();
                     for n in 0..self.pop_count() {
-                        // SAFETY: a slot of the range, which lies in an object that is marked and
-                        // so is there.
+                        // SAFETY: a slot of the range, which lies in an object that is marked, so
+                        // it exists.
                         let object = unsafe { slots.wrapping_add(n).read() };
                         if !object.is_null() && object.addr() & TAGS == 0 {
                             if self.slots_are() == Slots::Mark {
@@ -204,8 +202,8 @@ impl Tracer {
         self.notes.set(notes);
     }
 
-    /// Looks through the pages of objects that were marked and not looked at. Whether there
-    /// were any.
+    /// Traces the marked objects of a page whose objects were marked but not traced for want of
+    /// memory.
     pub(crate) fn look_through(&self, page: &page::Page) {
         page.overflowed.set(0);
         for offset in page.objects().filter(|&offset| page.is_marked(offset)) {

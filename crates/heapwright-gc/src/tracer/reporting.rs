@@ -1,22 +1,22 @@
-//! Reporting: what the runtime's callbacks, and the collector itself, say of references.
+//! Reporting: how the runtime's callbacks, and the collector itself, report references.
 //!
 //! ```text
 //!   mark(object)         by its value: a store and an increment (see `stack`)
 //!   mark_slot(slot)      by its slot: the same, unless objects are to be moved  --> Slots
-//!   mark_movable(object) by its value, by a runtime that changes it itself if the object moves
-//!   mark_range           many slots at once, looked at later
-//!   mark_weak, mark_ephemeron       put down for `weak`
+//!   mark_movable(object) by its value; the runtime changes the reference itself if the object moves
+//!   mark_range           many slots at once, read later
+//!   mark_weak, mark_ephemeron       noted for `weak`
 //!   mark_maybe, scan     words that may be anything
 //! ```
 //!
-//! A callback reports a reference by its value or by its *slot*. That is the same, but where
-//! objects are to be moved (see `moving`): a slot can be noted, and changed; what a value leads to
-//! stays where it is.
+//! A callback reports a reference by its value or by its *slot*. The two differ only where objects
+//! are to be moved (see `moving`). A slot can be noted and changed. An object that is reported by
+//! value stays where it is.
 //!
-//! A tracer may also *look*: then what a callback reports is handed to a closure (heap
-//! dumps, verifiers, walks), and nothing is marked.
+//! A tracer may also *look*: then it hands each reported reference to a closure (heap dumps,
+//! verifiers, walks) and marks nothing.
 //!
-//! Called by runtimes, `mark`, `settling`, `moving`, and by all that look.
+//! Called by runtimes, `mark`, `settling`, `moving`, and by all callers that look.
 
 use core::ptr;
 
@@ -26,7 +26,7 @@ use super::super::array::Array;
 use super::super::ephemerons::Noted;
 use super::{Look, MOVABLE, Slots, TAGS, TraceSlot, Tracer, Waiting};
 
-/// References that are reported before they are handed to the closure that looks.
+/// References that are collected before they are handed to the closure that looks.
 const LOOK: usize = 256;
 
 /// The most values, each owned by the one before, that are traced by recursion.
@@ -34,14 +34,13 @@ const DEEPEST: usize = 32;
 
 impl Tracer {
     /// Calls `inside` to trace the values that the value at `place` owns outside of objects (of a
-    /// `Box`, a `Vec`). Chains of such values may have any length, but a stack has not. A value
-    /// beyond `DEEPEST` is noted, and `trace` traces it when the outermost value is done. All
-    /// values are traced when the outermost call returns. (Without memory for a note, recursion
-    /// goes on.)
-    ///
+    /// `Box`, a `Vec`). Chains of such values may be long, so recursion is bounded. A value beyond
+    /// `DEEPEST` is noted, and `trace` traces it when the outermost value is done. All values are
+    /// traced when the outermost call returns. (Without memory for a note, the recursion
+    /// continues.)
     /// # Safety
     ///
-    /// `trace` may be called with `place` until what owns the value has been traced.
+    /// `trace` may be called with `place` until the owner of the value has been traced.
     #[inline]
     pub unsafe fn owned(&self, place: *mut u8, trace: TraceSlot, inside: impl FnOnce(&Self)) {
         let depth = self.depth.get();
@@ -49,7 +48,7 @@ impl Tracer {
             return self.outermost(inside);
         }
         let waiting = self.waiting.get();
-        // SAFETY: `outermost` has set it to its array on this thread's stack; nothing borrows that
+        // SAFETY: `outermost` has set it to its array on this thread's stack. Nothing borrows that
         // meanwhile.
         if depth >= DEEPEST && unsafe { (*waiting).push(Waiting { place, trace }) } {
             return;
@@ -76,8 +75,8 @@ impl Tracer {
         unsafe { (*waiting).end() };
     }
 
-    /// Reports a reference: to an object, or null, or what is no address of a word (numbers that
-    /// a runtime tags in their lowest bits), which is passed over.
+    /// Reports a reference. Null is ignored, and so is a value that is no address of a word
+    /// (numbers that a runtime tags in their lowest bits).
     #[inline]
     pub fn mark(&self, object: *mut u8) {
         if !object.is_null() && object.addr() & TAGS == 0 {
@@ -102,15 +101,15 @@ impl Tracer {
         }
     }
 
-    /// Reports the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved:
-    /// then the slot is changed, with nobody at work.
+    /// Reports the reference in a slot. As [`Tracer::mark`], but the object may be moved: then the
+    /// slot is changed, while the world is stopped.
     ///
     /// # Safety
     ///
-    /// The slot can be read. It lies in the object that is being traced, and holds a reference, or
-    /// something that is none of this heap, for as long as the object lives; or it is a root's, and
-    /// nobody writes it while the world stands still. (If it is neither, but lies in memory of
-    /// another kind, what it leads to is not moved.)
+    /// The slot can be read. Either it lies in the object that is being traced, and holds a
+    /// reference, or a value that is no object of this heap, for as long as the object lives. Or it
+    /// belongs to a root, and nobody writes it while the world is stopped. (An object whose slot
+    /// lies in memory of another kind is not moved.)
     #[inline]
     pub unsafe fn mark_slot(&self, slot: *mut *mut u8) {
         // SAFETY: by the contract.
@@ -146,8 +145,8 @@ impl Tracer {
         }
     }
 
-    /// Reports a reference, wherever it is held: as [`Tracer::mark`], but what it leads to may be
-    /// moved. Then the runtime changes it, in
+    /// Reports a reference, wherever it is held. As [`Tracer::mark`], but the object may be moved.
+    /// Then the runtime changes the reference, in
     /// [`Runtime::update`](super::super::raw::Runtime#structfield.update) or
     /// [`Runtime::update_roots`](super::super::raw::Runtime#structfield.update_roots). (For a
     /// runtime without these it is `mark`.)
@@ -171,14 +170,14 @@ impl Tracer {
         }
     }
 
-    /// Reports a reference to what may move all the same, while objects are to be moved.
+    /// Reports a reference to an object that may move, while objects are to be moved.
     fn push_movable(&self, object: *mut u8) {
         if !object.is_null() && object.addr() & TAGS == 0 {
             self.push(object.map_addr(|at| at | MOVABLE));
         }
     }
 
-    /// Reports a reference that is changed by its owner if its object moves.
+    /// Reports a reference that its owner changes if the object moves.
     pub(crate) fn edge(&self, object: *mut u8) {
         if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
             self.push_movable(object);
@@ -187,14 +186,14 @@ impl Tracer {
         }
     }
 
-    /// An edge that was reported by its value: while objects are to be moved, this one stays.
+    /// An edge that was reported by its value: while objects are to be moved, this object stays.
     pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
             self.space().keep_in_place(object);
         }
     }
 
-    /// Has roots reported by `trace`: their slots lie anywhere.
+    /// Calls `trace`, which reports roots: their slots lie anywhere.
     pub(crate) fn tracing_roots(&self, trace: impl FnOnce(&Self)) {
         let slots = self.slots_are();
         if slots == Slots::Mark {
@@ -208,11 +207,11 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// The slots lie in the object that is being traced. They are looked at later, so they can be
-    /// read for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for. (A
-    /// root's slots are reported with that, one by one: they may be gone by then.)
+    /// The slots lie in the object that is being traced. They are read later, so they stay readable
+    /// for as long as the object lives, and hold what [`Tracer::mark_slot`] requires. (A root's
+    /// slots are reported with that, one by one: they may be gone by then.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
-        // A root's are reported one by one: later nobody would know that they are roots.
+        // Slots of roots are reported one by one: a range does not say that they are roots.
         let roots = self.slots_are() == Slots::Root;
         if count <= 8 || roots || !self.look.get().is_null() {
             for n in 0..count {
@@ -224,8 +223,8 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
-    /// Reports that the reference in a slot is weak: the object that it leads to may die, and then
-    /// the slot becomes null.
+    /// Reports that the reference in a slot is weak: the object may die, and then the slot becomes
+    /// null.
     ///
     /// # Safety
     ///
@@ -244,41 +243,41 @@ impl Tracer {
         {
             return;
         }
-        // No memory to note the slot: the object is kept this time, unless its finalizer is due.
+        // Without memory for the note, the object is kept, unless its finalizer is due.
         let mut is_due = false;
         if resurrects {
             trace.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
         }
         if is_due {
-            // SAFETY: by the contract a slot of the object that is traced, and the world stands
-            // still.
+            // SAFETY: by the contract a slot of the object that is traced, and the world is
+            // stopped.
             unsafe { slot.write(ptr::null_mut()) };
         } else {
             self.edge(object);
         }
     }
 
-    /// Reports an ephemeron: the reference in `key` is weak, the one in `value` leads to its
-    /// object for as long as the key's lives. When that dies, both become null. Keys that are no
-    /// objects of the heap live for ever, but for null.
+    /// Reports an ephemeron: the reference in `key` is weak. The value is kept for as long as the
+    /// key lives. When the key dies, both slots become null. A key that is no object of the heap
+    /// lives for ever, except null.
     ///
     /// # Safety
     ///
-    /// `key` lies in the object that is being traced, and `value` too, or in static data: then the
-    /// value is kept for as long as the object is.
+    /// `key` lies in the object that is being traced. `value` does too, or lies in static data:
+    /// then the value is kept for as long as the object is.
     pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
         let trace = self.of();
         // SAFETY: by the contract.
         let held_by = unsafe { key.read() };
         // SAFETY: by the contract.
         let held = unsafe { value.read() };
-        // Both are noted, whatever is in the other.
+        // Both slots are noted, whatever the other holds.
         let goes_on = [self.goes_on_with(key, held_by), self.goes_on_with(value, held)];
         if goes_on.contains(&false) {
             return;
         }
-        // A value's slot in static data is not noted, so it keeps its value. (What is so near is in
-        // the same object.)
+        // A value's slot in static data is not noted, so it keeps its value. (A slot so near to the
+        // key's is in the same object.)
         let is_near = value.addr().abs_diff(key.addr()) < UNIT;
         let in_heap = is_near || self.space().head_of(value.addr()).is_some();
         let noted = if in_heap { Noted::new(key, value) } else { None };
@@ -293,15 +292,15 @@ impl Tracer {
         }
         let noted = noted.unwrap_or(Noted::of_key(key));
         if !self.ephemerons.push(&trace.marking, trace.weak.ephemerons(), noted) {
-            // Nobody would empty it: so it lives this time.
+            // Nobody would empty the slots, so the key lives this time.
             self.edge(held_by);
             self.edge(held);
         }
     }
 
-    /// An object was marked: so is what it is the key of.
+    /// An object was marked: marks the values of which it is the key.
     pub(super) fn mark_values_of(&self, key: *mut u8) {
-        // Not marked under the lock: where there is no memory, that may lead here again.
+        // Marked without the lock: without memory, marking may lead here again.
         let mut number = self.of().weak.waiting.lock().first(key);
         loop {
             let Some(entry) = self.of().weak.waiting.lock().entry(number) else { return };
@@ -312,7 +311,7 @@ impl Tracer {
         }
     }
 
-    /// A weak slot, or an ephemeron's: whether there is more to do with it than to note it.
+    /// Notes a weak slot, or an ephemeron's. Returns whether the slot needs more than the note.
     fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
         let slots = self.slots_are();
         let noted = matches!(slots, Slots::Mark | Slots::Note);
@@ -329,8 +328,8 @@ impl Tracer {
         }
     }
 
-    /// In a [weak pass](crate::raw::Heap::add_weak_pass): where an object is now; null: it is dead.
-    /// What is no object of the heap stays what it is.
+    /// In a [weak pass](crate::raw::Heap::add_weak_pass): where an object is now, or null if it is
+    /// dead. A value that is no object of the heap is returned unchanged.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
         self.space().where_is(object)
@@ -344,19 +343,19 @@ impl Tracer {
     pub unsafe fn scan(&self, from: *const u8, to: *const u8) {
         let mut at = from.wrapping_add(from.align_offset(size_of::<usize>())).cast::<*mut u8>();
         while at.wrapping_add(1).addr() <= to.addr() {
-            // SAFETY: within the range, aligned. Volatile: a stack is anything.
+            // SAFETY: within the range, aligned. Volatile: a stack may hold anything.
             self.mark_maybe(unsafe { at.read_volatile() });
             at = at.wrapping_add(1);
         }
     }
 
-    /// Calls `look` for each reference that the runtime reports of an object, or that
-    /// `trace` reports otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
+    /// Calls `look` for each reference that the runtime reports of an object, or that `trace`
+    /// reports otherwise. Nothing is marked. The tracer is empty meanwhile.
     pub(crate) fn looking(&self, trace: impl FnOnce(&Self), look: Look<'_>) {
         self.looking_at(Slots::Plain, trace, look);
     }
 
-    /// As [`Tracer::looking`], and does with slots what it is directed to.
+    /// As [`Tracer::looking`], and treats slots as `slots` says.
     pub(crate) fn looking_at(&self, slots: Slots, trace: impl FnOnce(&Self), look: Look<'_>) {
         debug_assert!(self.chunk.get().is_null());
         let mut room = [ptr::null_mut::<u8>(); LOOK];
@@ -366,7 +365,7 @@ impl Tracer {
         let start = room.as_mut_ptr();
         self.next.set(start);
         self.end.set(start.wrapping_add(LOOK));
-        /// Forgets the room, also if `look` unwinds: it is in this frame.
+        /// Forgets the array, also if `look` unwinds: it is in this frame.
         struct Forget<'a>(&'a Tracer, Slots);
         impl Drop for Forget<'_> {
             fn drop(&mut self) {
@@ -382,11 +381,11 @@ impl Tracer {
         self.show();
     }
 
-    /// Hands what was reported to the closure that looks.
+    /// Hands the reported references to the closure that looks.
     pub(super) fn show(&self) {
         let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();
-        // SAFETY: set by `looking`, on whose stack it is, and whose callee this is.
+        // SAFETY: set by `looking`, on whose stack it is, and which calls this.
         let look = unsafe { &mut *self.look.get() };
         self.next.set(start);
         for n in 0..count {

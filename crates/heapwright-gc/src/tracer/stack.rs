@@ -1,17 +1,17 @@
-//! The stack of what is to be looked at: chunks of items, the newest of them open.
+//! The mark stack: chunks of items. The newest is open.
 //!
 //! ```text
 //!   older --> chunk --> chunk           chunk  | item | item | ... | next ...... end |
 //!                                                             pops ^
-//!   publish, share: chunks go to the gang, for those that have nothing
+//!   publish, share: chunks go to the gang, for tracers that have nothing
 //! ```
 //!
-//! Where there is no memory for another chunk, the tracer marks what the newest one has and has its
+//! Without memory for another chunk, the tracer marks the items of the newest one and has their
 //! pages looked through later (`draining`).
 //!
-//! A chunk is one tracer's, or in one list: its own, the gang's, or a bag.
+//! A chunk belongs to one tracer, or is in one list: the tracer's, the gang's, or a bag.
 //!
-//! Called by the rest of `tracer`, and by callers that have a tracer give all it has: `cycle`,
+//! Called by the rest of `tracer`, and by callers that have a tracer give all its items: `cycle`,
 //! `moving`, `heap`, `helpers`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
@@ -31,24 +31,24 @@ impl Tracer {
             self.make_room();
         }
         let next = self.next.get();
-        // SAFETY: `make_room` leaves room for one item at least.
+        // SAFETY: `make_room` leaves room for at least one item.
         unsafe { next.write(item) };
         self.next.set(next.wrapping_add(1));
     }
 
-    /// Keeps a range to be looked at. The count is below it, so that the range is popped
-    /// first, and in the same chunk, because chunks go to others one by one.
+    /// Keeps a range to be traced. The count is below it, so the range is popped first. Both are in
+    /// the same chunk, because chunks go to other tracers one by one.
     pub(super) fn push_range(&self, slots: *mut *mut u8, count: usize) {
         if self.end.get().addr() - self.next.get().addr() < 2 * size_of::<usize>() {
             // Both words go into the next chunk; the last place of this one stays empty.
             self.make_room();
         }
-        // Shifted, so that a count is never taken for what has a tag.
+        // Shifted, so that a count never looks like a tagged item.
         self.push(ptr::without_provenance_mut(count << TAGS.count_ones()));
         self.push(slots.cast::<u8>().map_addr(|at| at | RANGE));
     }
 
-    /// The count of a range that was just popped.
+    /// Pops the count of a range that was just popped.
     pub(super) fn pop_count(&self) -> usize {
         self.pop().map_or(0, |count| count.addr() >> TAGS.count_ones())
     }
@@ -67,7 +67,7 @@ impl Tracer {
         }
     }
 
-    /// Makes room for an item. False: it has no chunk, and there is none to be had.
+    /// Makes room for an item. Returns false if it has no chunk, and none can be had.
     pub(super) fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
         let Some(fresh) = self.of().marking.take_chunk() else {
@@ -104,7 +104,7 @@ impl Tracer {
         self.end.set(items.wrapping_add(ITEMS));
     }
 
-    /// The newest chunk is no longer open: says how many items it has.
+    /// Closes the newest chunk, and stores its number of items.
     pub(super) fn close_chunk(&self) {
         let chunk = self.chunk.get();
         let count = (self.next.get().addr() - Self::items(chunk).addr()) / size_of::<usize>();
@@ -135,7 +135,7 @@ impl Tracer {
         Some(chunk)
     }
 
-    /// Opens a chunk that has items. False: there is none, of its own.
+    /// Opens a chunk of its own that has items. Returns false if there is none.
     fn reopen(&self) -> bool {
         if let Some(spent) = NonNull::new(self.chunk.get()) {
             if self.older.get().is_null() {
@@ -160,7 +160,7 @@ impl Tracer {
         self.open_chunk(chunk, count);
     }
 
-    /// The newest item, if any is its own.
+    /// Pops the newest item of its own, if any.
     #[inline]
     pub(super) fn pop(&self) -> Option<*mut u8> {
         let chunk = self.chunk.get();
@@ -169,10 +169,10 @@ impl Tracer {
         }
         let next = self.next.get().wrapping_sub(1);
         self.next.set(next);
-        // What will be popped soon, unless other things come first. At a chunk's start this
-        // is a word of its head, or of its neighbour, and the prefetch is for nothing.
-        // SAFETY: in the run of side memory that chunks are cut from; the first chunk's
-        // place has none. Volatile: the neighbour may be another thread's, which writes it.
+        // The item that is popped soon, unless others come first. At a chunk's start this reads a
+        // word of the chunk's head, or of its neighbour, and the prefetch is useless. SAFETY:
+        // within the run of side memory that chunks are cut from: the first chunk's place has none.
+        // Volatile: another thread may own the neighbour, and write it.
         let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
         let offset = soon.addr().wrapping_sub(MAP.base().addr());
         prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
@@ -183,17 +183,17 @@ impl Tracer {
         Some(unsafe { next.read() })
     }
 
-    /// Where it is at home: which chunks it is to take first.
+    /// Its home: which chunks it takes first.
     pub(super) fn home(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
-    /// Gives everything it has to the gang.
+    /// Gives all its items to the gang.
     pub(crate) fn publish(&self) {
         self.publish_at(0);
     }
 
-    /// As [`Tracer::publish`], what was on the stack of the mutator that has `other`.
+    /// As [`Tracer::publish`], for items from the stack of the mutator whose tracer is `other`.
     pub(crate) fn publish_for(&self, other: &Self) {
         self.publish_at(other.home());
     }
@@ -230,7 +230,7 @@ impl Tracer {
         unsafe { self.of().marking.gang.give(chunk) };
     }
 
-    /// Gives half of what it has to those that have nothing, if that is worth it.
+    /// Gives half of its items to tracers that have nothing, if that is worth it.
     #[cold]
     pub(super) fn share(&self) {
         if let Some(chunk) = self.take_older() {
@@ -255,8 +255,8 @@ impl Tracer {
             keep += 1;
         }
         let Some(other) = self.of().marking.take_chunk() else { return };
-        // The lower half: what was found first leads to more.
-        // SAFETY: both have room for so many items, and are this tracer's.
+        // The lower half: items that were found first lead to more.
+        // SAFETY: both have room for so many items, and belong to this tracer.
         unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
         // SAFETY: within the chunk, from its upper half to its start.
         unsafe { ptr::copy(items.wrapping_add(keep), items, count - keep) };
@@ -279,7 +279,7 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// How many ranges there are, if each has its count below it.
+    /// Counts the ranges, and asserts that each has its count below it.
     fn ranges(items: &[usize]) -> usize {
         let is_range = |item: &usize| item & TAGS == RANGE;
         for (n, _) in items.iter().enumerate().filter(|(_, item)| is_range(item)) {
@@ -293,7 +293,7 @@ mod tests {
         let heap = Heap::make(Options::new(), Runtime::new()).unwrap();
         let slot = Mutator::attach(&heap.value).unwrap();
         let tracer = &slot.value.tracer;
-        // A range of n slots at address 8n; and every place that a half can end at.
+        // A range of n slots at address 8n, and each possible end of a half.
         for before in 8..40 {
             (0..before).for_each(|_| tracer.push(ptr::null_mut()));
             (9..9 + before).for_each(|n| tracer.push_range(ptr::without_provenance_mut(8 * n), n));

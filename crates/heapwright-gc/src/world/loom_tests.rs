@@ -81,7 +81,7 @@ impl Scene {
         self.world.leave(handshake);
     }
 
-    /// What a collector does while the world stands still.
+    /// What a collector does while the world is stopped.
     fn collect(&self) {
         self.world.each(|handshake| {
             let place = self.place_of(handshake);
@@ -197,7 +197,7 @@ fn loom_of_two_collectors_one_is_first_and_the_other_rests() {
 
 #[test]
 fn loom_two_collections_in_a_row() {
-    // A thread that woke too late for the first stands still for the second all the same.
+    // A thread that woke too late for the first stops for the second all the same.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(

@@ -1,8 +1,8 @@
 //! The compiler: a tree to code for the machine.
 //!
-//! Locals lie on the stack from a call's base on: parameters first, then what each `let` pushes. A
-//! variable that is assigned to has a place in the heap, which all who know it share, continuations
-//! among them; any other is copied into the closures that capture it.
+//! Locals lie on the stack above a call's base: first parameters, then the values that each `let`
+//! pushes. An assigned variable has a place in the heap, which closures and continuations share.
+//! Any other variable is copied into the closures that capture it.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ impl<'a, 'gc> Function<'a, 'gc> {
         self.depth += 1;
     }
 
-    /// Where to go is known later.
+    /// An operation whose target is known later.
     fn jump(&mut self, op: impl Fn(u32) -> Op<'gc>) -> usize {
         self.op(op(0));
         self.ops.len() - 1
@@ -87,7 +87,7 @@ impl<'a, 'gc> Function<'a, 'gc> {
         }
     }
 
-    /// Code for a tree, that leaves one value, or, in tail position, the call.
+    /// Code for a tree that leaves one value, or, in tail position, returns.
     fn tree(&mut self, tree: &Tree<'gc>, is_tail: bool) {
         match tree {
             Tree::Value(value) => self.push(Op::Value(*value)),
@@ -134,7 +134,7 @@ impl<'a, 'gc> Function<'a, 'gc> {
                 let count = arguments.len() as u32;
                 self.op(if is_tail { Op::TailCall(count) } else { Op::Call(count) });
                 self.depth -= count;
-                // What is called gives its value here, if it is a primitive.
+                // The result is here now; after a tail call only if the callee is a primitive.
             }
         }
         if is_tail {

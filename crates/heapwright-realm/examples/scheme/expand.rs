@@ -5,7 +5,7 @@
 //!   Let [v0 = 1] in Lambda [] body: Set v0 (Call + v0 1)          v0: assigned
 //! ```
 //!
-//! Scopes are looked through from the innermost out. Derived forms become others, and these are
+//! Names are looked up from the innermost scope out. Derived forms become other forms, which are
 //! expanded again.
 
 use heapwright::gc::{Gc, Mutation};
@@ -19,15 +19,15 @@ use crate::value::{Symbol, Value};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variable(pub(crate) usize);
 
-/// What is known of a variable when all is expanded.
+/// The facts about a variable when all is expanded.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Whether it needs a place in the heap, which closures share, and continuations: a copy of
-    /// the stack must not have a value of its own.
+    /// Whether it needs a place in the heap, which closures and continuations share: a copy of the
+    /// stack must not have its own value of it.
     pub(crate) is_assigned: bool,
 }
 
-/// A program's piece.
+/// A piece of a program.
 pub(crate) enum Tree<'gc> {
     Value(Value<'gc>),
     Local(Variable, At),
@@ -56,7 +56,7 @@ pub(crate) struct Expander<'a, 'gc> {
     mc: &'a Mutation<'gc>,
     root: Gc<'gc, Root<'gc>>,
     scopes: Vec<Scope<'gc>>,
-    /// Where the innermost form is that was read.
+    /// The place of the innermost form that was read.
     here: At,
     pub(crate) variables: Vec<Known>,
 }
@@ -97,7 +97,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         Variable(self.variables.len() - 1)
     }
 
-    /// The variable of a name. `None`: it is a global.
+    /// The variable of a name. `None` for a global.
     fn find(&self, name: Gc<'gc, Symbol<'gc>>) -> Option<Variable> {
         let names = self.scopes.iter().rev().flat_map(|scope| scope.iter().rev());
         names.into_iter().find(|(of, _)| of.is(name)).map(|&(_, variable)| variable)
@@ -237,7 +237,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         })
     }
 
-    /// Expands a list of these, which is where `form` was.
+    /// Expands a list of these items, in the place of `form`.
     fn again(&mut self, items: &[Value<'gc>], form: Value<'gc>) -> Expanded<'gc> {
         let rest = self.list(&items[1..]);
         let form = Value::cons_at(self.mc, items[0], rest, at_of(form).0);
@@ -266,7 +266,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         Ok(Tree::Let(vec![(variable, first)], Box::new(Tree::If(Box::new(all)))))
     }
 
-    /// A value that is given a name: a lambda takes it.
+    /// A value that gets a name: a lambda takes it.
     fn named(&mut self, name: Gc<'gc, Symbol<'gc>>, value: Value<'gc>) -> Expanded<'gc> {
         let mut tree = self.expand(value)?;
         if let Tree::Lambda(lambda) = &mut tree {
@@ -278,7 +278,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
     fn define(&mut self, name: Gc<'gc, Symbol<'gc>>, value: Value<'gc>) -> Expanded<'gc> {
         let value = Box::new(self.named(name, value)?);
         Ok(match self.find(name) {
-            // Of a body: its variable is there, see `body`.
+            // In a body: its variable exists, see `body`.
             Some(variable) if !self.scopes.is_empty() => {
                 self.variables[variable.0].is_assigned = true;
                 Tree::SetLocal(variable, value)
@@ -339,7 +339,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         result
     }
 
-    /// A body: its definitions are variables of its own.
+    /// A body: its definitions become variables of its own.
     fn body(&mut self, forms: &[Value<'gc>]) -> Expanded<'gc> {
         let mut names = Vec::new();
         for &form in forms {
@@ -523,7 +523,7 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         self.again(&[self.symbol("let"), binding, self.list(&cond)], form)
     }
 
-    /// What builds a datum some of which is computed.
+    /// Returns the form that builds a partly computed datum.
     fn quasi(&self, datum: Value<'gc>, depth: usize) -> Value<'gc> {
         let call = |name: &str, arguments: &[Value<'gc>]| {
             self.cons(Value::Primitive(primitives::named(name)), self.list(arguments))

@@ -1,14 +1,14 @@
-//! The machine: runs code, a bounded piece at a time, so that between two pieces the collector may.
+//! The machine: runs code in bounded pieces, so that the collector may run between two of them.
 //!
 //! ```text
 //!   stack    ... | argument | argument | let | temporary | ...       values of all calls
 //!                ^ base                                  ^ top
-//!   frames   who called: code, what it captured, where it was, its base
+//!   frames   the callers: code, captured values, next operation, base
 //! ```
 //!
-//! All that it knows is in the realm's root. A call in tail position moves its arguments down to
-//! the base and forgets everything above, so loops need no stack. `call/cc` copies stack and frames
-//! into the heap, and calling a continuation copies them back.
+//! The realm's root holds the whole state. A tail call moves its arguments down to the base and
+//! drops everything above, so loops need no stack. `call/cc` copies stack and frames into the heap.
+//! Calling a continuation copies them back.
 
 use heapwright::gc::{Cell, Gc, Lock, Mutation, Slice, Trace};
 
@@ -22,12 +22,12 @@ pub(crate) struct Root<'gc> {
     pub(crate) machine: Lock<Machine<'gc>>,
 }
 
-/// What the machine has to remember.
+/// The machine's state.
 #[derive(Default, Trace)]
 pub(crate) struct Machine<'gc> {
     stack: Vec<Value<'gc>>,
     frames: Vec<Frame<'gc>>,
-    /// What is run. `None`: nothing.
+    /// The running call, if any.
     now: Option<Frame<'gc>>,
 }
 
@@ -49,16 +49,16 @@ pub(crate) struct Code<'gc> {
     /// Whether the last parameter takes a list of the rest.
     pub(crate) has_rest: bool,
     pub(crate) ops: Slice<'gc, Op<'gc>>,
-    /// Where each was written.
+    /// Where each operation was written.
     pub(crate) places: Slice<'gc, u32>,
 }
 
-/// An operation. What it gives it pushes.
+/// An operation. It pushes its result.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Op<'gc> {
     Value(Value<'gc>),
     Local(u32),
-    /// What is in the place that a local has.
+    /// The value in a local's place.
     LocalPlace(u32),
     Captured(u32),
     CapturedPlace(u32),
@@ -67,29 +67,29 @@ pub(crate) enum Op<'gc> {
     SetCapturedPlace(u32),
     SetGlobal(Gc<'gc, Symbol<'gc>>),
     Define(Gc<'gc, Symbol<'gc>>),
-    /// A local moves to a place of its own.
+    /// Moves a local to a place of its own.
     MakePlace(u32),
     Pop,
-    /// So many below the top are no longer wanted.
+    /// Drops that many values below the top.
     Slide(u32),
     Jump(u32),
-    /// Jumps if what it pops is false.
+    /// Jumps if the popped value is false.
     Unless(u32),
     Close(Gc<'gc, Template<'gc>>),
-    /// Calls what is on the top with so many arguments below it.
+    /// Calls the value on the top with that many arguments below it.
     Call(u32),
     TailCall(u32),
     Return,
 }
 
-/// A procedure before it has captured anything.
+/// A procedure without its captured values.
 #[derive(Trace)]
 pub(crate) struct Template<'gc> {
     pub(crate) code: Gc<'gc, Code<'gc>>,
     pub(crate) captures: Slice<'gc, Capture>,
 }
 
-/// Where what a closure captures is when it is made.
+/// Where a captured value is when its closure is made.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Capture {
     Local(u32),
@@ -108,7 +108,7 @@ pub(crate) struct Primitive {
 type Plain =
     for<'gc> fn(&Mutation<'gc>, Gc<'gc, Root<'gc>>, &[Value<'gc>]) -> Result<Value<'gc>, String>;
 
-/// What a primitive does.
+/// How a primitive runs.
 pub(crate) enum Run {
     Plain(Plain),
     Apply,
@@ -131,8 +131,7 @@ impl<'gc> Machine<'gc> {
         self.now = Some(Frame { code, captured, next: 0, base: 0 });
     }
 
-    /// Runs up to `piece` operations. What goes wrong is told with its place, and nothing is run
-    /// any more.
+    /// Runs up to `piece` operations. An error is returned with its place, and ends the run.
     pub(crate) fn run(
         &mut self,
         mc: &Mutation<'gc>,
@@ -253,7 +252,7 @@ impl<'gc> Machine<'gc> {
         Ok(None)
     }
 
-    /// The call under way has this result. `Some`: it was the first of all.
+    /// Returns a value to the caller. `Some` if the outermost call ends.
     fn give_back(&mut self, frame: &mut Frame<'gc>, value: Value<'gc>) -> Option<Value<'gc>> {
         self.stack.truncate(frame.base as usize);
         let Some(caller) = self.frames.pop() else { return Some(value) };
@@ -262,7 +261,7 @@ impl<'gc> Machine<'gc> {
         None
     }
 
-    /// Calls something with the topmost `count` values.
+    /// Calls a value with the topmost `count` values.
     fn call(
         &mut self,
         mc: &Mutation<'gc>,
@@ -311,7 +310,7 @@ impl<'gc> Machine<'gc> {
                     }
                     Run::CallCc => {
                         let callee = self.pop();
-                        // What comes next, when this call has its value.
+                        // The caller continues there when this call has its value.
                         self.frames.push(*frame);
                         let [stack, frames] = [self.stack.len(), self.frames.len()];
                         let continuation = Value::Continuation(mc.alloc(Continuation {
@@ -343,7 +342,7 @@ impl<'gc> Machine<'gc> {
         }
     }
 
-    /// Makes the topmost `count` values what the code's parameters want.
+    /// Turns the topmost `count` values into the code's parameters.
     fn pass(
         &mut self,
         mc: &Mutation<'gc>,

@@ -1,5 +1,5 @@
-//! A small Scheme on heapwright's safe door (`gc::Realm`): its tutorial, its stress test and its
-//! benchmark at once.
+//! A small Scheme on heapwright's safe interface (`gc::Realm`): tutorial, stress test and benchmark
+//! in one.
 //!
 //! ```text
 //!   read      text to data, with places            value      what memory is made of
@@ -19,7 +19,7 @@
 //!
 //! Options before the file: `--stats` (what the collector did), `--stress` (a collection after
 //! every piece, verified), `--incremental`, `--generations off`, `--compact off`, `--limit MIB`,
-//! `--serve SECONDS` (when the program has ended, its `request` is called for so long).
+//! `--serve SECONDS` (calls the program's `request` for that long once the program has ended).
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -47,15 +47,15 @@ use machine::{Machine, Progress, Root};
 use read::{Failure, Reader};
 use value::Value;
 
-/// Operations between two points where the collector may work; and where it does at each.
+/// Operations between two points where the collector may run; in stress mode it runs at each.
 const PIECE: usize = 5_000;
 const STRESSED_PIECE: usize = 1;
 
-/// A form that was run.
+/// The result of a form.
 struct Ran {
-    /// Its value as it is written; empty: there is none.
+    /// Its value as text; empty if there is none.
     value: String,
-    /// How much of the text it was, and where the rest begins.
+    /// The length of its text, and where the rest begins.
     consumed: usize,
     place: (usize, usize),
 }
@@ -79,10 +79,9 @@ impl Scheme {
         Self { realm, is_stressed, limit }
     }
 
-    /// Runs the first form of a text that begins at a line and a column. Gives what it printed as
-    /// its value, how much of the text it took, and where the rest begins. `None`: there is no
-    /// form.
-    /// Tells `paused` how long the collector took after each piece.
+    /// Runs the first form of a text that begins at a line and a column. Returns its value, the
+    /// length of its text, and where the rest begins; `None` if there is no form. Calls `paused`
+    /// with the collector's time after each piece.
     fn run_form(
         &mut self,
         text: &str,
@@ -115,7 +114,7 @@ impl Scheme {
             })?;
             paused(over.elapsed());
             if self.is_stressed {
-                // It has collected when the piece was over, for verify says STRESS. Now and then
+                // The collection is done when the piece is over, because of STRESS. Now and then
                 // everything moves as well.
                 pieces += 1;
                 if pieces.is_multiple_of(4) {
@@ -129,7 +128,7 @@ impl Scheme {
         }
     }
 
-    /// Says so if more lives than may.
+    /// Returns an error if more than the limit is in use.
     fn stay_below_limit(&mut self) -> Result<(), Failure> {
         let has = |realm: &Realm<_>| {
             let told = realm.statistics();
@@ -155,7 +154,7 @@ impl Scheme {
         Ok(())
     }
 
-    /// Reads from a person, form by form.
+    /// Reads forms from standard input and runs them, one by one.
     fn converse(&mut self) {
         let prompts = std::io::stdin().is_terminal();
         let mut text = String::new();
@@ -215,13 +214,13 @@ impl Scheme {
 
 const USAGE: &str = "usage: scheme [--stats] [--stress] [--incremental] [--generations on|off] [--compact on|off] [--limit MIB] [--serve SECONDS] [FILE]";
 
-/// A number that an option wants, or what to say.
+/// Parses the number after an option, or returns a message.
 fn wanted(option: &str, what: &str, word: Option<String>) -> Result<u32, String> {
     let number = word.and_then(|word| word.parse().ok());
     number.ok_or_else(|| format!("{option} wants a number of {what}"))
 }
 
-/// Says what is wrong with the command line.
+/// Reports an error of the command line.
 fn refuse(message: &str) -> ExitCode {
     eprintln!("scheme: {message}\n{USAGE}");
     ExitCode::from(2)

@@ -1,4 +1,4 @@
-//! Procedures that are written in Rust.
+//! Procedures written in Rust.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ type Result<'gc> = std::result::Result<Value<'gc>, String>;
 type Arguments<'a, 'gc> = &'a [Value<'gc>];
 
 thread_local! {
-    /// What was printed, and not written yet.
+    /// Printed text that is not yet written.
     static OUTPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -30,17 +30,17 @@ fn print(text: &str) {
 }
 
 fn write_out(output: &mut Vec<u8>) {
-    // Who reads no more is told by the next write of others.
+    // Errors are ignored here: the next write elsewhere reports them.
     let _closed = std::io::stdout().write_all(output);
     output.clear();
 }
 
-/// Writes what was printed.
+/// Writes the printed text.
 pub(crate) fn flush() {
     OUTPUT.with_borrow_mut(write_out);
 }
 
-/// The primitive of a name that is known here.
+/// The primitive of a name that must exist.
 pub(crate) fn named(name: &str) -> &'static Primitive {
     ALL.iter().find(|primitive| primitive.name == name).expect("a primitive")
 }
@@ -103,7 +103,7 @@ impl Number {
     }
 }
 
-/// Arithmetic on whole numbers, which may be too large for it, and on others.
+/// Arithmetic on whole numbers, or on reals if the result does not fit.
 fn both(
     a: Number,
     b: Number,
@@ -187,7 +187,7 @@ fn table<'gc>(value: Value<'gc>) -> std::result::Result<Gc<'gc, Table<'gc>>, Str
     }
 }
 
-/// `car` and `cdr`, in the order of the letters' names.
+/// Applies `car` and `cdr`, in the order of the letters in the name.
 fn path<'gc>(value: Value<'gc>, letters: &str) -> Result<'gc> {
     letters.chars().rev().try_fold(value, |value, letter| {
         let pair = pair(value)?;

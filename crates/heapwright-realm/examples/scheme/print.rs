@@ -18,9 +18,9 @@ pub(crate) fn displayed(value: Value<'_>) -> String {
     text
 }
 
-/// How deep things may be in each other before three dots stand for what is within.
+/// The deepest nesting that is printed; three dots stand for the rest.
 const DEEP: usize = 200;
-/// How much is written of a list: it may be a ring.
+/// The most text of a list: it may be a ring.
 const LONG: usize = 100_000;
 
 fn print(text: &mut String, value: Value<'_>, quote: bool, depth: usize) {

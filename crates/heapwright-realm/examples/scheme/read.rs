@@ -1,4 +1,4 @@
-//! The reader: text to data, each pair with the place where it was read.
+//! The reader: text to data; each pair has the place where it was read.
 
 use heapwright::gc::{Cell, Gc, Mutation};
 
@@ -26,12 +26,12 @@ impl std::fmt::Display for At {
     }
 }
 
-/// What is wrong, and where.
+/// An error and its place.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) at: At,
     pub(crate) message: String,
-    /// Whether the text ends too soon: more of it may help.
+    /// Whether the text ends too soon, so that more of it may help.
     pub(crate) is_incomplete: bool,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
     }
 }
 
-/// The symbol of a name.
+/// Returns the symbol of a name.
 pub(crate) fn symbol<'gc>(
     mc: &Mutation<'gc>,
     root: Gc<'gc, Root<'gc>>,
@@ -55,7 +55,7 @@ pub(crate) fn symbol<'gc>(
     symbol
 }
 
-/// A text that is read from its beginning to its end.
+/// A text that is read from beginning to end.
 pub(crate) struct Reader<'t> {
     rest: std::iter::Peekable<std::str::Chars<'t>>,
     line: usize,
@@ -67,12 +67,12 @@ pub(crate) struct Reader<'t> {
 type Read<T> = Result<T, Failure>;
 
 impl<'t> Reader<'t> {
-    /// A text that begins at this line and column.
+    /// Reads a text that begins at this line and column.
     pub(crate) fn new(text: &'t str, (line, column): (usize, usize)) -> Self {
         Self { rest: text.chars().peekable(), line, column, consumed: 0 }
     }
 
-    /// The line and the column it is at.
+    /// The current line and column.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.line, self.column)
     }
@@ -108,7 +108,7 @@ impl<'t> Reader<'t> {
         Failure { at: self.at(), message, is_incomplete: true }
     }
 
-    /// The next datum. `None`: there is none.
+    /// Reads the next datum. `None` at the end.
     pub(crate) fn read<'gc>(
         &mut self,
         mc: &Mutation<'gc>,
@@ -190,7 +190,7 @@ impl<'t> Reader<'t> {
             .iter()
             .rev()
             .fold(tail, |rest, &(item, here)| Value::cons_at(mc, item, rest, here.0));
-        // A form is where its parenthesis is.
+        // The place of a form is that of its parenthesis.
         Ok(match (list, items.first()) {
             (Value::Pair(pair), Some(&(first, _))) => {
                 Value::cons_at(mc, first, pair.cdr.get(), at.0)

@@ -1,22 +1,22 @@
-//! A long run: a program's `request` is called with 0, 1, 2, ... for so many seconds, and what the
-//! process has and whoever asked had to wait is told on the way.
+//! A long run: calls a program's `request` with 0, 1, 2, ... for some seconds, and reports on the
+//! way the process's memory and the waiting times of requests.
 //!
 //! ```text
-//!   request   | piece | pause | piece | pause | ...       a pause: what the collector does between pieces
+//!   request   | piece | pause | piece | pause | ...       a pause: the collector's work between pieces
 //! ```
 //!
-//! Times are the clock's, so they have in them what else the machine did; the pauses of the
-//! collector are told by processor time as well, which the realm's statistics count.
+//! Times are wall-clock times, so they include other work of the machine. The collector's pauses
+//! are also reported in processor time, from the realm's statistics.
 
 use std::time::{Duration, Instant};
 
 use crate::Scheme;
 use crate::read::Failure;
 
-/// How many lines are told on the way.
+/// How many lines are reported on the way.
 const LINES: u32 = 20;
 
-/// Durations, counted by their size: one part in 64 apart, so that any number of them fits.
+/// A histogram of durations: buckets one part in 64 wide, so that any number of durations fits.
 struct Durations {
     counts: Vec<u64>,
     all: u64,
@@ -43,7 +43,7 @@ impl Durations {
         self.most = self.most.max(ns);
     }
 
-    /// Milliseconds that so many of 100,000 do not take longer than.
+    /// The milliseconds that `of_100000` of 100,000 durations do not exceed.
     fn below(&self, of_100000: u64) -> f64 {
         let mut left = (self.all * of_100000).div_ceil(100_000);
         for (place, &count) in self.counts.iter().enumerate() {
@@ -69,14 +69,14 @@ impl Durations {
     }
 }
 
-/// KiB of the process that are resident; 0: the system does not say.
+/// Resident KiB of the process; 0 if the system does not say.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// Calls `request` for so long.
+/// Calls `request` for `time`.
 pub(crate) fn serve(scheme: &mut Scheme, time: Duration) -> Result<(), Failure> {
     let (mut requests, mut pauses) = (Durations::new(), Durations::new());
     let began = Instant::now();

@@ -1,11 +1,11 @@
-//! Values: what the program's memory is made of.
+//! Values: the contents of the program's memory.
 //!
 //! ```text
-//!   Value      a word that says what it is, and a word: a number, or a reference
+//!   Value      a word for its type, and a word: a number, or a reference
 //!
 //!   Pair       car | cdr | where it was read             Slice       value | value | ...
 //!   Symbol     name | its global value | hash            Closure     code | captured values
-//!   Place      a variable that is assigned to            Table       a hash table
+//!   Place      an assigned variable                      Table       a hash table
 //! ```
 //!
 //! A vector's, a closure's and a string's contents lie in the slot itself.
@@ -20,9 +20,9 @@ use crate::machine::{Code, Frame, Primitive};
 /// Any value.
 #[derive(Clone, Copy, Trace)]
 pub(crate) enum Value<'gc> {
-    /// A global that has none yet; never seen by a program.
+    /// The value of an undefined global; never seen by a program.
     Undefined,
-    /// What `set!` and the like give.
+    /// The result of `set!` and the like.
     Unspecified,
     Nil,
     Bool(bool),
@@ -37,11 +37,11 @@ pub(crate) enum Value<'gc> {
     Closure(Gc<'gc, Closure<'gc>>),
     Primitive(#[trace(skip)] &'static Primitive),
     Continuation(Gc<'gc, Continuation<'gc>>),
-    /// A variable that is assigned to; never seen by a program.
+    /// An assigned variable; never seen by a program.
     Place(Gc<'gc, Cell<Value<'gc>>>),
 }
 
-/// A name, of which there is one.
+/// A name. Equal names are one symbol.
 #[derive(Trace)]
 pub(crate) struct Symbol<'gc> {
     pub(crate) name: String,
@@ -53,18 +53,18 @@ pub(crate) struct Symbol<'gc> {
 pub(crate) struct Pair<'gc> {
     pub(crate) car: Cell<Value<'gc>>,
     pub(crate) cdr: Cell<Value<'gc>>,
-    /// Where it was read: see [`crate::read::At`]. 0: it was made.
+    /// Where it was read: see [`crate::read::At`]. 0: nowhere, it was computed.
     pub(crate) at: u32,
 }
 
-/// A procedure of the program's.
+/// A procedure of the program.
 #[derive(Trace)]
 pub(crate) struct Closure<'gc> {
     pub(crate) code: Gc<'gc, Code<'gc>>,
     pub(crate) captured: Slice<'gc, Value<'gc>>,
 }
 
-/// What was to be done when `call/cc` was called.
+/// The work that was left when `call/cc` was called.
 #[derive(Trace)]
 pub(crate) struct Continuation<'gc> {
     pub(crate) stack: Slice<'gc, Value<'gc>>,
@@ -93,7 +93,7 @@ impl<'gc> Symbol<'gc> {
 }
 
 impl<'gc> Value<'gc> {
-    /// Everything but `#f`.
+    /// Returns true for everything except `#f`.
     pub(crate) fn is_true(self) -> bool {
         !matches!(self, Self::Bool(false))
     }
@@ -106,12 +106,12 @@ impl<'gc> Value<'gc> {
         Self::Pair(mc.alloc(Pair { car: Cell::new(car), cdr: Cell::new(cdr), at }))
     }
 
-    /// A list.
+    /// Makes a list.
     pub(crate) fn list(mc: &Mutation<'gc>, values: &[Self]) -> Self {
         values.iter().rev().fold(Self::Nil, |rest, &value| Self::cons(mc, value, rest))
     }
 
-    /// What is in a list, if it is one.
+    /// Returns the items of a list, if it is one.
     pub(crate) fn items(self) -> Option<Vec<Self>> {
         let mut items = Vec::new();
         let mut rest = self;
@@ -122,7 +122,7 @@ impl<'gc> Value<'gc> {
         matches!(rest, Self::Nil).then_some(items)
     }
 
-    /// Whether both are the same thing.
+    /// Returns whether both are the same thing.
     pub(crate) fn is_same(self, other: Self) -> bool {
         match (self, other) {
             (Self::Undefined, Self::Undefined)
@@ -144,7 +144,7 @@ impl<'gc> Value<'gc> {
         }
     }
 
-    /// Whether both look the same.
+    /// Returns whether both have equal contents.
     pub(crate) fn is_equal(self, other: Self) -> bool {
         let (mut a, mut b) = (self, other);
         loop {
@@ -178,7 +178,7 @@ impl PartialEq for Key<'_> {
 impl Eq for Key<'_> {}
 
 impl Hash for Key<'_> {
-    /// By what `equal?` looks at, and never by an address.
+    /// Hashes what `equal?` compares, and never an address.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let mut value = self.0;
         loop {

@@ -13,11 +13,11 @@ use super::super::mutation::Mutation;
 use super::super::trace::Trace;
 use super::sequence::sequence;
 
-/// A queue with two ends in a realm, shared by all that have a copy of this reference.
+/// A queue with two ends in a realm, shared by all copies of this reference.
 ///
-/// Values are copied in and out. Amortised constant time at both ends, constant time to look at
-/// any. An iterator goes by number from the front: what is put or taken there meanwhile shifts what
-/// it sees.
+/// Values are copied in and out. Amortised constant time at both ends, constant time to read any
+/// value. An iterator counts from the front: pushes and pops there during the iteration shift its
+/// values.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Deque, Realm}};
@@ -35,7 +35,7 @@ use super::sequence::sequence;
 pub struct Deque<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
-    /// An empty one, without memory for values.
+    /// An empty queue, without memory for values.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
         self.0.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the queue is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(self) -> bool {
@@ -133,7 +133,7 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
         self.0.buffer()?.pop_front()
     }
 
-    /// Forgets all values, and the memory for them. Constant time.
+    /// Removes all values, and drops the memory for them. Constant time.
     pub fn clear(self, mc: &Mutation<'gc>) {
         self.0.replace(mc, None);
     }

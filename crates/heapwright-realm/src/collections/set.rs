@@ -11,8 +11,8 @@ use super::super::trace::Trace;
 use super::hash::Seeded;
 use super::map::{self, Map};
 
-/// A hash set in a realm, shared by all that have a copy of this reference. What is said of
-/// [`Map`]s and their keys holds for it.
+/// A hash set in a realm, shared by all copies of this reference. The documentation of [`Map`] and
+/// its keys applies.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Realm, Set, Str}};
@@ -43,7 +43,7 @@ where
     K: Copy + Eq + Hash + Trace + 'gc,
     S: BuildHasher + 'static,
 {
-    /// An empty set that hashes so.
+    /// An empty set with this hasher.
     ///
     /// # Panics
     ///
@@ -59,7 +59,7 @@ where
         self.0.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
@@ -71,7 +71,7 @@ where
         self.0.is(other.0)
     }
 
-    /// Returns whether a key is there. Constant time on average.
+    /// Returns whether the set has a key. Constant time on average.
     #[inline]
     #[must_use]
     pub fn contains<Q: Eq + Hash + ?Sized>(self, key: &Q) -> bool
@@ -81,8 +81,8 @@ where
         self.0.contains_key(key)
     }
 
-    /// A key as it was inserted. Constant time on average. So one set makes one of all equal
-    /// strings: look, and insert if there is none.
+    /// Returns a key as it was inserted. Constant time on average. With it, a set can intern
+    /// strings: look one up, and insert it if there is none.
     #[inline]
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(self, key: &Q) -> Option<K>
@@ -92,7 +92,7 @@ where
         self.0.get_key_value(key).map(|(key, ())| key)
     }
 
-    /// Puts a key there. Whether it was not. Amortised constant time on average.
+    /// Inserts a key. Returns whether it was new. Amortised constant time on average.
     ///
     /// # Panics
     ///
@@ -101,7 +101,7 @@ where
         self.0.insert(mc, key, ()).is_none()
     }
 
-    /// Removes a key. Whether it was there. Amortised constant time on average.
+    /// Removes a key. Returns whether it was there. Amortised constant time on average.
     pub fn remove<Q: Eq + Hash + ?Sized>(self, mc: &Mutation<'gc>, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -109,17 +109,17 @@ where
         self.0.remove(mc, key).is_some()
     }
 
-    /// Forgets all keys, and the memory for them. Constant time.
+    /// Removes all keys, and drops the memory for them. Constant time.
     pub fn clear(self, mc: &Mutation<'gc>) {
         self.0.clear(mc);
     }
 
-    /// Keeps the keys that `keep` wants, in their order. Linear.
+    /// Keeps the keys for which `keep` is true, in their order. Linear.
     pub fn retain(self, mc: &Mutation<'gc>, mut keep: impl FnMut(K) -> bool) {
         self.0.retain(mc, |key, ()| keep(key));
     }
 
-    /// The keys, in the order in which they were inserted first; see [`Map::iter`].
+    /// The keys, in the order of their first insertion; see [`Map::iter`].
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, S> {
         Iter(self.0.iter())

@@ -1,5 +1,5 @@
-//! Collections under test by their parts: rings, indexes under bad hashes, numbers that wrap. What
-//! programs see of them stands in `heapwright/tests/collections.rs`, beside std's.
+//! Tests of the collections' parts: rings, indexes under bad hashes, numbers that wrap. Tests of
+//! their public behaviour, beside std's, are in `tests/collections.rs`.
 
 extern crate std;
 
@@ -16,7 +16,7 @@ fn mutate(with: impl for<'gc> FnOnce(&Mutation<'gc>)) {
     realm.mutate(|mc, _| with(mc));
 }
 
-/// Always the next number.
+/// Returns the next number at each call.
 fn numbers() -> impl FnMut(usize) -> usize {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     move |below| {
@@ -102,7 +102,7 @@ fn a_buffer_of_values_without_size_counts() {
     });
 }
 
-/// Hashes badly: only so many values, or one.
+/// Hashes badly: to few values, or to one.
 struct Bad(u64);
 
 struct BadHasher(u64, u64);
@@ -123,8 +123,8 @@ impl Hasher for BadHasher {
     }
 }
 
-/// Each word is found from its place, no one after a free word, and those after it are in Robin
-/// Hood's order.
+/// Checks the index: a word behind a free one is in its own place, and words in a row are in Robin
+/// Hood order.
 fn check_index<'gc, S: BuildHasher + 'static>(map: Map<'gc, u32, u32, S>) {
     let body = map.0.as_ref();
     let Some(index) = body.index.get() else { return };
@@ -188,7 +188,7 @@ fn numbers_of_entries_wrap() {
     mutate(|mc| {
         let map = Map::<u32, u32>::new(mc);
         (0..20).for_each(|n| _ = map.insert(mc, n, n));
-        // As if as many had been inserted and removed as a word of the index can count.
+        // As if as many entries had been inserted and removed as a word of the index can count.
         let (body, far) = (map.0.as_ref(), u32::MAX as usize - 5);
         let entries = body.entries.get().expect("there are 20");
         (0..20).for_each(|_| _ = entries.pop_front());

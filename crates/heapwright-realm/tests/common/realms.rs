@@ -4,7 +4,7 @@ use heapwright::gc::Layout;
 use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 use proptest::prelude::*;
 
-/// As many cases as there is time for: each is a long run.
+/// As many cases as time allows: each is a long run.
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         cases: if cfg!(miri) { 2 } else { 48 },
@@ -13,8 +13,8 @@ pub(crate) fn config() -> ProptestConfig {
     }
 }
 
-/// A realm's options, but for the `least` that may be allocated between two collections. Verified,
-/// but under Miri, which takes its time.
+/// A realm's options, except the `least` that may be allocated between two collections. Verified,
+/// except under Miri, which is slow.
 pub(crate) fn ways_to_collect(least: usize) -> impl Strategy<Value = Options> {
     any::<[bool; 5]>().prop_map(move |[incremental, generations, stress, ruby, compact]| Options {
         incremental,

@@ -1,5 +1,5 @@
-//! A graph of objects that move, against a shadow of it: whatever is made, stored, pinned, resized
-//! and forgotten between steps and compactions, every reference leads where the shadow says.
+//! A graph of moving objects, against a shadow of it. Objects are made, stored, pinned, resized and
+//! dropped between steps and compactions. Every reference leads where the shadow says.
 
 extern crate std;
 
@@ -18,11 +18,11 @@ use super::{Node, Shared, load, node, runtime, slots, updating_runtime};
 
 unsafe extern "C" fn finalize(object: *mut c_void, data: *mut c_void) {
     let serial = node(object.cast()).serial;
-    // SAFETY: the test's, which outlives its heap.
+    // SAFETY: the test's data, which outlives its heap.
     unsafe { &*data.cast::<Shared>() }.lock().unwrap().finalized.push(serial);
 }
 
-/// Whatever is in the bytes of a leaf.
+/// The value of a byte of a leaf.
 fn byte(serial: usize, n: usize) -> u8 {
     (serial.wrapping_mul(31) ^ n.wrapping_mul(7)) as u8
 }
@@ -93,7 +93,7 @@ impl Model<'_> {
         }
     }
 
-    /// Stores, by way of a path from a root.
+    /// Stores into an object at the end of a path from a root.
     fn store(&mut self, parent: usize, hops: usize, place: usize, child: Option<usize>) {
         let (mut at, mut serial) = self.root(parent);
         for hop in 0..hops {
@@ -143,7 +143,7 @@ impl Model<'_> {
         if self.pins.iter().all(|&(_, pinned)| pinned != serial) {
             assert!(self.mutator.pin(at));
             self.pins.push((at, serial));
-            // Pins keep nothing.
+            // Pins do not keep objects alive.
             // SAFETY: the object is live.
             self.roots.push((unsafe { self.mutator.new_root(at) }.unwrap(), serial));
         }
@@ -156,12 +156,12 @@ impl Model<'_> {
         let size = size.max(least);
         // SAFETY: a live object.
         unsafe { (*at.cast::<Node>()).wanted = size };
-        // SAFETY: the object is live, and the caller's to change.
+        // SAFETY: the object is live, and only the test changes it.
         let there = unsafe { self.mutator.resize(at, size) };
         assert_eq!(there, size <= super::super::super::raw::object_size(at));
     }
 
-    /// Everything that roots lead to is as the shadow says.
+    /// Checks that all objects that roots lead to are as the shadow says.
     fn check(&mut self) {
         let mut waiting: Vec<(*mut u8, usize)> =
             (0..self.roots.len()).map(|n| self.root(n)).collect();
@@ -268,7 +268,7 @@ fn options() -> impl Strategy<Value = Options> {
             compact: true,
             least: 256 << 10,
             step_ns: 2_000,
-            // To verify settles regions, which hides what is not: so not always.
+            // Verifying settles regions, which hides errors of unsettled ones: so not always.
             verify: if verify { VERIFY_HEAP | VERIFY_BARRIERS } else { 0 }
                 | if stress == 0 { STRESS } else { 0 },
             ..Options::new()
@@ -308,7 +308,7 @@ fn run(options: Options, updates: bool, steps: Vec<Step>) {
             Step::Unpin(pin) => {
                 if !model.pins.is_empty() {
                     let (at, serial) = model.pins.swap_remove(pin % model.pins.len());
-                    // It may have lost its last root, and be another by now: pins are of pages.
+                    // The slot may hold another object by now: pins are counted by page.
                     if model.roots.iter().any(|&(_, root)| root == serial) {
                         // SAFETY: pinned once.
                         unsafe { mutator.unpin(at) };
@@ -316,30 +316,30 @@ fn run(options: Options, updates: bool, steps: Vec<Step>) {
                 }
             }
             Step::Resize(root, size) => model.resize(root, size),
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             Step::Collect => unsafe { mutator.collect() },
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             Step::Compact(false) => unsafe { mutator.compact() },
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             Step::Compact(true) => unsafe { mutator.compact_all() },
-            // SAFETY: everything wanted is led to by handles.
+            // SAFETY: handles lead to all objects in use.
             Step::Ask => unsafe { mutator.ask_compact() },
             Step::Budget(budget) => {
-                // SAFETY: everything wanted is led to by handles.
+                // SAFETY: handles lead to all objects in use.
                 unsafe { mutator.step(budget) };
             }
             Step::Check => {
-                // SAFETY: everything wanted is led to by handles, whatever the finalizers do.
+                // SAFETY: handles lead to all objects in use, whatever finalizers do.
                 unsafe { mutator.run_finalizers(2) };
                 model.check();
             }
         }
-        // What is pinned must be led to.
+        // A pinned object must be reachable.
         let roots: HashSet<usize> = model.roots.iter().map(|&(_, serial)| serial).collect();
         model.pins.retain(|&(_, serial)| roots.contains(&serial));
     }
     model.check();
-    // SAFETY: everything wanted is led to by handles.
+    // SAFETY: handles lead to all objects in use.
     unsafe { mutator.compact() };
     model.check();
     model.roots.drain(..).for_each(|(cell, _)| {
