@@ -109,13 +109,13 @@ unsafe fn set_limit(
     if let Some(ours) = ours {
         heapwright::heap::limit_address_space(ours.rlim_cur as usize);
     }
-    // SAFETY: the kernel checks what it is given. Failure sets errno.
+    // SAFETY: the kernel checks the addresses. Failure sets errno.
     let set = unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int };
     if set != 0 && ours.is_some() {
         // The old limit stays in force.
         let errno = errno::get();
         let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: writes the struct it is given.
+        // SAFETY: `getrlimit` writes `limit` alone.
         if unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } == 0 {
             heapwright::heap::limit_address_space(limit.rlim_cur as usize);
         }
@@ -127,14 +127,14 @@ unsafe fn set_limit(
 /// Locks all memory of this process.
 #[unsafe(no_mangle)]
 extern "C" fn mlockall(flags: c_int) -> c_int {
-    // SAFETY: changes no memory's contents. Failure sets errno.
+    // SAFETY: the call changes no memory's contents. Failure sets errno.
     let lock = || unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int };
     let locked = lock();
     if locked == 0 || errno::get() != libc::ENOMEM {
         return locked;
     }
     let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes the struct it is given.
+    // SAFETY: `getrlimit` writes `limit` alone.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
     if known && limit.rlim_cur != libc::RLIM_INFINITY {
         heapwright::heap::give_up_reserve(limit.rlim_cur as usize);
@@ -144,6 +144,6 @@ extern "C" fn mlockall(flags: c_int) -> c_int {
 
 /// Whether a process number of `prlimit` means this process.
 fn is_this(process: pid_t) -> bool {
-    // SAFETY: getpid has no preconditions.
+    // SAFETY: `getpid` has no preconditions.
     process == 0 || process == unsafe { libc::getpid() }
 }

@@ -83,12 +83,12 @@ unsafe extern "C" fn __alloc_token_realloc(
         || APART.load(Ordering::Relaxed) && heap::comes_into_a_group(block.cast(), size);
     if is_of_token && let Some(new) = of_token::<MALLOC>(size, 1, false, token) {
         if !block.is_null() {
-            // SAFETY: a live block, as the caller promises.
+            // SAFETY: the block is live, as the caller promises.
             let old = unsafe { heap::usable_size(block.cast_const().cast()) };
             // SAFETY: both blocks have as many bytes (in this mode a size is what was asked for),
             // and the new one is this call's.
             unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size)) };
-            // SAFETY: the caller gives it away.
+            // SAFETY: the caller gives the old block away.
             unsafe { heap::free(block.cast()) };
         }
         return new;

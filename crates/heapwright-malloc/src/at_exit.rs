@@ -80,7 +80,7 @@ pub(crate) fn prepare() {
         unsafe {
             __cxa_at_quick_exit(handler, core::ptr::null_mut())
         };
-        // SAFETY: a handler of a library that is never unloaded.
+        // SAFETY: the handler's library is never unloaded.
         #[cfg(target_env = "musl")]
         unsafe {
             at_quick_exit(report)
@@ -111,7 +111,7 @@ extern "C" fn _Exit(status: c_int) -> ! {
 /// Ends the process: what the C library's own `_exit` does.
 fn end(status: c_int) -> ! {
     loop {
-        // SAFETY: ends every thread; does not return.
+        // SAFETY: the call ends every thread, and does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };
     }
 }
@@ -134,7 +134,7 @@ extern "C" fn report() {
         // A signal ends the process, and another thread is in the last look: the process must not
         // end with this thread's status.
         while REPORTED.load(Ordering::Acquire) == process_id() | BY_SIGNAL {
-            // SAFETY: waits for signals alone; nothing is passed.
+            // SAFETY: the call takes no memory, and only waits for signals.
             unsafe { libc::syscall(libc::SYS_ppoll, 0usize, 0usize, 0usize, 0usize, 0usize) };
         }
     }

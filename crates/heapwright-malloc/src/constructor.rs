@@ -48,7 +48,7 @@ pub(crate) fn begin_debugging() {
     // A first block makes the heap obtain from the kernel now all that a thread's first block
     // needs.
     let block = heap::malloc(1);
-    // SAFETY: null, or a block of ours, freed once.
+    // SAFETY: the block is null or was just allocated, and is freed once.
     unsafe { heap::free(block) };
     cxx::distinguish_forms();
     fault_handler::install(heap::fault, true);

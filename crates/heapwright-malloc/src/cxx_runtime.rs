@@ -41,7 +41,7 @@ pub(crate) fn unwinder() -> Option<Unwinder> {
         return None;
     }
     Some(Unwinder {
-        // SAFETY: the type that every unwinder's ABI gives this function.
+        // SAFETY: `_Unwind_GetIP` of every unwinder's ABI has this type.
         ip: unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(ip) },
         // SAFETY: `_Unwind_SetGR` of every unwinder's ABI has this type.
         set_register: unsafe {
@@ -141,9 +141,9 @@ pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
     };
     // SAFETY: `void __cxa_end_catch()`, by the C++ ABI.
     let end = unsafe { transmute::<*mut c_void, unsafe extern "C" fn()>(end) };
-    // SAFETY: the caller caught it.
+    // SAFETY: the caller caught this exception.
     unsafe { begin(exception) };
-    // SAFETY: pairs with the call above.
+    // SAFETY: this ends the catch that the call above began.
     unsafe { end() };
 }
 
@@ -161,23 +161,23 @@ fn find(bound: *mut c_void, name: &CStr) -> *mut c_void {
     if dlopen.is_null() || dlsym.is_null() {
         return core::ptr::null_mut();
     }
-    // SAFETY: POSIX's type of dlopen.
+    // SAFETY: `dlopen` has this type in POSIX.
     let dlopen = unsafe {
         transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(dlopen)
     };
-    // SAFETY: POSIX's type of dlsym.
+    // SAFETY: `dlsym` has this type in POSIX.
     let dlsym = unsafe {
         transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
             dlsym,
         )
     };
     for runtime in RUNTIMES {
-        // SAFETY: a string; RTLD_NOLOAD loads nothing and runs no code.
+        // SAFETY: the name is a string; RTLD_NOLOAD loads nothing and runs no code.
         let handle = unsafe { dlopen(runtime.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         if handle.is_null() {
             continue;
         }
-        // SAFETY: a live handle and a string.
+        // SAFETY: the handle is live, and the name is a string.
         let found = unsafe { dlsym(handle, name.as_ptr()) };
         if !found.is_null() {
             return found;

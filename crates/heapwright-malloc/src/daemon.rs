@@ -19,25 +19,25 @@ extern "C" fn daemon(no_chdir: c_int, no_close: c_int) -> c_int {
     if !heap::debugging() {
         let next = next(&FOUND, c"daemon");
         if !next.is_null() {
-            // SAFETY: the type of daemon.
+            // SAFETY: `daemon` has this type.
             let next = unsafe {
                 core::mem::transmute::<*mut c_void, extern "C" fn(c_int, c_int) -> c_int>(next)
             };
             return next(no_chdir, no_close);
         }
     }
-    // SAFETY: as any call of `fork` by the program.
+    // SAFETY: the program called `daemon`, so it allows a fork here.
     match unsafe { libc::fork() } {
         -1 => return -1,
         0 => {}
         _ => at_exit::_exit(0),
     }
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     if unsafe { libc::setsid() } == -1 {
         return -1;
     }
     if no_chdir == 0 {
-        // SAFETY: a string.
+        // SAFETY: the path is a string.
         let _ = unsafe { libc::chdir(c"/".as_ptr()) };
     }
     if no_close == 0 && !streams_to_nowhere() {
@@ -48,20 +48,20 @@ extern "C" fn daemon(no_chdir: c_int, no_close: c_int) -> c_int {
 
 /// Makes the null device all three standard streams.
 fn streams_to_nowhere() -> bool {
-    // SAFETY: a string and flags.
+    // SAFETY: the path is a string, and the flags need no mode.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
     if null < 0 {
         return false;
     }
     let mut about = core::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: an open file, and room for the answer.
+    // SAFETY: the file is open, and `about` has room for the result.
     let failed = unsafe { libc::syscall(libc::SYS_fstat, null, about.as_mut_ptr()) } != 0;
-    // SAFETY: zeroes are one, and the call has filled it.
+    // SAFETY: all zeros is a valid struct, and so is the call's result.
     let about = unsafe { about.assume_init() };
     let is_null =
         about.st_mode & libc::S_IFMT == libc::S_IFCHR && about.st_rdev == libc::makedev(1, 3);
     if failed || !is_null {
-        // SAFETY: ours, and open.
+        // SAFETY: this function opened the file.
         unsafe { libc::close(null) };
         if !failed {
             errno::set(libc::ENODEV);
@@ -69,11 +69,11 @@ fn streams_to_nowhere() -> bool {
         return false;
     }
     for stream in 0..3 {
-        // SAFETY: an open file.
+        // SAFETY: the file is open.
         unsafe { libc::dup2(null, stream) };
     }
     if null > 2 {
-        // SAFETY: ours, and open.
+        // SAFETY: this function opened the file.
         unsafe { libc::close(null) };
     }
     true

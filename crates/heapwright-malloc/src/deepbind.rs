@@ -48,7 +48,7 @@ unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     if real.is_null() {
         return -1;
     }
-    // SAFETY: POSIX's type of dlclose.
+    // SAFETY: `dlclose` has this type in POSIX.
     let real =
         unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(real) };
     if heap::debugging() {

@@ -142,7 +142,7 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
 /// mode.
 #[cold]
 pub(crate) fn watch() {
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     if unsafe { libc::getpid() } == 1 || !heap::debug_looks_at_end() {
         return;
     }
@@ -157,7 +157,7 @@ pub(crate) fn watch() {
 /// The kernel's handler. All signals are blocked.
 extern "C" fn on_signal(signal: c_int) {
     let errno = crate::errno::get();
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     if unsafe { libc::getpid() } == 1 {
         // It became the first of a namespace: without a handler the kernel would not have delivered
         // the signal.
@@ -202,7 +202,7 @@ fn send_later(signal: c_int) -> bool {
         let event = Event { value: 0, signal, notify: libc::SIGEV_SIGNAL, rest: [0; 48] };
         let mut number: c_int = 0;
         let clock = libc::CLOCK_MONOTONIC;
-        // SAFETY: reads one struct and writes the other, which are of the kernel's types.
+        // SAFETY: the kernel reads `event` and writes `number`, which have the kernel's types.
         let made = unsafe {
             libc::syscall(libc::SYS_timer_create, clock, &raw const event, &raw mut number)
         };
@@ -218,7 +218,7 @@ fn send_later(signal: c_int) -> bool {
     };
     let number = TIMER.load(Ordering::Relaxed) - 1;
     let old = core::ptr::null_mut::<libc::itimerspec>();
-    // SAFETY: a timer of ours, and a struct that is read; no old one is asked for.
+    // SAFETY: the timer was just made; the kernel reads `once`, and `old` is null.
     let is_set =
         unsafe { libc::syscall(libc::SYS_timer_settime, number, 0, &raw const once, old) == 0 };
     COMES.store(is_set, Ordering::Relaxed);

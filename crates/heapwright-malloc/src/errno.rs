@@ -11,7 +11,7 @@ use libc::c_int;
 pub(crate) fn set(value: c_int) {
     // SAFETY: the C library gives a valid address for every thread.
     let slot = unsafe { libc::__errno_location() };
-    // SAFETY: the slot belongs to this thread.
+    // SAFETY: the address is this thread's own errno.
     unsafe { *slot = value };
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn set(value: c_int) {
 pub(crate) fn get() -> c_int {
     // SAFETY: the C library gives a valid address for every thread.
     let slot = unsafe { libc::__errno_location() };
-    // SAFETY: the slot belongs to this thread.
+    // SAFETY: the address is this thread's own errno.
     unsafe { *slot }
 }
 

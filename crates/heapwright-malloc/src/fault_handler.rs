@@ -265,13 +265,13 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
 /// The arguments are the kernel's.
 unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut c_void) -> usize {
     let errno = crate::errno::get();
-    // SAFETY: by the contract the kernel's.
+    // SAFETY: by the contract `info` is the kernel's.
     let code = unsafe { (*info).si_code };
     let decide = DECIDE.load(Ordering::Acquire);
     let mut verdict = Verdict::NotOurs;
     #[cfg(target_arch = "x86_64")]
     if signal == libc::SIGTRAP && code == stepping::TRACE {
-        // SAFETY: by the contract the kernel's.
+        // SAFETY: by the contract `context` is the kernel's.
         if unsafe { stepping::end(context.cast()) } {
             crate::errno::set(errno);
             return 0;
@@ -279,31 +279,31 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     }
     // Not sent by anybody, and not one of the faults that have no address.
     if code > 0 && code != SI_KERNEL && signal != libc::SIGTRAP && !decide.is_null() {
-        // SAFETY: this was stored, and nothing else.
+        // SAFETY: `DECIDE` holds null or a function of this type.
         let decide = unsafe { core::mem::transmute::<*mut c_void, Decide>(decide) };
-        // SAFETY: by the contract the kernel's.
+        // SAFETY: by the contract `info` is the kernel's.
         let info = unsafe { &*info };
-        // SAFETY: of a fault, which has an address.
+        // SAFETY: the signal is a fault, so the field holds its address.
         let address = unsafe { info.si_addr() }.addr();
-        // SAFETY: by the contract the kernel's.
+        // SAFETY: by the contract `context` is the kernel's.
         let is_write = unsafe { is_write(context.cast()) };
         verdict = own_stack::run(decide, address, is_write, context);
         if verdict == Verdict::Step {
-            // SAFETY: by the contract the kernel's, of a fault at this address.
+            // SAFETY: the context is the kernel's, of a fault at this address.
             verdict = if unsafe { step(context, address) } { Verdict::GoOn } else { Verdict::Stop };
         }
     }
     #[cfg(target_arch = "x86_64")]
     if verdict != Verdict::GoOn {
         // The instruction that is made once ran into something else.
-        // SAFETY: by the contract the kernel's.
+        // SAFETY: by the contract `context` is the kernel's.
         unsafe { stepping::end(context.cast()) };
     }
     let mut handler = 0;
     if verdict != Verdict::GoOn {
-        // SAFETY: by the contract the kernel's.
+        // SAFETY: by the contract `context` is the kernel's.
         let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
-        // SAFETY: the context's mask is the kernel's, which wrote one word of it.
+        // SAFETY: the kernel wrote the first word of the context's mask.
         let mask = unsafe { mask.cast::<u64>().read() };
         // A fault that the kernel itself sends cannot be ignored.
         let verdict = if code > 0 { Verdict::Stop } else { verdict };
@@ -380,7 +380,7 @@ fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize 
 unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
     const PAGE_FAULT: i64 = 14;
     const WRITE: i64 = 2;
-    // SAFETY: by the contract the kernel's.
+    // SAFETY: by the contract `context` is the kernel's.
     let registers = unsafe { (*context).uc_mcontext.gregs };
     (registers[libc::REG_TRAPNO as usize] == PAGE_FAULT)
         .then(|| registers[libc::REG_ERR as usize] & WRITE != 0)
@@ -401,12 +401,12 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
     const RECORDS: usize = (8 * (1 + 31 + 3) + 15) & !15;
     const SPACE: usize = 4096;
     const SYNDROME: u32 = 0x4553_5201;
-    // SAFETY: by the contract the kernel's.
+    // SAFETY: by the contract `context` is the kernel's.
     let machine = unsafe { &raw const (*context).uc_mcontext }.cast::<u8>();
     let mut at = 0;
     while at + 16 <= SPACE {
         let record = machine.wrapping_add(RECORDS + at);
-        // SAFETY: inside the machine context.
+        // SAFETY: the record's head lies inside the machine context.
         let number = unsafe { record.cast::<u32>().read() };
         // SAFETY: a record's second word is its size, and lies inside the machine context.
         let size = unsafe { record.wrapping_add(4).cast::<u32>().read() } as usize;
@@ -414,7 +414,7 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
             return None;
         }
         if number == SYNDROME {
-            // SAFETY: inside the machine context, and a record of this kind has one word.
+            // SAFETY: a record of this kind has one word, inside the machine context.
             let syndrome = unsafe { record.wrapping_add(8).cast::<u64>().read() };
             return match syndrome >> 26 & 0x3f {
                 // Fetching an instruction.

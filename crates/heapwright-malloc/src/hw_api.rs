@@ -291,7 +291,7 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
         possible: amount(found.possible),
         reachable: amount(found.reachable),
     });
-    // SAFETY: words without padding, and the caller's struct has `size` bytes.
+    // SAFETY: `now` is words without padding, and the caller's struct has `size` bytes.
     let known = unsafe { write_known(&now, out.cast(), size) };
     if found.is_some() { known } else { 0 }
 }

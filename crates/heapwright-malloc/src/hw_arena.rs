@@ -63,7 +63,7 @@ pub extern "C" fn hw_arena_create(limit: usize) -> *mut Arena {
         return errno::fail(libc::ENOMEM).cast();
     }
     let made = if limit == 0 { Library::new() } else { Library::with_limit(limit) };
-    // SAFETY: room for the record, ours alone.
+    // SAFETY: `at` has room for the record, and only this call knows it.
     unsafe { at.write(made) };
     at.cast()
 }
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn hw_arena_stats(
         used_bytes: arena.used_bytes() as u64,
         reserved_bytes: arena.reserved_bytes() as u64,
     };
-    // SAFETY: words without padding; the caller's struct has `size` bytes.
+    // SAFETY: `now` is words without padding, and the caller's struct has `size` bytes.
     unsafe { write_known(&now, out, size) }
 }
 
@@ -255,6 +255,6 @@ pub unsafe extern "C" fn hw_arena_destroy(arena: *mut Arena) {
     let library = arena.cast::<Library>();
     // SAFETY: as the caller promises.
     unsafe { library.drop_in_place() };
-    // SAFETY: the block of hw_arena_create, with nothing in it.
+    // SAFETY: `hw_arena_create` allocated the block, and its contents are dropped.
     unsafe { heap::free(library.cast()) };
 }

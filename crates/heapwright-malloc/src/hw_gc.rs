@@ -60,7 +60,7 @@ unsafe fn heap_of(heap: *mut GcHeap) -> ManuallyDrop<Heap> {
 /// As [`Mutator::from_ptr`].
 #[inline]
 unsafe fn of(mutator: *mut GcMutator) -> Mutator {
-    // SAFETY: by the contract the pointer is an attached mutator's.
+    // SAFETY: by the contract the pointer leads to an attached mutator.
     unsafe { Mutator::from_ptr(mutator.cast()) }
 }
 
@@ -68,7 +68,7 @@ unsafe fn of(mutator: *mut GcMutator) -> Mutator {
 ///
 /// `tracer` is what a callback was given.
 unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
-    // SAFETY: by the contract; a tracer begins with what is declared here.
+    // SAFETY: by the contract a tracer, which begins with the fields declared here.
     unsafe { &*tracer.cast() }
 }
 
@@ -152,17 +152,17 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     if from.is_null() {
         return true;
     }
-    // SAFETY: by the contract.
+    // SAFETY: by the contract the caller's struct begins with its size.
     let size = unsafe { from.cast::<usize>().read() };
     // A struct with a size has another field, and its length is a multiple of its alignment.
     if size <= size_of::<usize>() || size > LONGEST || !size.is_multiple_of(align_of::<T>()) {
         return false;
     }
     let both = size.min(size_of::<T>());
-    // SAFETY: both have as many bytes.
+    // SAFETY: both structs have `both` bytes.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), both) };
     (both..size).all(|at| {
-        // SAFETY: by the contract the caller's struct has so many bytes.
+        // SAFETY: by the contract the caller's struct has `size` bytes.
         unsafe { from.cast::<u8>().wrapping_add(at).read() == 0 }
     })
 }
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn hw_gc_shade(
     parent: *mut c_void,
     child: *mut c_void,
 ) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: both are objects of its heap or no addresses in it, as the caller promises.
     unsafe { mutator.shade(parent.cast(), child.cast()) };
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn hw_gc_wrote(
     slot: *mut *mut c_void,
     child: *mut c_void,
 ) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: both are objects of its heap or no addresses in it, and the slot lies in the parent,
     // as the caller promises.
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn hw_gc_touched_slot(
     parent: *mut c_void,
     slot: *mut *mut c_void,
 ) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: the slot lies in the parent, as the caller promises.
     unsafe { mutator.touch_slot(parent.cast(), slot.cast()) };
@@ -342,8 +342,8 @@ pub unsafe extern "C" fn hw_gc_touched_slot(
 /// mutator is this thread's; object is an object of its heap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_unprotect(mutator: *mut GcMutator, object: *mut c_void) -> bool {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract an object of its heap.
+    // SAFETY: by the contract the object is in the mutator's heap.
     errno::or_no_memory(unsafe { mutator.unprotect(object.cast()) })
 }

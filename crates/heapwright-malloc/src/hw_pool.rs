@@ -100,21 +100,21 @@ pub unsafe extern "C" fn hw_pool_create(
         length += 1;
     }
     let mut builder = RawPool::builder(layout);
-    // SAFETY: room for the record, ours alone.
+    // SAFETY: `at` has room for the record, and only this call knows it.
     let name_at = unsafe { &raw mut (*at).name };
-    // SAFETY: room for the name's place in the record, which is ours alone.
+    // SAFETY: the record has room for the name, and only this call knows it.
     unsafe { name_at.write(kept) };
     if length > 0 {
-        // SAFETY: lives as long as the pool, which is dropped before it is freed.
+        // SAFETY: the name lives as long as the pool, which is dropped before the record is freed.
         let bytes = unsafe { core::slice::from_raw_parts(name_at.cast::<u8>(), length) };
         builder = builder.name(core::str::from_utf8(bytes).unwrap_or("raw"));
     }
     if limit > 0 {
         builder = builder.limit(limit);
     }
-    // SAFETY: room for the record, ours alone.
+    // SAFETY: `at` has room for the record, and only this call knows it.
     let pool_at = unsafe { &raw mut (*at).pool };
-    // SAFETY: room for the pool in the record, which is ours alone.
+    // SAFETY: the record has room for the pool, and only this call knows it.
     unsafe { pool_at.write(builder.build()) };
     at.cast()
 }
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn hw_pool_stats(
         segments: stats.segments as u64,
         reserved_bytes: stats.reserved_bytes as u64,
     };
-    // SAFETY: words without padding; the caller's struct has `size` bytes.
+    // SAFETY: `now` is words without padding, and the caller's struct has `size` bytes.
     unsafe { write_known(&now, out, size) }
 }
 
@@ -276,11 +276,11 @@ pub(crate) unsafe fn write_known<T>(now: &T, out: *mut T, size: usize) -> usize 
     }
     let both = size_of::<T>().min(size);
     let out = out.cast::<MaybeUninit<u8>>();
-    // SAFETY: both have as many bytes.
+    // SAFETY: both structs have `both` bytes.
     unsafe { core::ptr::copy_nonoverlapping(core::ptr::from_ref(now).cast(), out, both) };
-    // SAFETY: within the caller's struct.
+    // SAFETY: `both` is at most the size of the caller's struct.
     let rest = unsafe { out.add(both) };
-    // SAFETY: what is left of the caller's struct.
+    // SAFETY: the caller's struct has `size - both` bytes from here on.
     unsafe { core::ptr::write_bytes(rest, 0, size - both) };
     size_of::<T>()
 }
@@ -297,10 +297,10 @@ pub unsafe extern "C" fn hw_pool_destroy(pool: *mut Pool) {
         return;
     }
     let whole = pool.cast::<Whole>();
-    // SAFETY: the record of hw_pool_create.
+    // SAFETY: `whole` is the record that `hw_pool_create` made.
     let inner = unsafe { &raw mut (*whole).pool };
     // SAFETY: as the caller promises.
     unsafe { inner.drop_in_place() };
-    // SAFETY: the block of hw_pool_create, with nothing in it.
+    // SAFETY: `hw_pool_create` allocated the block, and its contents are dropped.
     unsafe { heap::free(whole.cast()) };
 }

@@ -82,7 +82,7 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> *mut c_void {
     let block: *mut u8 = block.cast();
-    // SAFETY: the caller's block.
+    // SAFETY: the block is live, as the caller promises.
     let before = unsafe { heap::usable_size(block) };
     let size = size.max(1);
     let new = if alignment(flags) <= 16 {
@@ -93,19 +93,19 @@ unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> 
     } else {
         let new = heap::malloc_aligned(size, alignment(flags));
         if !new.is_null() {
-            // SAFETY: both have so many bytes, and the new one is ours alone.
+            // SAFETY: both blocks have that many bytes, and only this call knows the new one.
             unsafe { ptr::copy_nonoverlapping(block, new, before.min(size)) };
-            // SAFETY: the caller gives it away.
+            // SAFETY: the caller gives the old block away.
             unsafe { heap::free(block) };
         }
         new
     };
     if flags & ZERO != 0 && !new.is_null() {
-        // SAFETY: the block is in use, and afterwards the caller's.
+        // SAFETY: the new block is live: the caller gets it.
         let after = unsafe { heap::usable_size(new) };
         if after > before {
             let rest = new.wrapping_add(before);
-            // SAFETY: these bytes are the block's, and nobody has written to them.
+            // SAFETY: the block has these bytes, and they are uninitialised.
             unsafe { rest.write_bytes(0, after - before) };
         }
     }
@@ -227,7 +227,7 @@ fn take_figures() {
 /// Nanoseconds on a clock that only moves forward.
 fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place for the answer.
+    // SAFETY: the call writes to a local variable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -83,7 +83,7 @@ unsafe extern "C" fn reallocarray(block: *mut c_void, count: size_t, size: size_
 #[inline(always)]
 pub(crate) unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
     if size == 0 && !block.is_null() {
-        // SAFETY: the caller hands the block over.
+        // SAFETY: the caller gives the block away.
         unsafe { heap::realloc_to_nothing(block.cast()) };
         return core::ptr::null_mut();
     }

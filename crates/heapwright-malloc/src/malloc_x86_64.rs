@@ -12,12 +12,12 @@
 //! (`cache::arrays`) into the same function. That saves a jump and reloads of registers: five
 //! instructions of a pair.
 //!
-//! - The heads of a closed per-CPU entry are negative, and hold the place of the thread's area: the
-//!   test of the head is the test for the per-CPU entry, and the load of the head finds the area.
-//! - The descriptor of `malloc`'s sequence is copied to the start of the per-CPU entry, so the
-//!   thread's fast word, which is in a register, is its address.
-//! - The compare that finds an entry not to be the thread's own overflows, as a signed one,
-//!   exactly if the entry is the common owner's and the thread uses the per-CPU entry.
+//! - The heads of the per-CPU entry's lists are negative: one test sees an empty list and the
+//!   per-CPU entry. Each head also states where the thread's rseq area is.
+//! - The descriptor of `malloc`'s sequence is copied to the start of the per-CPU entry. Its address
+//!   is the thread's fast word, which a register holds already.
+//! - `free` compares the tag mismatch with `KINDS`. The signed comparison overflows exactly if the
+//!   block is the common owner's and the thread uses the per-CPU entry.
 //!
 //! The counts are golden numbers in CI.
 
@@ -93,8 +93,7 @@ extern "C" fn malloc(size: size_t) -> *mut c_void {
 ///
 /// # Safety
 ///
-/// `block` is null or a live block of this process. Misuse that the heap sees
-/// ends the program.
+/// `block` is null or a live block of this process. Misuse that the heap sees ends the program.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn free(block: *mut c_void) {

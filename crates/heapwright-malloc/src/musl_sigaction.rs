@@ -56,13 +56,13 @@ pub(crate) unsafe extern "C" fn sigaction(
     let mut before = MaybeUninit::<KernelAction>::zeroed();
     let (new, size): (*const KernelAction, c_long) =
         (new.as_ref().map_or(ptr::null(), |new| new), 8);
-    // SAFETY: reads one struct, if there is one, and writes the other.
+    // SAFETY: the kernel reads `new`, if there is one, and writes `before`.
     let done =
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, before.as_mut_ptr(), size) };
     if done != 0 {
         return -1;
     }
-    // SAFETY: zero is valid, and so is what was written over it.
+    // SAFETY: all zeros is a valid value, and so is the call's result.
     let before = unsafe { before.assume_init() };
     // SAFETY: null, or a struct that can be written, as the caller promises.
     if let Some(old) = unsafe { old.as_mut() } {
@@ -73,7 +73,7 @@ pub(crate) unsafe extern "C" fn sigaction(
 
 fn to_kernel(action: &libc::sigaction) -> KernelAction {
     let flags = c_ulong::from(action.sa_flags.cast_unsigned());
-    // SAFETY: a set is words, and has one at least.
+    // SAFETY: a signal set consists of words, at least one.
     let mask = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
     #[cfg(target_arch = "x86_64")]
     let (flags, restorer) = (flags | SA_RESTORER, restorer as *const () as usize);
@@ -85,6 +85,6 @@ fn to_kernel(action: &libc::sigaction) -> KernelAction {
 fn from_kernel(action: &KernelAction, to: &mut libc::sigaction) {
     to.sa_sigaction = action.handler;
     to.sa_flags = ((action.flags & !SA_RESTORER) as u32).cast_signed();
-    // SAFETY: a set is words, and has one at least.
+    // SAFETY: a signal set consists of words, at least one.
     unsafe { (&raw mut to.sa_mask).cast::<u64>().write(action.mask) };
 }

@@ -60,11 +60,11 @@ fn watch(event: Event) -> Verdict {
         Event::Forget => seen.what = b'd',
         Event::AtExit => {}
     }
-    // SAFETY: stored by `hw_observe`, which took nothing else.
+    // SAFETY: `hw_observe` stores only null and functions of this type.
     let callback = unsafe {
         core::mem::transmute::<*mut c_void, Option<Callback>>(CALLBACK.load(Ordering::Acquire))
     };
-    // SAFETY: as the test program promised.
+    // SAFETY: the test program promised `hw_observe` that the function may be called.
     match callback.map(|callback| unsafe { callback(&raw const seen) }) {
         Some(1) => Verdict::GoOn,
         Some(2) => Verdict::Stop,

@@ -47,7 +47,7 @@ pub(crate) fn make() {
     if base == libc::MAP_FAILED {
         return;
     }
-    // SAFETY: the lowest page of the mapping just made.
+    // SAFETY: the call protects the lowest page of the mapping just made.
     unsafe { libc::mprotect(base, GUARD, libc::PROT_NONE) };
     TOP.store(base.cast::<u8>().wrapping_add(SIZE), Ordering::Release);
 }
@@ -72,7 +72,7 @@ pub(crate) fn run(
         }
         // The turn of a thread that a forked child does not have is over.
         free = if other >> 32 == u64::from(process) { 0 } else { other };
-        // SAFETY: no preconditions.
+        // SAFETY: the call has no preconditions.
         unsafe { libc::sched_yield() };
     }
     let mut question = Question { decide, address, is_write, context, verdict: Verdict::NotOurs };

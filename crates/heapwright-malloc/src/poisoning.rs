@@ -166,15 +166,15 @@ unsafe extern "C" fn __asan_locate_address(
 ) -> *const c_char {
     let Description { kind, block, size: bytes, .. } = heapwright::describe(address.cast());
     if !name.is_null() && name_size > 0 {
-        // SAFETY: it has a byte, as the caller promises.
+        // SAFETY: `name` has room for a byte, as the caller promises.
         unsafe { name.write(0) };
     }
     if block != 0 && !region.is_null() {
-        // SAFETY: it can be written, as the caller promises.
+        // SAFETY: the word can be written, as the caller promises.
         unsafe { region.write(address.with_addr(block)) };
     }
     if block != 0 && !size.is_null() {
-        // SAFETY: it can be written, as the caller promises.
+        // SAFETY: the word can be written, as the caller promises.
         unsafe { size.write(bytes) };
     }
     let words: &CStr = match kind {
@@ -230,11 +230,11 @@ unsafe fn history(
 ) -> usize {
     let Some((number, frames)) = heap::block_history(address, was_freed) else { return 0 };
     if !thread.is_null() {
-        // SAFETY: it can be written, as the caller promises.
+        // SAFETY: the word can be written, as the caller promises.
         unsafe { thread.write(c_int::try_from(number).unwrap_or(c_int::MAX)) };
     }
     for (at, &frame) in frames.iter().take(most).enumerate() {
-        // SAFETY: there is room for so many, as the caller promises.
+        // SAFETY: `trace` has room for `most` words, as the caller promises.
         unsafe { trace.wrapping_add(at).write(ptr::without_provenance_mut(frame)) };
     }
     frames.len().min(most)

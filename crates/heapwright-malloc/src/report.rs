@@ -1,23 +1,21 @@
 //! The statistics as text and as XML.
 //!
-//! Both are made from one [`Stats`] and from nothing else, without allocating.
-//! The text is for people (`malloc_stats`, option `stats=exit`); programs read
-//! the stats file or `hw_get_stats`. The XML is glibc's `malloc_info` document,
-//! version 1, with the elements that have a meaning here, and one element
-//! `heapwright` that holds every field under its own name.
+//! Both are made from one [`Stats`] alone, without allocation. The text is for people
+//! (`malloc_stats`, option `stats=exit`); programs read the stats file or `hw_get_stats`. The XML
+//! is glibc's `malloc_info` document, version 1: its elements that have a meaning here, and an
+//! element `heapwright` with every field under its own name.
 
 use crate::text::Text;
 use heapwright_record::Stats;
 
-/// Room for either report: about 45 fields of less than 64 bytes, and the lines
-/// of a histogram of 48 buckets.
+/// Room for either report: about 45 fields of less than 64 bytes, and a histogram of 48 lines.
 pub(crate) type Report = Text<8192>;
 
 /// Columns of the longest bar.
 const BAR: u64 = 40;
 
-/// The text for people. Each line begins with the library's name, because it
-/// lands on the stderr of a program that may write there too.
+/// The text for people. Each line begins with the library's name, because the program may write to
+/// standard error, too.
 #[cold]
 pub(crate) fn text(out: &mut Report, stats: &Stats) {
     out.str("heapwright: memory of process ").number(stats.pid);
@@ -25,7 +23,7 @@ pub(crate) fn text(out: &mut Report, stats: &Stats) {
     if name[0] != 0 {
         out.str(" (");
         for &byte in name.iter().take_while(|&&byte| byte != 0) {
-            // The program chose it: nothing in it that a terminal would obey.
+            // The program chose the name: no byte of it may control a terminal.
             out.byte(if byte.is_ascii_graphic() { byte } else { b'?' });
         }
         out.byte(b')');
@@ -66,7 +64,7 @@ pub(crate) fn text(out: &mut Report, stats: &Stats) {
     }
 }
 
-/// What caches hold that threads share, or CPUs have, and how they were come by.
+/// The bytes in shared caches and per-CPU caches, and counts of accesses to them.
 fn shared_caches(out: &mut Report, stats: &Stats) {
     line(out, "shared caches").number_right(stats.caches_shared, 12);
     out.str(", ").number(stats.caches_touched).str(" of them used\n");
@@ -83,14 +81,13 @@ fn shared_caches(out: &mut Report, stats: &Stats) {
     }
 }
 
-/// The start of a line: whose it is and what it says.
+/// The start of a line: the library's name and the field's.
 #[inline(never)]
 fn line<'a>(out: &'a mut Report, name: &str) -> &'a mut Report {
     out.str("heapwright:   ").left(name, 20)
 }
 
-/// Allocations by size, a bar a power of two, from the first to the last that
-/// occurred.
+/// Allocations by size: a bar for each power of two, from the first that occurred to the last.
 fn histogram(out: &mut Report, stats: &Stats) {
     let most = stats.sizes.iter().copied().max().unwrap_or(0);
     let first = stats.sizes.iter().position(|&n| n != 0);
@@ -100,7 +97,7 @@ fn histogram(out: &mut Report, stats: &Stats) {
     for (bucket, &count) in stats.sizes.iter().enumerate().take(last + 1).skip(first) {
         out.str("heapwright:   ").number_right(1 << bucket, 14).str(" bytes");
         out.number_right(count, 14).byte(b' ');
-        // Rounded up: what occurred is seen.
+        // Rounded up, so that one allocation shows.
         let columns = count.saturating_mul(BAR).div_ceil(most.max(1)).min(BAR);
         out.repeat(b'#', columns as usize).byte(b'\n');
     }

@@ -55,15 +55,15 @@ pub(crate) const fn bit(signal: c_int) -> u64 {
 /// The first word of a set: the kernel knows 64 signals, the C library has room for
 /// more.
 fn word(set: &sigset_t) -> u64 {
-    // SAFETY: a set is words, and has one at least.
+    // SAFETY: a signal set consists of words, at least one.
     unsafe { (&raw const *set).cast::<u64>().read() }
 }
 
 fn set_of(word: u64) -> sigset_t {
     let mut set = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: a set is words, and has one at least.
+    // SAFETY: a signal set consists of words, at least one.
     unsafe { set.as_mut_ptr().cast::<u64>().write(word) };
-    // SAFETY: all words are initialised.
+    // SAFETY: all words of the set are initialised.
     unsafe { set.assume_init() }
 }
 
@@ -106,7 +106,7 @@ fn next_sigaction() -> SigactionFn {
     if found.is_null() {
         return __sigaction;
     }
-    // SAFETY: POSIX's type of sigaction.
+    // SAFETY: `sigaction` has this type in POSIX.
     unsafe { transmute::<*mut c_void, SigactionFn>(found) }
 }
 
@@ -123,9 +123,9 @@ pub(crate) fn of_kernel(signal: c_int) -> Option<Action> {
 
 fn exchange(signal: c_int, new: *const libc::sigaction) -> Option<Action> {
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: reads one struct, if there is one, and writes the other.
+    // SAFETY: `sigaction` reads `new`, if there is one, and writes `old`.
     let failed = unsafe { next_sigaction()(signal, new, old.as_mut_ptr()) };
-    // SAFETY: zero is valid, and so is what was written over it.
+    // SAFETY: all zeros is a valid value, and so is the call's result.
     let old = unsafe { old.assume_init() };
     (failed == 0).then(|| Action::from_c(&old))
 }
@@ -139,19 +139,19 @@ pub(crate) fn set_mask(mask: u64) {
 fn change_mask(how: c_int, mask: u64) -> u64 {
     let new = set_of(mask);
     let mut old = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: reads one set and writes the other.
+    // SAFETY: the call reads the set `new` and writes the set `old`.
     unsafe { libc::sigprocmask(how, &raw const new, old.as_mut_ptr()) };
-    // SAFETY: zero is valid, and so is what was written over it.
+    // SAFETY: all zeros is a valid value, and so is the call's result.
     word(&unsafe { old.assume_init() })
 }
 
 /// Sends a signal to the calling thread.
 pub(crate) fn send_to_this_thread(signal: c_int) {
-    // SAFETY: getpid has no preconditions.
+    // SAFETY: `getpid` has no preconditions.
     let process = unsafe { libc::getpid() };
-    // SAFETY: gettid has no preconditions.
+    // SAFETY: `gettid` has no preconditions.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
-    // SAFETY: a signal for ourselves.
+    // SAFETY: the call sends a signal to this thread alone.
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
 }
 
@@ -267,7 +267,7 @@ unsafe fn old_style(
     if !is_ours_to_set(signal, handler, flags) {
         let next = next(found, name);
         if !next.is_null() {
-            // SAFETY: the type that all of these functions have.
+            // SAFETY: all of these functions have this type.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
             // SAFETY: the C library's function, and the handler may run, as the caller promises.
             return without_ours(signal, unsafe { next(signal, handler) });
@@ -349,7 +349,7 @@ unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_
     if !is_ours_to_set(signal, handler, 0) {
         let next = next(&FOUND, c"sigset");
         if !next.is_null() {
-            // SAFETY: the type of sigset.
+            // SAFETY: `sigset` has this type.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
             // SAFETY: the handler may run at any time from now on, as the caller promises.
             return without_ours(signal, unsafe { next(signal, handler) });

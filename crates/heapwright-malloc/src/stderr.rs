@@ -21,15 +21,15 @@ use libc::c_int;
 #[unsafe(no_mangle)]
 extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: numbers alone. Failure sets errno.
+    // SAFETY: the call takes only numbers. Failure sets errno.
     let result = unsafe { libc::syscall(libc::SYS_dup2, old, new) as c_int };
     #[cfg(not(target_arch = "x86_64"))]
     let result = if old == new {
-        // SAFETY: numbers alone: whether the file is open.
+        // SAFETY: the call takes only numbers, and reads a flag of the file.
         let flags = unsafe { libc::syscall(libc::SYS_fcntl, old, libc::F_GETFD) };
         if flags < 0 { -1 } else { new }
     } else {
-        // SAFETY: numbers alone. Failure sets errno.
+        // SAFETY: the call takes only numbers. Failure sets errno.
         unsafe { libc::syscall(libc::SYS_dup3, old, new, 0) as c_int }
     };
     notice(result);
@@ -39,7 +39,7 @@ extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
 /// [`dup2`] with flags.
 #[unsafe(no_mangle)]
 extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    // SAFETY: numbers alone. Failure sets errno.
+    // SAFETY: the call takes only numbers. Failure sets errno.
     let result = unsafe { libc::syscall(libc::SYS_dup3, old, new, flags) as c_int };
     notice(result);
     result

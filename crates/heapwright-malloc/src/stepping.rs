@@ -81,7 +81,7 @@ fn claim() -> Option<&'static Step> {
 
 /// The word of the context's mask that the kernel reads and writes.
 fn mask_of(context: *mut ucontext_t) -> *mut u64 {
-    // SAFETY: the kernel's context; the place of a field, which is not read.
+    // SAFETY: the context is the kernel's; this takes a field's address and reads nothing.
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
@@ -92,7 +92,7 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
 ///
 /// The context is the kernel's, of a fault of the calling thread at that address.
 pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
-    // SAFETY: by the contract the kernel's.
+    // SAFETY: by the contract the context is the kernel's.
     let flags = unsafe { (*context).uc_mcontext.gregs[libc::REG_EFL as usize] };
     let known = mine().filter(|step| {
         let goes_on = flags & TRAP != 0;
@@ -108,16 +108,16 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
         step.pages.iter().for_each(|page| page.store(0, Ordering::Relaxed));
         let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP, libc::SIGILL, libc::SIGFPE];
         let faults = faults.iter().fold(0, |mask, &signal| mask | crate::signals::bit(signal));
-        // SAFETY: the first word of the context's mask.
+        // SAFETY: `mask_of` leads to the first word of the context's mask.
         step.mask.store(unsafe { mask_of(context).read() }, Ordering::Relaxed);
-        // SAFETY: the first word of the context's mask, with which the thread goes on.
+        // SAFETY: `mask_of` leads to the context's first mask word, which takes effect on return.
         unsafe { mask_of(context).write(!faults) };
     }
     let Some(page) = step.pages.iter().find(|page| page.load(Ordering::Relaxed) == 0) else {
         return false;
     };
     page.store(address, Ordering::Relaxed);
-    // SAFETY: by the contract the kernel's.
+    // SAFETY: by the contract the context is the kernel's.
     unsafe { (*context).uc_mcontext.gregs[libc::REG_EFL as usize] |= TRAP };
     true
 }
@@ -131,9 +131,9 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
 pub(crate) unsafe fn end(context: *mut ucontext_t) -> bool {
     let Some(step) = mine() else { return false };
     step.put_guards_back();
-    // SAFETY: the first word of the context's mask.
+    // SAFETY: `mask_of` leads to the first word of the context's mask.
     unsafe { mask_of(context).write(step.mask.load(Ordering::Relaxed)) };
-    // SAFETY: by the contract the kernel's.
+    // SAFETY: by the contract the context is the kernel's.
     unsafe { (*context).uc_mcontext.gregs[libc::REG_EFL as usize] &= !TRAP };
     step.owner.store(0, Ordering::Release);
     true

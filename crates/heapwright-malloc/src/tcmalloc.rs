@@ -233,10 +233,10 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     };
     let text = introspection::text();
     let bytes = &text.bytes()[..text.bytes().len().min(room)];
-    // SAFETY: there is room for them, as the caller promises.
+    // SAFETY: `buffer` has room for the bytes, as the caller promises.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
     let end = buffer.wrapping_add(bytes.len());
-    // SAFETY: and for one more.
+    // SAFETY: `buffer` has room for one more, as the caller promises.
     unsafe { end.write(0) };
 }
 

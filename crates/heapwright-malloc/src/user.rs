@@ -21,7 +21,7 @@ static GIVEN_TO: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a call that gives the process the effective user `user`, or keeps the user (-1).
 fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     let is_root = || unsafe { libc::geteuid() } == 0;
     let give = |from, to| {
         process::give_record(from, to);
@@ -53,7 +53,7 @@ macro_rules! users {
                 errno::set(libc::ENOSYS);
                 return -1;
             }
-            // SAFETY: the C library's function of that name, whose type is this one's.
+            // SAFETY: the C library's function of that name has this type.
             let next = unsafe {
                 transmute::<*mut c_void, extern "C" fn($($parameter: uid_t),*) -> c_int>(next)
             };

@@ -22,7 +22,7 @@ macro_rules! bound {
     ($directive:expr, $name:literal) => {{
         let address: *mut ::libc::c_void;
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: reads one entry of the global offset table.
+        // SAFETY: the assembly reads one entry of the global offset table.
         unsafe {
             ::core::arch::asm!(
                 $directive,
@@ -32,7 +32,7 @@ macro_rules! bound {
             );
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: reads one entry of the global offset table.
+        // SAFETY: the assembly reads one entry of the global offset table.
         unsafe {
             ::core::arch::asm!(
                 $directive,
@@ -65,13 +65,13 @@ pub(crate) fn look_for_next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_vo
     if dlsym.is_null() {
         return dlsym;
     }
-    // SAFETY: POSIX's type of dlsym.
+    // SAFETY: `dlsym` has this type in POSIX.
     let dlsym = unsafe {
         transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
             dlsym,
         )
     };
-    // SAFETY: a handle that dlsym defines, and a string.
+    // SAFETY: `dlsym` takes this handle and any string.
     let real = unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     found.store(real, Ordering::Relaxed);
     real

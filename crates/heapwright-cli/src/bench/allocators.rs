@@ -1,9 +1,9 @@
-//! The allocators that race: glibc, heapwright, what is found on the machine, what is named.
+//! The allocators that race: glibc, heapwright, those found on the machine, those that are named.
 //!
-//! `--with NAME=[VAR=VALUE ...]PATH` adds one, or replaces one of that name;
-//! the assignments are the program's environment, as before a command in a
-//! shell. `--with heapwright:OPTIONS` adds ours with these options, under that
-//! name. `--with NAME,...` asks for some that are found on the machine.
+//! `--with NAME=[VAR=VALUE ...]PATH` adds an allocator, or replaces the one of that name. The
+//! assignments set the program's environment, as before a command in a shell.
+//! `--with heapwright:OPTIONS` adds heapwright with these options, under that name.
+//! `--with NAME,...` chooses some that are found on the machine.
 
 use super::folders::{self, children, numbers};
 use super::results;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The C library's own malloc: no preload.
 pub(crate) const GLIBC: &str = "glibc";
 
-/// Ours.
+/// heapwright's own library.
 pub(crate) const HEAPWRIGHT: &str = "heapwright";
 
 /// The beginning of an option set of heapwright: `heapwright:purge=never`.
@@ -32,11 +32,11 @@ pub(crate) struct Allocator {
     pub(crate) name: String,
     /// The library to preload.
     pub(crate) library: Option<PathBuf>,
-    /// What is set for it in the program's environment.
+    /// Variables to set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// An allocator that may be installed, and what its library is called.
+/// An allocator that may be installed, and its library's names.
 struct Known {
     name: &'static str,
     /// Names up to `.so`, best first.
@@ -65,8 +65,7 @@ const SCUDO: &[&str] =
 const SCUDO: &[&str] =
     &["libclang_rt.scudo_standalone-x86_64", "libclang_rt.scudo_standalone", "libscudo"];
 
-/// mimalloc's memory depends on whether it uses huge pages, which it does by
-/// default: both are shown.
+/// mimalloc uses huge pages by default, which changes its memory much. So it races without, too.
 const WITHOUT_HUGE_PAGES: (&str, &str, &str) = ("mimalloc-no-thp", "MIMALLOC_ALLOW_THP", "0");
 
 impl Allocator {
@@ -74,13 +73,13 @@ impl Allocator {
         Self { name: name.to_owned(), library, environment: BTreeMap::new() }
     }
 
-    /// Whether it is another by another name.
+    /// Whether both are one library with one environment, under two names.
     fn is_same(&self, other: &Self) -> bool {
         let file = |one: &Self| one.library.as_ref().and_then(|path| path.canonicalize().ok());
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
-    /// Our library under another name, with options behind those that it has.
+    /// heapwright under another name, with further options behind its own.
     pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
         let mut one = Self { name, ..self.clone() };
         let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
@@ -89,7 +88,7 @@ impl Allocator {
         one
     }
 
-    /// What results say of it.
+    /// The allocator as results describe it.
     pub(crate) fn described(&self, version: Option<String>) -> results::Allocator {
         results::Allocator {
             name: self.name.clone(),
@@ -99,7 +98,7 @@ impl Allocator {
         }
     }
 
-    /// The library's file name: where it lies is of no interest to a reader.
+    /// The library's file name. Results do not state its folder.
     fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
@@ -113,7 +112,7 @@ pub(crate) fn all(
     baseline: &str,
 ) -> anyhow::Result<Vec<Allocator>> {
     let mut all = vec![Allocator::new(GLIBC, None), Allocator::new(HEAPWRIGHT, Some(heapwright))];
-    // The user's own options are part of what is measured.
+    // The user's own options apply to heapwright in the race, too.
     if let Some(options) = std::env::var_os("HEAPWRIGHT").filter(|value| !value.is_empty()) {
         let options = options.to_string_lossy().into_owned();
         all[1].environment.insert("HEAPWRIGHT".to_owned(), options);
@@ -135,7 +134,7 @@ pub(crate) fn all(
         }
         named.push(one);
     }
-    // One found and named under another name would race twice.
+    // A found library that is also named under another name would race twice.
     let again = |one: &Allocator| {
         one.name != HEAPWRIGHT && named.iter().any(|other| *one != *other && one.is_same(other))
     };
@@ -162,8 +161,8 @@ pub(crate) fn all(
     Ok(all)
 }
 
-/// Those to choose from that are named, in that order, each once: `names` are names of
-/// allocators that are found on this machine or in `with`.
+/// The allocators with these `names`, in that order, each once: found on this machine or added by
+/// `with`.
 pub(crate) fn chosen(
     heapwright: PathBuf,
     with: &[OsString],
@@ -186,9 +185,9 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// What `--with` asks for.
+/// The contents of all `--with` options.
 pub(crate) struct With {
-    /// The names of all.
+    /// The names of all allocators in them.
     pub(crate) names: Vec<String>,
     /// Allocators that are not found on the machine: `NAME=[VAR=VALUE ...]PATH` and
     /// `heapwright:OPTIONS`.
@@ -220,7 +219,7 @@ pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// heapwright with more options. The library refuses those that it does not take.
+/// heapwright with more options. The library itself refuses bad ones.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -231,7 +230,7 @@ fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allo
     Ok(ours.with_options(name.to_owned(), given))
 }
 
-/// The known allocators that lie in some folders.
+/// The known allocators in some folders.
 pub(crate) fn found(folders: &[PathBuf]) -> Vec<Allocator> {
     let files: Vec<PathBuf> = folders.iter().flat_map(|folder| children(folder)).collect();
     let mut all = Vec::new();
@@ -262,7 +261,7 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // A stable sort: of equal versions, that of the better folder stays first.
+    // The sort is stable: of equal versions, the one in the better folder stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }

@@ -1,21 +1,19 @@
 //! From runs to ratios: which allocator is ahead of which, on one program and over many.
 //!
-//! A comparison of two allocators is always made of their own pairs of runs,
-//! round by round, also where neither is the baseline: ratios of ratios would
-//! bring the baseline's noise in.
+//! A comparison of two allocators uses their own pairs of runs, round by round, even if neither is
+//! the baseline: ratios of ratios would add the baseline's noise.
 //!
-//! Groups, for means: the built-in workloads, the programs of the suite, all of
-//! them, and those workloads with at least 32 MiB live, where the memory above
-//! that of an empty program is the allocator's doing. The empty workload is in
-//! no group.
+//! Groups, for means: the built-in workloads, the programs of the suite, all of them, and workloads
+//! with at least 32 MiB live. In the last group the memory above an empty program's depends on the
+//! allocator. The empty workload is in no group.
 
 use super::results::{Comparison, Entry, Kind, Measure, Outcome, Program, Results, Run, Summary};
 use super::statistics::{self, Estimate, Ratios, geometric_mean};
 
-/// From how many live bytes on the memory above an empty program's is compared.
+/// Live bytes from which the memory above an empty program's is compared.
 pub(crate) const MUCH_LIVE: u64 = 32 << 20;
 
-/// A group of programs that a mean is formed over.
+/// A group of programs with a common mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     All,
@@ -49,7 +47,7 @@ impl Group {
         }
     }
 
-    /// What is compared over it.
+    /// The measures that are compared over it.
     fn measures(self) -> &'static [Measure] {
         match self {
             Self::MuchLive => &[Measure::PeakRss, Measure::PeakRssAboveEmpty],
@@ -58,7 +56,7 @@ impl Group {
     }
 }
 
-/// What a run says of a measure; `empty` is the peak of the empty program.
+/// A run's value of a measure; `empty` is the peak of the empty program.
 fn value(run: &Run, measure: Measure, empty: u64) -> f64 {
     let number = match measure {
         Measure::Time => run.wall_ns,
@@ -86,7 +84,7 @@ fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ra
     Ratios::new(this.runs.iter().map(of).zip(that.runs.iter().map(of)))
 }
 
-/// One allocator against another on one program; none where one of them failed.
+/// One allocator against another on one program; `None` if either failed.
 pub(crate) fn on_program(
     results: &Results,
     program: &Program,
@@ -99,8 +97,7 @@ pub(crate) fn on_program(
     Some(ratios(this, that, measure, empty)?.estimate())
 }
 
-/// Everything the summary holds: each allocator against the baseline, and
-/// `favourite` against each.
+/// The summary: each allocator against the baseline, and `favourite` against each.
 pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     let empty = empty_peak(results);
     let baseline = results.baseline();
@@ -123,7 +120,7 @@ pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     Summary { comparisons }
 }
 
-/// The means of one pair and measure over every group they make sense for.
+/// The means of one pair and measure over each group that uses the measure.
 fn over_groups(
     results: &Results,
     of: usize,
@@ -187,7 +184,7 @@ impl Summary {
     }
 }
 
-/// The fewest rounds that any ratio rests on, for a warning.
+/// The fewest rounds behind any ratio, for a warning.
 pub(crate) fn fewest_rounds(results: &Results) -> Option<usize> {
     let entries = results.programs.iter().flat_map(|program| &program.results);
     entries.filter(|entry| entry.outcome == Outcome::Ok).map(|entry| entry.runs.len()).min()
@@ -238,8 +235,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Three allocators: glibc, heapwright at half its time, and a peer that is
-    /// like glibc and fails where the program is called "odd".
+    /// Three allocators: glibc, heapwright at half its time, and a peer like glibc that fails on a
+    /// program called "odd".
     pub(crate) fn example(programs: &[(&str, Kind)]) -> Results {
         let names = ["glibc", "heapwright", "peer"];
         let allocator = |name: &str| Allocator {

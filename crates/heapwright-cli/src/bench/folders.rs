@@ -1,9 +1,8 @@
-//! Where the machine keeps shared libraries.
+//! The machine's folders of shared libraries.
 //!
-//! The folders of `/etc/ld.so.conf` and the files it includes, then those every
-//! loader looks in, then clang's own, where its allocator lies. They are read as
-//! folders: the loader's cache knows only libraries by the names programs ask
-//! for, and an allocator that nothing is linked with may not be in it.
+//! First those of `/etc/ld.so.conf` and the files it includes, then those that every loader
+//! searches, then clang's own, which has scudo. The folders themselves are read: the loader's cache
+//! may lack an allocator with which no program is linked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +27,7 @@ pub(crate) fn all() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The folders a configuration file names. Files include others; not for ever.
+/// The folders a configuration file names. Included files are followed to a fixed depth.
 fn configured(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     const DEEPEST: usize = 4;
     let Ok(text) = fs::read_to_string(file) else { return };
@@ -50,12 +49,12 @@ fn configured(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     }
 }
 
-/// A pattern as the file means it: relative to its own folder.
+/// A pattern of a file, which is relative to the file's folder.
 fn beside(file: &Path, pattern: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("/")).join(pattern)
 }
 
-/// The files a pattern stands for; only its last part may have a star.
+/// The files that match a pattern; only its last part may have a star.
 fn matching(pattern: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
         return Vec::new();
@@ -101,7 +100,7 @@ pub(crate) fn numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
-/// What lies in a folder, sorted.
+/// The entries of a folder, sorted.
 pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -7,13 +7,11 @@
 //!      +------- files in memory <- its stdout -+ stderr
 //! ```
 //!
-//! The launcher (bench/launcher) starts the program, waits for it, kills its
-//! group when the time is over, and sends one line of numbers. It dies with
-//! this command, and the program with it.
+//! The launcher (bench/launcher) starts the program, waits for it, kills its group when the time is
+//! over, and sends one line of numbers. It dies with this command, and the program with it.
 //!
-//! What the program prints goes to files in memory, not to pipes: nobody has to
-//! read it while the program is being timed. A program that prints without end
-//! is stopped at [`MOST_OUTPUT`].
+//! The program prints to files in memory, not to pipes, which this command would have to read
+//! during the timed run. A program that prints without end is stopped at [`MOST_OUTPUT`].
 
 use super::allocators::Allocator;
 use super::program::Program;
@@ -30,11 +28,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// More output than this is not a benchmark.
+/// A program that prints more than this is stopped.
 const MOST_OUTPUT: u64 = 256 << 20;
 
-/// How often we look whether we are asked to stop, and how much has been
-/// printed.
+/// The interval between looks at signals and at the size of the output.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
 /// How a program ended.
@@ -42,9 +39,9 @@ const LOOK_UP: Duration = Duration::from_millis(200);
 pub(crate) enum End {
     Code(u64),
     Signal(i32),
-    /// Its time was over.
+    /// It was killed at the time limit.
     Limit,
-    /// It printed too much.
+    /// It was killed because it printed too much.
     TooMuchOutput,
 }
 
@@ -52,7 +49,7 @@ pub(crate) enum End {
 pub(crate) struct Ran {
     pub(crate) cost: Run,
     pub(crate) end: End,
-    /// Stands for all that was printed on stdout.
+    /// The fingerprint of all that the program printed on stdout.
     pub(crate) output: Fingerprint,
     pub(crate) stdout: File,
     pub(crate) stderr: File,
@@ -62,12 +59,12 @@ pub(crate) struct Ran {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(u64, u64);
 
-/// What became of the attempt to run it.
+/// The result of an attempt to run a program.
 pub(crate) enum Attempt {
     Ran(Box<Ran>),
-    /// The kernel refused.
+    /// The kernel refused to start it.
     NotStarted(io::Error),
-    /// We were asked to stop in the middle.
+    /// A signal asked this command to stop.
     Interrupted,
 }
 
@@ -81,8 +78,8 @@ impl Launcher {
         Self { path }
     }
 
-    /// Runs a program once. Call it from the main thread: the launcher dies
-    /// with the thread that started it.
+    /// Runs a program once. Call it from the main thread: the launcher dies with the thread that
+    /// started it.
     pub(crate) fn run(
         &self,
         program: &Program,
@@ -92,9 +89,9 @@ impl Launcher {
     ) -> anyhow::Result<Attempt> {
         let (mut stdout, stderr) = (in_memory()?, in_memory()?);
         let (reader, writer) = pipe().context("cannot make a pipe")?;
-        // The launcher's end alone stays open across exec.
+        // Only the launcher's copy stays open across exec.
         let writer = {
-            // Ours must go, or the reader would wait for it to be closed.
+            // This process must close its own, or the reader would never see the end.
             let ours = writer;
             inheritable(ours.as_raw_fd())?
         };
@@ -140,7 +137,7 @@ impl Launcher {
             Report::Stopped(cost) if stopped == Some(Stop::TooMuchOutput) => {
                 (cost, End::TooMuchOutput)
             }
-            // The terminal signalled the launcher before it signalled us.
+            // The terminal's signal reached the launcher before it reached this command.
             Report::Stopped(_) => return Ok(Attempt::Interrupted),
         };
         let output = fingerprint(&mut stdout)?;
@@ -149,7 +146,7 @@ impl Launcher {
 }
 
 impl Ran {
-    /// The last thing it complained of.
+    /// The last line on its stderr.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
@@ -157,9 +154,9 @@ impl Ran {
         Some(printable_text(&line.chars().take(LONGEST).collect::<String>()))
     }
 
-    /// Whether the loader said that it would not preload the library.
+    /// Whether the loader reported that it could not preload the library.
     pub(crate) fn preload_refused(&mut self) -> bool {
-        // The loader speaks before the program does.
+        // The loader prints before the program does.
         let mut text = Vec::new();
         let read = self
             .stderr
@@ -169,7 +166,7 @@ impl Ran {
             && String::from_utf8_lossy(&text).contains("from LD_PRELOAD cannot be preloaded")
     }
 
-    /// All it printed, as text.
+    /// Its whole stdout, as text.
     pub(crate) fn text(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.stdout.seek(SeekFrom::Start(0))?;
@@ -178,14 +175,14 @@ impl Ran {
     }
 }
 
-/// Why we stopped a run.
+/// Why this command stopped a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Asked,
     TooMuchOutput,
 }
 
-/// Waits until the launcher has written its report and gone.
+/// Waits until the launcher has written its report and closed the pipe.
 fn wait(
     mut reader: PipeReader,
     launcher: &Child,
@@ -196,7 +193,7 @@ fn wait(
     loop {
         let mut place = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let patience = i32::try_from(LOOK_UP.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the place is one live, writable pollfd.
+        // SAFETY: `place` is one pollfd, which the kernel may write.
         let ready = unsafe { libc::poll(&raw mut place, 1, patience) };
         if ready > 0 {
             break;
@@ -209,15 +206,15 @@ fn wait(
                 stopped = Some(Stop::TooMuchOutput);
             }
             if stopped.is_some() {
-                // SAFETY: no pointers are involved; the launcher is not reaped
-                // yet, so the number is its own.
+                // SAFETY: the call takes only numbers. The launcher is not reaped yet, so the
+                // number is still its own.
                 unsafe { libc::kill(launcher.id().cast_signed(), libc::SIGTERM) };
             }
         }
     }
     let mut report = String::new();
     reader.read_to_string(&mut report).context("cannot read the launcher's report")?;
-    // The terminal's Ctrl-C reaches the launcher too, before we look.
+    // The terminal's Ctrl-C also reaches the launcher, which may end before the look above.
     if interrupt::came().is_some() {
         stopped = Some(Stop::Asked);
     }
@@ -233,12 +230,12 @@ fn reap(child: &mut Child) -> anyhow::Result<()> {
     }
 }
 
-/// What the launcher says.
+/// The launcher's report.
 #[derive(Debug, PartialEq, Eq)]
 enum Report {
     /// The program could not be started: the error's number.
     NotStarted(i32),
-    /// It ran to its end, or to that of its time.
+    /// It ran to its end, or to the time limit.
     Ended(Run, End),
     /// The launcher was asked to stop.
     Stopped(Run),
@@ -270,24 +267,24 @@ fn read_report(report: &str) -> anyhow::Result<Report> {
     })
 }
 
-/// A file that is nowhere but in memory.
+/// A file that exists only in memory.
 fn in_memory() -> anyhow::Result<File> {
-    // SAFETY: the name ends in NUL.
+    // SAFETY: the name is a string that ends in NUL.
     let file = unsafe { libc::memfd_create(c"heapwright-output".as_ptr(), libc::MFD_CLOEXEC) };
     if file < 0 {
         return Err(io::Error::last_os_error()).context("cannot make a file in memory");
     }
-    // SAFETY: the descriptor is new and ours alone.
+    // SAFETY: the descriptor is new, and only this call knows it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
 /// A copy of a descriptor that stays open across exec.
 fn inheritable(descriptor: i32) -> anyhow::Result<OwnedFd> {
     const ABOVE_STANDARD: i32 = 3;
-    // SAFETY: no pointers are involved.
+    // SAFETY: the call takes only numbers.
     let copy = unsafe { libc::fcntl(descriptor, libc::F_DUPFD, ABOVE_STANDARD) };
     ensure!(copy >= 0, "cannot copy a descriptor: {}", io::Error::last_os_error());
-    // SAFETY: the descriptor is new and ours alone.
+    // SAFETY: the descriptor is new, and only this call knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
@@ -386,18 +383,16 @@ mod tests {
         // The sleeper would hold the pipe open that this test reads.
         let mut run = ran("sleep 60 & echo $!", LONG);
         let pid: i32 = run.text().expect("is text").trim().parse().expect("is a number");
-        // SAFETY: signal 0 only asks whether there is such a process.
         let gone = (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
-            // SAFETY: signal 0 is not sent; the kernel only looks whether there is such a
-            // process.
+            // SAFETY: signal 0 is not sent; the kernel only looks up the process.
             let result = unsafe { libc::kill(pid, 0) };
             result != 0 || zombie(pid)
         });
         assert!(gone, "process {pid} is still there");
     }
 
-    /// Dead, but nobody has asked for its status.
+    /// Whether a process has ended and not been reaped.
     fn zombie(pid: i32) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z'))
@@ -405,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_peak_is_the_programs_own() {
-        // This test's own process is made large: the program must not inherit it.
+        // The test's own process becomes large: the program must not inherit its peak.
         let large = vec![1_u8; 128 << 20];
         let peak = ran("true", LONG).cost.peak_rss_bytes;
         assert!(large.contains(&1));

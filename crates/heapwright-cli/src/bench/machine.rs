@@ -1,4 +1,4 @@
-//! Where the race is run, and what there would disturb it.
+//! The machine of a race, and its sources of noise.
 
 use super::results::Machine;
 use crate::live::page_size;
@@ -6,10 +6,10 @@ use std::ffi::CStr;
 use std::fs;
 use std::mem::MaybeUninit;
 
-/// A load above this share of the cores is reported.
+/// A load above this share of the cores is noise.
 const BUSY: f64 = 0.5;
 
-/// What this machine is.
+/// Describes this machine.
 pub(crate) fn describe() -> Machine {
     Machine {
         cpu: cpu(),
@@ -22,7 +22,7 @@ pub(crate) fn describe() -> Machine {
     }
 }
 
-/// What is known to make times here less steady, one sentence each.
+/// The known sources of noise on this machine, one sentence each.
 pub(crate) fn noise() -> Vec<String> {
     let mut found = Vec::new();
     let load = read("/proc/loadavg");
@@ -47,7 +47,7 @@ pub(crate) fn noise() -> Vec<String> {
     found
 }
 
-/// A file's text; nothing where there is no such file.
+/// A file's text; empty if there is no such file.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
@@ -66,7 +66,7 @@ fn cpu() -> String {
     named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Bytes that are not used, not even for the cache of files; 0 if that is unknown.
+/// Bytes of memory that are free, without the page cache; 0 if unknown.
 pub(super) fn unused() -> u64 {
     memory(&read("/proc/meminfo"), "MemFree:")
 }
@@ -85,12 +85,12 @@ fn chosen(text: &str) -> String {
 
 fn kernel() -> String {
     let mut name = MaybeUninit::<libc::utsname>::zeroed();
-    // SAFETY: the place is writable.
+    // SAFETY: `name` can be written.
     let result = unsafe { libc::uname(name.as_mut_ptr()) };
     if result != 0 {
         return "unknown".to_owned();
     }
-    // SAFETY: zeroed is valid, and the call has filled it since.
+    // SAFETY: all zeros is a valid struct, and so is the call's result.
     let name = unsafe { name.assume_init() };
     // SAFETY: the kernel's text ends in NUL within the field.
     let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
@@ -99,7 +99,7 @@ fn kernel() -> String {
 
 #[cfg(target_env = "gnu")]
 fn libc_version() -> String {
-    // SAFETY: takes no arguments.
+    // SAFETY: the function takes no arguments.
     let version = unsafe { libc::gnu_get_libc_version() };
     // SAFETY: the text is a constant that ends in NUL.
     let version = unsafe { CStr::from_ptr(version) };

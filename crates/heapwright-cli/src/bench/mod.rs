@@ -1,37 +1,35 @@
-//! The race: programs run under every allocator, and what that shows.
+//! The race: programs run under every allocator, and the results are compared.
 //!
 //! ```text
-//! allocators   what races: glibc, heapwright, found ones, named ones
-//!   folders    where libraries lie
-//!   probe      does the preload take effect at all?
-//! program      what is raced: a command with its surroundings
+//! allocators   that race: glibc, heapwright, found ones, named ones
+//!   folders    that hold libraries
+//!   probe      checks that the preload takes effect
+//! program      a command with its surroundings
 //!   workloads  the built-in ones      suite   those of a TOML file
 //! launcher     one run, through a tiny parent
 //! race         the rounds
 //!   warm       memory made warm before each run
-//!   progress   what is being run and how long it will take
-//! machine      where it is run, and what is noisy there
-//! results      what was measured: the structures of --format json
+//!   progress   the current run and the remaining time
+//! machine      its description, and its noise
+//! results      the measurements: the structures of --format json
 //! comparison   from runs to ratios
 //!   statistics medians and intervals; pure
 //! ```
 //!
 //! How the comparison is kept fair:
-//! - an allocator is a shared library under `LD_PRELOAD`, and nothing stands
-//!   between the program and its malloc; a probe checks first that it is so;
-//! - every program is started by a static launcher of some tens of KiB, because
-//!   a peak resident size survives exec from a big parent;
-//! - the memory that a run will take is touched immediately before it, because a
-//!   host hands out the memory of its virtual machines at the first touch;
-//! - runs are interleaved: in each round each program is run once under every
-//!   allocator, the order turning by one, so that a busy minute falls on all;
-//! - a first run of each is not counted, and shows whether the program works
-//!   and prints the same;
-//! - ratios are formed round by round, and come with an interval; what the
-//!   interval does not decide is called a tie.
+//! - An allocator is a shared library under `LD_PRELOAD`, with nothing between the program and its
+//!   malloc. A probe checks this first.
+//! - A static launcher of some tens of KiB starts every program, because a peak resident size
+//!   survives exec from a big parent.
+//! - The memory that a run will take is touched immediately before it, because a host hands out the
+//!   memory of its virtual machines at the first touch.
+//! - Runs are interleaved: each round runs each program once under every allocator. The order
+//!   rotates by one, so that a busy minute affects all.
+//! - A first run of each is not counted. It shows whether the program works and prints the same.
+//! - Ratios are formed round by round, with an interval. If 1 is in the interval, it is a tie.
 //!
-//! Floors: `results`, `statistics` and `comparison` are what `output` prints
-//! from; they know nothing of how a run is made.
+//! Floors: `output` prints from `results`, `statistics` and `comparison`; these do not depend on
+//! how a run is made.
 
 pub(crate) mod allocators;
 pub(crate) mod comparison;
@@ -58,7 +56,7 @@ use crate::inspect::{self, Verdict};
 use crate::preload;
 use std::ffi::OsStr;
 
-/// Why no library can be preloaded into a program, if its files say so.
+/// Why no library can be preloaded into a program, if its files show that.
 pub(crate) fn refusal(program: &OsStr) -> Option<String> {
     let report = inspect::inspect(program, preload::target(preload::named().as_deref()));
     let reason = report.reason().filter(|_| report.verdict() == Verdict::No)?;

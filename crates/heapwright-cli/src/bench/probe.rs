@@ -1,9 +1,8 @@
-//! Does a preload take effect? Asked before the race.
+//! Checks before the race that each preload takes effect.
 //!
-//! An allocator whose library is not loaded would be glibc under another name.
-//! So this command runs itself under the preload, as a hidden subcommand that
-//! prints which file malloc and free come from, and a version number where the
-//! library reports one.
+//! An allocator whose library is not loaded would be glibc under another name. So this command runs
+//! itself under the preload, as a hidden subcommand. It prints the files of malloc and free, and a
+//! version number if the library reports one.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Launcher};
@@ -20,28 +19,28 @@ use std::time::Duration;
 /// The subcommand.
 pub(crate) const SUBCOMMAND: &str = "probe";
 
-/// What a probe may take.
+/// The most time for a probe.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What the probe showed.
+/// The result of a probe.
 enum Probed {
-    /// It takes effect; with its version, if it reports one.
+    /// The preload takes effect. With the library's version, if it reports one.
     Fine(Option<String>),
-    /// It cannot race, and why.
+    /// The allocator cannot race, and why.
     Unfit(Outcome, String),
     Interrupted,
 }
 
-/// What may be said of an allocator before anything is measured.
+/// What is known of an allocator before the race.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Its version, where it reports one.
+    /// Its version, if it reports one.
     pub(crate) version: Option<String>,
     /// Why it cannot race, if it cannot.
     pub(crate) unfit: Option<(Outcome, String)>,
 }
 
-/// Probes allocators, one after the other. Asked to stop, it says nothing of the rest.
+/// Probes allocators, one after the other. After a request to stop nothing is known of the rest.
 pub(crate) fn probe_all(
     allocators: &[Allocator],
     launcher: &Launcher,
@@ -78,7 +77,7 @@ fn probe(allocator: &Allocator, launcher: &Launcher, limit: Duration) -> anyhow:
             let detail = format!("killed after {} s, before main", limit.as_secs());
             return Ok(Probed::Unfit(Outcome::Hung, detail));
         }
-        // It may be the probe that it cannot serve: the programs will show.
+        // Perhaps the allocator fails on the probe alone: the race will show.
         End::Signal(_) | End::TooMuchOutput => return Ok(Probed::Fine(None)),
         End::Code(0) => {}
         End::Code(_) => {
@@ -108,7 +107,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// What the subcommand prints.
+/// The text that the subcommand prints.
 pub(crate) fn answer() -> String {
     let mut text = String::new();
     for function in [c"malloc", c"free"] {
@@ -120,21 +119,21 @@ pub(crate) fn answer() -> String {
     text
 }
 
-/// The address that a program's call of a function goes to.
+/// The address that a program's call of a function reaches.
 fn address_of(function: &CStr) -> *mut libc::c_void {
-    // SAFETY: the name ends in NUL.
+    // SAFETY: the name is a string that ends in NUL.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.as_ptr()) }
 }
 
 /// The file a function comes from.
 fn file_of(function: &CStr) -> Option<String> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for, and the place is writable.
+    // SAFETY: `dladdr` takes any address, and `info` can be written.
     let found = unsafe { libc::dladdr(address_of(function), info.as_mut_ptr()) };
     if found == 0 {
         return None;
     }
-    // SAFETY: zeroed is valid, and the call has filled it since.
+    // SAFETY: all zeros is a valid struct, and so is the call's result.
     let info = unsafe { info.assume_init() };
     if info.dli_fname.is_null() {
         return None;
@@ -144,20 +143,18 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// mimalloc reports its version: two lines of it are in use, and they differ.
+/// mimalloc's version: two lines of versions are in use, and they differ.
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {
         return None;
     }
-    // SAFETY: mimalloc's documented signature is `int mi_version(void)`, and
-    // nobody else has a function of the name.
+    // SAFETY: mimalloc documents `int mi_version(void)`, and no other library has this name.
     let function: extern "C" fn() -> i32 = unsafe { std::mem::transmute(function) };
     Some(version(function()))
 }
 
-/// `218` is 2.1.8, and `30403` is 3.4.3: older ones have a digit for each part,
-/// newer ones two.
+/// `218` is 2.1.8, and `30403` is 3.4.3: older ones have a digit for each part, newer ones two.
 fn version(number: i32) -> String {
     let base = if number < 1000 { 10 } else { 100 };
     format!("{}.{}.{}", number / base / base, number / base % base, number % base)
@@ -177,7 +174,7 @@ mod tests {
     fn this_process_allocates_from_the_c_library() {
         let text = answer();
         let mut lines = text.lines();
-        // Or from what the tests are checked with.
+        // Or it allocates from a library that checks the tests.
         let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
         let is_known = |file: &str| file.contains("libc") || preloaded.contains(file);
         assert!(lines.next().is_some_and(is_known), "{text}");

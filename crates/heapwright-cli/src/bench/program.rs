@@ -1,4 +1,4 @@
-//! What is raced: a command with its surroundings.
+//! A program of the race: a command with its surroundings.
 
 use super::results::Kind;
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 /// Whether a program's output must be the same under every allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparing {
-    /// It must.
+    /// The output must be the same.
     Always,
-    /// It must, if two runs under the baseline print the same.
+    /// The output must be the same if two runs under the baseline print the same.
     IfSteady,
-    /// It need not.
+    /// The output may differ.
     Never,
 }
 
@@ -23,27 +23,27 @@ pub(crate) struct Program {
     /// One sentence.
     pub(crate) stands_for: String,
     pub(crate) kind: Kind,
-    /// The file that is run.
+    /// The executable file.
     pub(crate) file: PathBuf,
-    /// What follows its name on the command line.
+    /// The words behind its name on the command line.
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: BTreeMap<String, String>,
-    /// Where it is run; none for where we are.
+    /// Its working folder; `None`: this command's own.
     pub(crate) directory: Option<PathBuf>,
-    /// What it reads; none for nothing.
+    /// The file on its stdin; `None`: an empty stdin.
     pub(crate) stdin: Option<PathBuf>,
-    /// It takes long, and gets fewer rounds.
+    /// Whether it takes long, and gets fewer rounds.
     pub(crate) long: bool,
     pub(crate) threads: u32,
     pub(crate) live_bytes: Option<u64>,
     pub(crate) operations: Option<u64>,
     pub(crate) comparing: Comparing,
-    /// Why no library can be preloaded into it, if the file says so.
+    /// Why no library can be preloaded into it, if the file shows that.
     pub(crate) refuses: Option<String>,
 }
 
 impl Program {
-    /// A program of one thread that is run as it is, here, without a word.
+    /// A program of one thread that runs in this folder, without arguments.
     pub(crate) fn bare(name: String, kind: Kind, file: PathBuf, comparing: Comparing) -> Self {
         Self {
             name,

@@ -1,9 +1,8 @@
-//! What is being run, and how long it will still take: on stderr, for people.
+//! The current run and the remaining time, on stderr, for people.
 //!
-//! On a terminal a bar; elsewhere a line for each round if the user asked for it. A race of a minute
-//! or more says beforehand how long it takes. The bar is drawn by the main thread between and during
-//! runs, four times a second at most: it costs the program being timed nothing that
-//! can be measured.
+//! On a terminal this is a bar; elsewhere, on request, a line for each round. A race of a minute or
+//! more says beforehand how long it takes. The main thread draws the bar between and during runs,
+//! four times a second at most. That costs the timed program nothing measurable.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -20,7 +19,7 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    /// What is fit, given what was asked for.
+    /// The form for this stderr and these options.
     pub(crate) fn of(quiet: bool, asked: bool) -> Self {
         if quiet {
             Self::Nothing
@@ -41,7 +40,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins, with so many runs ahead.
+    /// Begins, with `runs` runs ahead.
     pub(crate) fn new(showing: Showing, runs: usize) -> Self {
         let target = match showing {
             Showing::Bar => ProgressDrawTarget::stderr_with_hz(4),
@@ -54,13 +53,13 @@ impl Progress {
         Self { showing, bar }
     }
 
-    /// Says what is being run, and what is left, if that is known yet.
+    /// Shows the current run, and the time left if that is known.
     pub(crate) fn running(&self, program: &str, allocator: &str, left: Option<Duration>) {
         let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();
         self.bar.set_message(format!("{program} under {allocator}{left}"));
     }
 
-    /// A run is over.
+    /// Counts runs that are over.
     pub(crate) fn done(&self, runs: usize) {
         self.bar.inc(runs as u64);
     }
@@ -73,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// A round begins.
+    /// Shows that a round begins.
     pub(crate) fn round(&self, name: &str, left: Option<Duration>) {
         if self.showing == Showing::Lines {
             let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();
@@ -81,18 +80,18 @@ impl Progress {
         }
     }
 
-    /// Draws the bar anew, if it is time.
+    /// Draws the bar again if it is due.
     pub(crate) fn tick(&self) {
         self.bar.tick();
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A time as one says it: `40 s`, `3 min`, `1 h 20 min`.
+/// A time in a rough unit: `40 s`, `3 min`, `1 h 20 min`.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {

@@ -1,15 +1,12 @@
 //! The rounds.
 //!
-//! First every program is run once under every allocator, uncounted: files get
-//! into the page cache, and what does not work shows. Then, round by round, each
-//! program under each allocator, the order turning by one from round to round.
-//! Rounds are the outer loop, so that each program's runs are spread over the
-//! whole race, and an interrupted race has measured all programs a little
-//! rather than a few of them well.
+//! First every program runs once under every allocator, uncounted: this fills the page cache and
+//! shows failures. Then each round runs each program under each allocator; the order rotates by one
+//! from round to round. Rounds are the outer loop, so that each program's runs are spread over the
+//! whole race. An interrupted race has then measured all programs a little, not a few of them well.
 //!
-//! What goes wrong under an allocator ends its race on that program and becomes
-//! a row that says so. What goes wrong under the baseline is the program's own
-//! fault, and ends the race on it for all.
+//! A failure under an allocator ends its race on that program, and becomes a row of the results. A
+//! failure under the baseline is the program's own, and ends the race on it for all.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Fingerprint, Launcher, Ran};
@@ -22,25 +19,25 @@ use crate::process;
 use crate::process::interrupt;
 use std::time::Duration;
 
-/// Without --timeout: what the baseline's first run may take,
+/// Without --timeout: the limit of the baseline's first run,
 const FIRST_LIMIT: Duration = Duration::from_secs(3600);
-/// what any other may take at least,
+/// the least limit of any other run,
 const LEAST_LIMIT: Duration = Duration::from_secs(60);
-/// and how much slower than the baseline it may be.
+/// and that limit as a multiple of the baseline's first run.
 const TIMES_SLOWER: u32 = 10;
 
-/// What to race, and how.
+/// The programs and allocators of a race, and its settings.
 pub(crate) struct Race<'a> {
     pub(crate) programs: &'a [Program],
     pub(crate) allocators: &'a [Allocator],
-    /// Which of them is the baseline.
+    /// The index of the baseline.
     pub(crate) baseline: usize,
     /// What is known of each allocator before the race.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) rounds_long: usize,
-    /// How long a run may take, if the user said so.
+    /// The limit of a run's time, if the user gave one.
     pub(crate) limit: Option<Duration>,
 }
 
@@ -48,29 +45,29 @@ pub(crate) struct Race<'a> {
 pub(crate) struct Raced {
     /// For each program, one entry for each allocator.
     pub(crate) entries: Vec<Vec<Entry>>,
-    /// Programs that fail by themselves, with the reason in words.
+    /// Programs that fail under the baseline, with the reason in words.
     pub(crate) broken: Vec<(String, String)>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub(crate) notes: Vec<String>,
     /// Whether it was interrupted.
     pub(crate) interrupted: bool,
 }
 
-/// A failure: what kind, and the words.
+/// A failure: its kind, and its description.
 type Failure = (Outcome, String);
 
 /// One program's race.
 struct Lane<'a> {
     program: &'a Program,
     rounds: usize,
-    /// What it printed in the first run, if that is compared.
+    /// The output of the first run, if outputs are compared.
     expected: Option<Fingerprint>,
-    /// How long a run may take.
+    /// The limit of a run's time.
     limit: Duration,
     /// The most memory that a good run took so far.
     peak: u64,
     places: Vec<Place>,
-    /// Why the program fails by itself.
+    /// Why the program fails under the baseline.
     broken: Option<String>,
 }
 
@@ -79,22 +76,22 @@ struct Lane<'a> {
 struct Place {
     runs: Vec<Run>,
     failure: Option<Failure>,
-    /// How long a run takes here, for the estimate.
+    /// The time of the last run, for the estimate.
     takes: Duration,
 }
 
-/// Asked to stop.
+/// A signal asked the race to stop.
 struct Interrupted;
 
 type Step<T> = anyhow::Result<Result<T, Interrupted>>;
 
 impl Race<'_> {
-    /// How many rounds a program gets.
+    /// The number of a program's rounds.
     fn rounds_of(&self, program: &Program) -> usize {
         if program.long { self.rounds_long } else { self.rounds }
     }
 
-    /// How many runs there will be at most.
+    /// The number of runs if nothing fails.
     pub(crate) fn runs(&self) -> usize {
         let turns = |program: &Program| self.rounds_of(program) + 1;
         self.programs.iter().map(|program| turns(program) * self.allocators.len()).sum()
@@ -159,7 +156,7 @@ impl Race<'_> {
     ) -> Step<()> {
         progress.round("warming up", None);
         for lane in lanes {
-            // The baseline is first: the others are measured by it.
+            // The baseline is first: its output and time set the limits of the others.
             let others = (0..self.allocators.len()).filter(|at| *at != self.baseline);
             for at in std::iter::once(self.baseline).chain(others) {
                 if at == self.baseline {
@@ -174,7 +171,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// The baseline's first run of a program: what it prints, how long it takes.
+    /// The baseline's first run of a program, which sets the expected output and the time limit.
     fn first(&self, lane: &mut Lane<'_>, notes: &mut Vec<String>, progress: &Progress) -> Step<()> {
         let program = lane.program;
         let mut ran = match self.attempt(lane, self.baseline, None, progress)? {
@@ -221,7 +218,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// One round of everything that still races.
+    /// One round of all that still race.
     fn round(
         &self,
         round: usize,
@@ -246,7 +243,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// One run, counted if the time left is known: that is, after the warm-up.
+    /// One run. It counts if the time left is known: that is, after the warm-up.
     fn once(
         &self,
         lane: &mut Lane<'_>,
@@ -304,7 +301,7 @@ impl Race<'_> {
         })
     }
 
-    /// What is wrong with a run, if anything.
+    /// The failure of a run, if it failed.
     fn verdict(&self, lane: &Lane<'_>, at: usize, ran: &mut Ran) -> Option<Failure> {
         let is_baseline = at == self.baseline;
         let complaint =
@@ -348,8 +345,7 @@ impl Race<'_> {
         None
     }
 
-    /// Takes an allocator out of a lane, or closes the lane if the program
-    /// fails by itself.
+    /// Takes an allocator out of a lane. A failure of the baseline closes the whole lane.
     fn fail(&self, lane: &mut Lane<'_>, at: usize, failure: Failure) {
         if at == self.baseline {
             let name = &self.allocators[at].name;
@@ -372,7 +368,7 @@ fn seconds(time: Duration) -> String {
 }
 
 impl Lane<'_> {
-    /// The time its rounds from `round` on will take.
+    /// The estimated time of its rounds from `round` on.
     fn left(&self, round: usize) -> Duration {
         if self.broken.is_some() {
             return Duration::ZERO;
@@ -382,7 +378,7 @@ impl Lane<'_> {
         racing.map(|place| place.takes).sum::<Duration>().saturating_mul(rounds)
     }
 
-    /// Drops the runs of a round that not every allocator has had.
+    /// Drops the runs of a round that not every allocator has run.
     fn keep_whole_rounds(&mut self) {
         let racing = || self.places.iter().filter(|place| place.failure.is_none());
         let whole = racing().map(|place| place.runs.len()).min().unwrap_or_default();

@@ -1,8 +1,7 @@
-//! What a race measured: the structures of `--format json`, from which everything else
-//! is made too.
+//! The results of a race: the structures of `--format json`, from which all other output is made.
 //!
-//! The format is named in `schema`. A field may be added under the same name;
-//! one that changes its meaning changes the name.
+//! `schema` names the format. A new field keeps the format's name; a new meaning of a field changes
+//! it.
 
 use super::machine;
 use crate::output::rfc3339;
@@ -13,20 +12,20 @@ use std::time::SystemTime;
 /// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 
-/// The beginning of all files of results, of a race and of a replay.
+/// The first fields of all files of results, of a race and of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Head {
     /// The name of the format.
     pub(crate) schema: &'static str,
     pub(crate) machine: Machine,
-    /// The command line, to repeat it with.
+    /// The command line, to repeat the race.
     pub(crate) command: Vec<String>,
-    /// When it began, as RFC 3339 has it.
+    /// The start, in the form of RFC 3339.
     pub(crate) started: String,
 }
 
 impl Head {
-    /// Of what began then, on this machine, with this process's command line.
+    /// The head of results that began at `started`, on this machine, with this command line.
     pub(crate) fn of(schema: &'static str, started: SystemTime) -> Self {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self {
@@ -46,19 +45,18 @@ pub(crate) struct Results {
     /// Rounds of ordinary and of long programs.
     pub(crate) rounds: usize,
     pub(crate) rounds_long: usize,
-    /// The allocator that ratios are formed to.
+    /// The allocator against which all others are compared.
     pub(crate) baseline: String,
     /// False if it was interrupted.
     pub(crate) complete: bool,
-    /// What a reader should know: noise of the machine, programs whose output
-    /// could not be compared, ...
+    /// Notes for the reader: noise of the machine, programs whose output was not compared, ...
     pub(crate) notes: Vec<String>,
     pub(crate) allocators: Vec<Allocator>,
     pub(crate) programs: Vec<Program>,
     pub(crate) summary: Summary,
 }
 
-/// Where it ran.
+/// The machine of the race.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
@@ -77,21 +75,21 @@ pub(crate) struct Allocator {
     pub(crate) name: String,
     /// The file name of the preloaded library.
     pub(crate) library: Option<String>,
-    /// Its version, where it reports one.
+    /// Its version, if it reports one.
     pub(crate) version: Option<String>,
-    /// What was set for it in the program's environment.
+    /// Variables that were set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// What kind of program it is.
+/// The kind of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     /// Built in.
     Workload,
-    /// Of the suite file.
+    /// From the suite file.
     Program,
-    /// The command given.
+    /// Given on the command line.
     Command,
 }
 
@@ -103,9 +101,9 @@ pub(crate) struct Program {
     pub(crate) kind: Kind,
     pub(crate) threads: u32,
     pub(crate) long: bool,
-    /// Bytes it has live at its peak, where that is known.
+    /// Live bytes at its peak, if known.
     pub(crate) live_bytes: Option<u64>,
-    /// Allocations and frees it makes, where that is known.
+    /// Its allocations and frees, if known.
     pub(crate) operations: Option<u64>,
     /// One for each allocator, in their order.
     pub(crate) results: Vec<Entry>,
@@ -116,31 +114,30 @@ pub(crate) struct Program {
 pub(crate) struct Entry {
     pub(crate) allocator: String,
     pub(crate) outcome: Outcome,
-    /// Of what is not ok: how it went wrong, in words.
+    /// The failure in words, if the outcome is not ok.
     pub(crate) detail: Option<String>,
-    /// `runs[i]` of all allocators belong to one round. Of what is not ok, the
-    /// rounds before it went wrong.
+    /// `runs[i]` of all allocators belong to one round. After a failure, the rounds before it.
     pub(crate) runs: Vec<Run>,
 }
 
-/// How it went.
+/// The outcome of an allocator's runs of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     Ok,
     /// Killed by a signal.
     Crashed,
-    /// Killed by us, when its time was over.
+    /// Killed at the time limit.
     Hung,
     /// Ended with an exit code that is not 0.
     Failed,
     /// Printed something else than under the baseline.
     Differs,
-    /// The allocator did not get into the program.
+    /// The program did not take the allocator's library.
     NotTaken,
 }
 
-/// What one run cost.
+/// The cost of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Run {
     pub(crate) wall_ns: u64,
@@ -153,7 +150,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Processor time in all.
+    /// All processor time.
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
@@ -174,19 +171,19 @@ pub(crate) struct Comparison {
     pub(crate) measure: Measure,
     pub(crate) of: String,
     pub(crate) against: String,
-    /// Programs that both ran well.
+    /// Programs that ran well under both.
     pub(crate) programs: usize,
     pub(crate) ratio: f64,
-    /// The 95 % interval; none where there was a single round.
+    /// The 95 % interval; `None` after a single round.
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
 }
 
-/// What is compared.
+/// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
-    /// Time on the wall.
+    /// Wall time.
     Time,
     /// Processor time.
     Cpu,
@@ -196,20 +193,19 @@ pub(crate) enum Measure {
 }
 
 impl Results {
-    /// The place of an allocator.
+    /// The index of an allocator.
     pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
         self.allocators.iter().position(|allocator| allocator.name == name)
     }
 
-    /// The place of the baseline.
+    /// The index of the baseline.
     pub(crate) fn baseline(&self) -> usize {
         self.allocator(&self.baseline).unwrap_or_default()
     }
 }
 
 impl Program {
-    /// The workload that does nothing: a mark to measure memory from, and part
-    /// of no mean.
+    /// Whether it is the workload that does nothing: the zero of memory, and in no mean.
     pub(crate) fn is_empty_workload(&self) -> bool {
         self.kind == Kind::Workload && self.name == EMPTY
     }

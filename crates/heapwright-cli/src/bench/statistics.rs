@@ -1,50 +1,48 @@
-//! The arithmetic of the race: medians, spreads, and what can be said for sure.
+//! The arithmetic of the race: medians, spreads, and intervals.
 //!
-//! Pure functions of numbers, with a fixed seed, so that the same measurements always
-//! give the same. (bench/figures includes this file as it stands.)
+//! Pure functions of numbers, with a fixed seed, so that the same measurements always give the same
+//! results. (bench/figures includes this file unchanged.)
 //!
-//! **One program.** Runs are paired: run `i` of every allocator was made in the
-//! same round, minutes of noise falling on all of them. So ratios are formed
-//! round by round and their median is taken; how sure that is comes from a
-//! bootstrap: the rounds are drawn anew, with replacement, [`RESAMPLES`] times,
-//! and the interval holds the middle 95 % of the medians.
+//! **One program.** Runs are paired: run `i` of every allocator belongs to one round, so noise
+//! affects all of them alike. The estimate is the median of the rounds' ratios. Its interval is a
+//! bootstrap: the rounds are drawn again, with replacement, [`RESAMPLES`] times, and the interval
+//! holds the middle 95 % of the medians.
 //!
-//! **Many programs.** The geometric mean of the programs' medians; its interval
-//! comes from the same redrawn medians, one of each program at a time, and each
-//! program's from other draws than the last one's. The
-//! programs themselves are not redrawn: the interval says how well this mean of
-//! *these* programs is known, not what others would show.
+//! **Many programs.** The estimate is the geometric mean of the programs' medians. Its interval
+//! comes from the same redrawn medians, one of each program at a time; each program takes them from
+//! another place on. The programs themselves are not redrawn: the interval is for the mean of
+//! *these* programs, not of others.
 //!
-//! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %: the interval
-//! then reaches from about the smallest to the largest ratio.
+//! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %: the interval then reaches from
+//! about the smallest to the largest ratio.
 
 #![forbid(unsafe_code)]
 
-/// How often the rounds are drawn anew.
+/// The number of times that the rounds are drawn again.
 const RESAMPLES: usize = 2000;
 
-/// Draws of one program and of the next are so far apart.
+/// The distance between the draws of one program and of the next.
 const APART: usize = 37;
 
-/// What share of the medians lies outside the interval, half at each end.
+/// The share of the medians outside the interval, half at each end.
 const OUTSIDE: f64 = 0.05;
 
-/// The fewest rounds for which the extremes enclose the median in 95 of 100
-/// cases: 1 - 2 / 2^6 = 0.97, and with five rounds only 0.94.
+/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases: 1 - 2 / 2^6 = 0.97,
+/// and with five rounds only 0.94.
 pub(crate) const SURE_ROUNDS: usize = 6;
 
-/// Where chance begins, every time.
+/// The seed of every generator.
 const SEED: u64 = 0x6865_6170_7772_6967;
 
-/// Something measured, and how sure it is.
+/// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) value: f64,
-    /// The 95 % interval; none where there was a single round.
+    /// The 95 % interval; `None` after a single round.
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// What a ratio to 1 says.
+/// A ratio compared with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Certainly below 1.
@@ -65,12 +63,12 @@ impl Estimate {
     }
 }
 
-/// The middle of some numbers: the mean of the two middle ones if there are two.
+/// The median: the mean of the two middle numbers if their count is even.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The number below which a share of the others lies.
+/// The number below which this share of the numbers lies.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -86,15 +84,14 @@ fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
-/// Half the distance of the quartiles, as a share of the median: 0.02 is
-/// "give or take 2 %".
+/// Half the distance of the quartiles, as a share of the median: 0.02 is "give or take 2 %".
 pub(crate) fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
     let (low, high) = (quantile(values, 0.25)?, quantile(values, 0.75)?);
     (middle > 0.0).then(|| (high - low) / 2.0 / middle)
 }
 
-/// The ratios of one program, one a round, with their redrawn medians.
+/// The median of one program's ratios, one for each round, and the redrawn medians.
 #[derive(Clone, Debug)]
 pub(crate) struct Ratios {
     median: f64,
@@ -103,15 +100,15 @@ pub(crate) struct Ratios {
 }
 
 impl Ratios {
-    /// From pairs (this, that) of one round each: this / that. Pairs that have
-    /// no ratio (nothing was measured) are left out.
+    /// From pairs (this, that) of one round each: this / that. Pairs without a ratio (nothing was
+    /// measured) are left out.
     pub(crate) fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let measured = pairs.into_iter().filter(|(this, that)| *this > 0.0 && *that > 0.0);
         let ratios = measured.map(|(this, that)| this / that).filter(|ratio| ratio.is_finite());
         Self::of(ratios.collect())
     }
 
-    /// From what the rounds gave, whatever it is.
+    /// From one number of each round.
     pub(crate) fn of(mut ratios: Vec<f64>) -> Option<Self> {
         ratios.sort_unstable_by(f64::total_cmp);
         let median = quantile_of_sorted(&ratios, 0.5)?;
@@ -139,7 +136,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
         if ratios.redrawn.is_empty() {
             return Some(Estimate { value, interval: None });
         }
-        // All programs' draws began alike: each takes them from another place on.
+        // All programs share one sequence of draws: each starts at another place in it.
         let redrawn = ratios.redrawn.iter().cycle().skip(number * APART % RESAMPLES);
         for (sum, median) in sums.iter_mut().zip(redrawn) {
             *sum += median.ln();
@@ -149,7 +146,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     Some(Estimate { value, interval: interval(means, value) })
 }
 
-/// The middle, without the share that lies outside; it always holds the value itself.
+/// The interval without the share outside, widened to hold `value`.
 fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     redrawn.sort_unstable_by(f64::total_cmp);
     let low = quantile_of_sorted(&redrawn, OUTSIDE / 2.0)?;
@@ -157,8 +154,8 @@ fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     Some((low.min(value), high.max(value)))
 }
 
-/// Medians of as many numbers drawn from these, with replacement. The numbers
-/// are sorted, so it is enough to count how often each place was drawn.
+/// Medians of samples of the same size, drawn with replacement. The numbers are sorted, so it
+/// suffices to count the draws of each place.
 fn redrawn_medians(sorted: &[f64]) -> Vec<f64> {
     let mut chance = Chance(SEED);
     let count = sorted.len();
@@ -187,7 +184,7 @@ fn redrawn_medians(sorted: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// SplitMix64: a generator of one line, good enough to draw rounds with.
+/// SplitMix64: a short generator, good enough to draw rounds.
 struct Chance(u64);
 
 impl Chance {
@@ -199,7 +196,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is small, so that the bias is too.
+    /// A number below `end`. The bias is small because `end` is.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
@@ -256,13 +253,12 @@ mod tests {
         assert_eq!(geometric_mean(&[]), None);
     }
 
-    /// The interval must do what it says: of many sets of rounds drawn around a
-    /// known truth, about 95 of 100 enclose it.
+    /// Of many sets of rounds around a known truth, about 95 of 100 intervals must enclose it.
     #[test]
     fn intervals_enclose_the_truth_as_often_as_they_say() {
         let mut chance = Chance(7);
         let mut even = move || chance.next() as f64 / u64::MAX as f64;
-        // Noise as timings have it: lopsided, with median 1.
+        // Noise like that of timings: lopsided.
         let mut noisy = move || 0.95 + 0.1 * even() + if even() < 0.2 { 0.1 * even() } else { 0.0 };
         let mut many: Vec<f64> = (0..20_000).map(|_| noisy()).collect();
         many.sort_unstable_by(f64::total_cmp);
@@ -324,8 +320,8 @@ mod tests {
         fn swapping_the_sides_turns_the_verdict_round(
             pairs in prop::collection::vec((1.0_f64..3.0, 1.0_f64..3.0), 3..4)
         ) {
-            // Of an odd number of rounds the median is one of them, so that of
-            // the inverse ratios is its inverse, exactly.
+            // The median of an odd number of ratios is one of them, so the inverse ratios have
+            // exactly its inverse.
             let this = Ratios::new(pairs.iter().copied()).expect("has some").estimate();
             let that = Ratios::new(pairs.iter().map(|&(a, b)| (b, a))).expect("has some").estimate();
             prop_assert!((this.value * that.value - 1.0).abs() < 1e-12);

@@ -6,14 +6,14 @@
 //! stands_for = "An interpreter that makes and drops many small objects."
 //! command = ["/usr/bin/python3", "objects.py"]
 //! environment = { PYTHONMALLOC = "malloc" }   # optional, as all below
-//! directory = "/home/me/suite"                # where it runs
-//! stdin = "/home/me/suite/input"              # what it reads: else nothing
+//! directory = "/home/me/suite"                # its working folder
+//! stdin = "/home/me/suite/input"              # a file for its stdin; else empty
 //! long = true                                 # gets --rounds-long rounds
 //! threads = 2
 //! compare_output = false                      # prints something else each time
 //! ```
 //!
-//! A `directory` and a `stdin` that are relative are so to the suite file.
+//! A relative `directory` or `stdin` is relative to the suite file's folder.
 
 use super::program::{Comparing, Program};
 use super::refusal;
@@ -60,7 +60,7 @@ fn yes() -> bool {
     true
 }
 
-/// The programs of a suite file, or those named.
+/// The programs of a suite file, or those of them in `chosen`.
 pub(crate) fn read(path: &Path, chosen: &[String]) -> anyhow::Result<Vec<Program>> {
     let shown = path.display();
     let text = bounds::text(path)
@@ -92,7 +92,7 @@ pub(crate) fn read(path: &Path, chosen: &[String]) -> anyhow::Result<Vec<Program
     Ok(programs)
 }
 
-/// Reads the text, or says in which line it is wrong and how.
+/// Reads the text. An error has a line number and a description.
 fn parse(text: &str) -> Result<Suite, (usize, String)> {
     toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());
@@ -134,7 +134,7 @@ fn program(entry: Entry, base: &Path) -> Result<Program, String> {
     })
 }
 
-/// The file a command names: a path from its folder, or a name on PATH.
+/// The file that a command names: a path, from its working folder, or a name on PATH.
 fn find(command: &str, directory: Option<&Path>) -> Result<PathBuf, String> {
     let named = match directory {
         Some(directory) if command.contains('/') => directory.join(command),

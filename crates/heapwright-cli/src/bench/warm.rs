@@ -5,42 +5,39 @@
 //! touched and given back      |cold|cold|cold|warm|warm|warm|warm|  <- next to go
 //! ```
 //!
-//! In a virtual machine the memory that the system holds free is often not there:
-//! the host takes it back after seconds (free page reporting, balloons) or has never
-//! given it, and hands it out at the first touch. A page is then ten times dearer than
-//! its fault, and whether a run meets such pages depends on what ran before it, and
-//! when. So as much memory as the run may want is touched immediately before it, and
-//! given back: what was freed last is handed out first. It is the same before every
-//! run, whatever the allocator. On a machine of its own it changes little.
+//! In a virtual machine free memory often has no pages of the host behind it. The host takes them
+//! back after seconds (free page reporting, balloons) or has never given them, and provides them at
+//! the first touch. Such a page costs ten times as much as its fault. Whether a run meets any
+//! depends on the run before it. So this module touches as much memory as the run may need,
+//! immediately before it, and gives it back: the kernel hands out first what was freed last. It
+//! does the same before every run, for every allocator. On a physical machine it changes little.
 //!
-//! Only memory that is free is touched: the files that runs read stay in the page
-//! cache, which the host does not take. It is done in a process of its own, the
-//! kernel's first choice if there is less memory than it seems (in a container).
+//! Only free memory is touched: the files that runs read stay in the page cache, which the host
+//! does not take. A child process does it. If there is less memory than it seems (in a container),
+//! the kernel ends that child first.
 
 use super::machine;
 use std::ptr;
 
-/// Beyond what the program itself was seen to take: what else runs and what differs.
+/// Bytes beyond the program's own peak, for other processes and for differences between runs.
 const SPARE: u64 = 64 << 20;
-/// A touch in each of these is enough: the smallest page there is.
+/// One touch in each page is enough: the smallest page size.
 const STEP: usize = 4096;
 
-/// Warms up as much memory as a run takes that was seen to take `peak` bytes at most, but
-/// never more than half of what is unused. A failure is not reported: the run is only the
-/// colder for it.
+/// Warms up memory for a run whose peak was `peak` bytes, but at most half of the free memory. A
+/// failure is not reported: then the run only starts with colder memory.
 pub(crate) fn warm(peak: u64) {
     let bytes = wanted(peak, machine::unused());
-    // SAFETY: the child makes system calls and writes to memory it has just mapped,
-    // nothing else.
+    // SAFETY: the child only makes system calls and writes to memory that it has just mapped.
     let child = unsafe { libc::fork() };
     if child == 0 {
         die_first();
         touch(bytes);
-        // SAFETY: ends the child at once.
+        // SAFETY: the call ends the child at once.
         unsafe { libc::_exit(0) };
     }
     let mut status = 0;
-    // SAFETY: waits for the child just made, if one was.
+    // SAFETY: the call waits for the child just made, and writes `status`.
     while child > 0 && unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             return;
@@ -48,7 +45,7 @@ pub(crate) fn warm(peak: u64) {
     }
 }
 
-/// How many bytes to touch.
+/// The number of bytes to touch.
 fn wanted(peak: u64, unused: u64) -> usize {
     let bytes = peak.saturating_add(peak / 4).saturating_add(SPARE).min(unused / 2);
     usize::try_from(bytes).unwrap_or(0)
@@ -56,21 +53,21 @@ fn wanted(peak: u64, unused: u64) -> usize {
 
 /// Asks the kernel to end this process before any other if memory is short.
 fn die_first() {
-    // SAFETY: a constant path.
+    // SAFETY: the path is a constant string.
     let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
     if file >= 0 {
         let most = b"1000";
-        // SAFETY: the text has so many bytes.
+        // SAFETY: the text has `most.len()` bytes.
         unsafe { libc::write(file, most.as_ptr().cast(), most.len()) };
     }
 }
 
-/// Touches so much memory and gives it back.
+/// Touches this much memory and gives it back.
 fn touch(bytes: usize) {
     if bytes == 0 {
         return;
     }
-    // SAFETY: a new mapping, wherever the kernel likes.
+    // SAFETY: a new mapping replaces nothing.
     let start = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -84,15 +81,15 @@ fn touch(bytes: usize) {
     if start == libc::MAP_FAILED {
         return;
     }
-    // SAFETY: the mapping is ours. Huge pages make it quick; it goes without them too.
+    // SAFETY: the mapping is this function's. Huge pages are quicker; a failure does not matter.
     unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
     for at in (0..bytes).step_by(STEP) {
         // SAFETY: `at` is within the mapping.
         let place = unsafe { start.cast::<u8>().add(at) };
-        // SAFETY: it is writable; volatile, because nobody reads it.
+        // SAFETY: the byte is writable. The write is volatile because nothing reads it.
         unsafe { place.write_volatile(1) };
     }
-    // SAFETY: the mapping is ours, and nothing refers to it any more.
+    // SAFETY: the mapping is this function's, and nothing refers to it any more.
     unsafe { libc::munmap(start, bytes) };
 }
 

@@ -1,5 +1,4 @@
-//! The built-in workloads as programs: this command, run as
-//! `heapwright workload NAME`.
+//! The built-in workloads as programs: this command, run as `heapwright workload NAME`.
 
 use super::program::{Comparing, Program};
 use super::results::{EMPTY, Kind};
@@ -16,8 +15,8 @@ pub(crate) const SUBCOMMAND: &str = "workload";
 /// The word that chooses none of them.
 const NONE: &str = "none";
 
-/// The chosen workloads, all of them if none is named, and the empty one
-/// whenever there is any: peaks of memory are measured from its.
+/// The chosen workloads: all of them if none is named, and always the empty one, from whose peak
+/// memory is measured.
 pub(crate) fn chosen(names: &[String], scale: u32) -> anyhow::Result<Vec<Program>> {
     if names.iter().any(|name| name == NONE) {
         if names.len() > 1 {
@@ -43,7 +42,7 @@ fn program(workload: &Workload, scale: u32, us: &Path) -> Program {
     if scale != 1 {
         arguments.extend(["--scale".into(), scale.to_string().into()]);
     }
-    // What is known of a workload holds for scale 1.
+    // The known figures of a workload hold for scale 1.
     let known = |number: u64| (scale == 1).then_some(number);
     Program {
         name: workload.name.to_owned(),

@@ -1,24 +1,23 @@
-//! What the doctor's answer is made from.
+//! The data of the doctor's answer.
 
 use crate::inspect::{Report, Verdict};
 use crate::process::End;
 use std::ffi::OsStr;
 
-/// What a run of the program showed.
+/// The result of a run of the program.
 pub(crate) enum Trial {
-    /// The library was there, and served this many allocations.
+    /// The library was loaded, and served this many allocations.
     Loaded { allocations: u64 },
-    /// The library left nothing.
+    /// The library left no figures.
     NotLoaded { reason: String },
-    /// The program was killed, so that nothing can be concluded.
+    /// The program was killed, which proves nothing.
     Killed { end: End },
     /// The program could not be started.
     NotStarted { reason: String },
 }
 
 impl Trial {
-    /// What the run alone says. One that served nothing may be of a program
-    /// that allocates nothing.
+    /// The verdict of the run alone. No allocations prove nothing: the program may need none.
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self::Loaded { allocations: 0 } | Self::Killed { .. } => Verdict::Unknown,
@@ -35,7 +34,7 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// What a run showed, if it showed anything, overrules what the files suggest.
+    /// The run's verdict, if it has one; else the verdict of the files.
     pub(crate) fn verdict(&self) -> Verdict {
         match &self.trial {
             Some(trial) if trial.verdict() != Verdict::Unknown => trial.verdict(),

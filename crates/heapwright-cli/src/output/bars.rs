@@ -1,14 +1,13 @@
-//! Bars: a share of a width, drawn with what the terminal has.
+//! Bars: a share of a width, drawn with the characters of the terminal.
 //!
-//! With block characters a bar is exact to an eighth of a letter. What is not
-//! zero is never drawn as nothing.
+//! With block characters a bar is exact to an eighth of a letter. A share above zero always shows.
 
 use super::Look;
 
-/// Letters a full bar takes.
+/// Letters of a full bar.
 pub(super) const WIDTH: usize = 28;
 
-/// A bar for a share between 0 and 1; others are cut to that.
+/// A bar for a share, which is clamped to 0 to 1.
 pub(super) fn bar(share: f64, look: Look) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let drawn = if look.unicode { blocks(share) } else { letters(share) };

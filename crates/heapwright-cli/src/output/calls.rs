@@ -7,8 +7,8 @@
 //!                                        0x99
 //! ```
 //!
-//! A function that was compiled into another one is a call like any other. One that
-//! has no name is called by the file that it is in, and the place there.
+//! An inlined function is a call like any other. A function without a name is shown as its file and
+//! the offset there.
 
 use super::words::printable;
 use crate::report::model::{StackId, Stacks};
@@ -21,7 +21,7 @@ use heapwright_record::debug::Text;
 pub(super) struct Call<'a> {
     pub(super) frame: &'a Frame,
     pub(super) function: Option<&'a Function>,
-    /// It has no frame of its own: it was compiled into the next one.
+    /// Whether it has no frame of its own: it was inlined into the next one.
     pub(super) inlined: bool,
 }
 
@@ -30,15 +30,15 @@ pub(super) fn calls(stacks: &Stacks, stack: StackId) -> impl DoubleEndedIterator
     stacks.frames(stack).flat_map(of_frame)
 }
 
-/// The calls of a frame, innermost first: one at least.
+/// The calls of a frame, innermost first: at least one.
 pub(super) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_>> {
     let last = frame.functions.len().saturating_sub(1);
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
 
-/// The number of the call that a person looks at first, the same in every output: the innermost
-/// call of the program that has a name. If the program has no names: the innermost call of its
-/// code, else the innermost call with a name.
+/// The index of the call that a person looks at first, the same in every output: the innermost
+/// named call of the program. Without one: the innermost call of the program's code, else the
+/// innermost named call.
 fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
     let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
         calls(stacks, stack)
@@ -69,7 +69,7 @@ pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
 }
 
 impl<'a> Call<'a> {
-    /// The function, or where it is, fit for a screen.
+    /// The function, or its place, fit for a screen.
     pub(super) fn name(&self) -> String {
         if let Some(name) = self.function.and_then(|function| function.name.as_deref()) {
             return printable(Text::from(name));
@@ -92,17 +92,17 @@ impl<'a> Call<'a> {
         self.function?.source.as_deref().filter(|source| !source.is_empty())
     }
 
-    /// The source and the line in it, where both are known. No source has a line 0.
+    /// The source and the line in it, if both are known. No source has a line 0.
     pub(super) fn line(&self) -> Option<(&'a str, u32)> {
         Some((self.source()?, self.function?.line.filter(|line| *line != 0)?))
     }
 
-    /// Where in the line, where that is known.
+    /// The column in the line, if known.
     pub(super) fn column(&self) -> Option<u32> {
         self.line().and(self.function?.column).filter(|column| *column != 0)
     }
 
-    /// `src/main.c:12`, fit for a screen; empty where it is not known.
+    /// `src/main.c:12`, fit for a screen; empty if unknown.
     pub(super) fn place(&self) -> String {
         let Some(source) = self.source() else { return String::new() };
         let source = printable(Text::from(source));
@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
         self.function.is_some_and(|function| function.name.is_some())
     }
 
-    /// Whether it seems to be of the program, and not of what it was given to stand on.
+    /// Whether it seems to belong to the program, not to libraries, packages or a runtime.
     pub(super) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];
@@ -173,7 +173,7 @@ mod tests {
         let start = (C, "__libc_start_call_main", "./csu/../sysdeps/nptl/libc_start_call_main.h");
         let strdup = (C, "__GI___strdup", "./string/strdup.c");
         for (calls, name, place) in [
-            // A program without debug information on a C library with it.
+            // A program without debug information, and a C library with it.
             (&[("/home/ada/grow", "main", ""), start][..], "main", ""),
             (
                 &[
@@ -196,7 +196,7 @@ mod tests {
                 "main",
                 "",
             ),
-            // A program without names does not get those of the code that starts it.
+            // A program without names does not get the name of the code that starts it.
             (&[strdup, ("/home/ada/grow", "", ""), start], "grow+0x18", ""),
             (&[strdup, start], "__GI___strdup", ""),
             (

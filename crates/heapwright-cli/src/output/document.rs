@@ -1,4 +1,4 @@
-//! The document model: what a report says, apart from how that looks.
+//! The document model: the contents of a report, apart from its form.
 //!
 //! ```text
 //! Document   kind, title, verdict, facts, tiles, sections     text: the sections; page: all of it
@@ -9,29 +9,28 @@
 //! Words      runs of text, each with an element or a class    <code>..</code> <span class=..
 //! ```
 //!
-//! A text's class says what it is for: `lead`, `left`, `none`, `help`. A drawing is markup that a
-//! template of its own has made; everything else is escaped here. A page asks nothing of any
-//! network, and forbids itself to; it can be read without scripts, for cards are `details` and
-//! pictures are SVG.
+//! A text's class states its purpose: `lead`, `left`, `none`, `help`. A drawing is markup from a
+//! template of its own; everything else is escaped here. A page uses no network, and forbids itself
+//! to. It can be read without scripts: cards are `details` and pictures are SVG.
 
 pub(crate) use super::table::{Cell, Table, cells};
 use super::{Look, bars};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// What is said of one thing.
+/// A report on one subject.
 #[derive(Default, Template)]
 #[template(path = "document.html")]
 pub(crate) struct Document {
-    /// The subcommand that says it.
+    /// The subcommand that makes it.
     pub(crate) kind: &'static str,
     /// A command line, or a file.
     pub(crate) title: String,
-    /// What it comes to, and its class: `good`, `warn`, `bad` or none.
+    /// The conclusion, and its class: `good`, `warn`, `bad` or none.
     pub(crate) verdict: Words,
     pub(crate) facts: Vec<String>,
     pub(crate) tiles: Vec<Tile>,
-    /// What its cards can be filtered by, and what they are. Such a page has scripts.
+    /// The property by which its cards can be filtered, and their name. Such a page has scripts.
     pub(crate) filter: Option<[&'static str; 2]>,
     pub(crate) sections: Vec<Section>,
 }
@@ -48,7 +47,7 @@ pub(crate) struct Tile {
 #[derive(Default)]
 pub(crate) struct Section {
     pub(crate) id: &'static str,
-    /// Empty: it has none, nor an entry in the menu.
+    /// Empty: the section has no title, and no entry in the menu.
     pub(crate) title: &'static str,
     pub(crate) count: Option<String>,
     pub(crate) parts: Vec<Part>,
@@ -61,19 +60,18 @@ pub(crate) enum Part {
     Text(Words),
     Heading(Words),
     List(&'static str, Vec<Words>),
-    /// Labels and what there is to be said of each. On a screen they have this indentation, and a
-    /// label takes so many letters.
+    /// Labels and their texts; and on a screen the indentation, and the width of the labels.
     Fields(&'static str, usize, Vec<(String, String)>),
-    /// Names, figures, shares and bars; names and figures take so many letters, with a gap between.
+    /// Names, figures, shares and bars; the widths of names and figures, and the gap between them.
     Bars([usize; 2], &'static str, Vec<Bar>),
-    /// What the colours of a table's bars mean.
+    /// The meanings of the colours of a table's bars.
     Legend(Vec<Words>),
     Table(Table),
     Card(Card),
     /// Parts in a box of this class and with this id.
     Group(String, &'static str, Vec<Part>),
     Stack(super::stack::Stack),
-    /// Titles of the columns that the summaries of cards make.
+    /// Titles of the columns in the summaries of cards.
     Heads(&'static str, Vec<&'static str>),
     Drawing(String),
 }
@@ -85,7 +83,7 @@ pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) figure: String,
     pub(crate) percent: String,
-    /// Of the full width.
+    /// The share of the full width.
     pub(crate) share: f64,
 }
 
@@ -93,7 +91,7 @@ pub(crate) struct Bar {
 #[derive(Default)]
 pub(crate) struct Card {
     pub(crate) class: String,
-    /// What a page's reader can choose to see or not.
+    /// The value by which a reader can filter cards.
     pub(crate) fate: &'static str,
     pub(crate) open: bool,
     /// The class of the summary.
@@ -126,7 +124,7 @@ impl Words {
         Self { class, ..Self::default() }.and("", text)
     }
 
-    /// More text, in an element or of a class. Nothing where it is empty.
+    /// Adds text, in an element or of a class. Empty text adds nothing.
     pub(crate) fn and(mut self, kind: &'static str, text: impl Into<String>) -> Self {
         let text = text.into();
         if !text.is_empty() {
@@ -153,7 +151,7 @@ impl Part {
         Self::Text(Words::of(class, text))
     }
 
-    /// A heading, which has a blank line before it on a screen.
+    /// A heading, with a blank line before it on a screen.
     pub(crate) fn heading(text: impl Into<String>) -> Self {
         Self::Heading(Words::of("", text))
     }
@@ -162,7 +160,7 @@ impl Part {
         Self::List("listed", lines.into_iter().map(Words::from).collect())
     }
 
-    /// What it is on a screen.
+    /// Its lines on a screen.
     fn lines(&self, look: Look) -> String {
         match self {
             Self::Text(words) if words.class != "lead" => words.text() + "\n",
@@ -201,7 +199,7 @@ impl Document {
         on_screen(parts, look)
     }
 
-    /// Adds a section. What has no parts is left out.
+    /// Adds a section, unless it has no parts.
     pub(crate) fn add(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
         if !parts.is_empty() {
             self.sections.push(Section { id, title, count: None, parts });

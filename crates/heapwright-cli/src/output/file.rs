@@ -1,8 +1,8 @@
-//! Files that a report goes to.
+//! Output files of reports.
 //!
-//! They are opened before the work that the report is on, so that a mistake in
-//! a name costs nothing, and emptied only when there is something to write. A file that is new and
-//! that nothing was written to is removed at the end.
+//! They are opened before the work begins, so that a mistake in a name costs nothing. They are
+//! emptied only when there is something to write. A new file that stayed empty is removed at the
+//! end.
 
 use crate::symbols::rights::user;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Files that this command has made, and written nothing to.
+/// Files that this command has made and not written to.
 static MADE: Mutex<Vec<(u64, u64, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Opens a file with `options`, and remembers it if it is new.
@@ -25,7 +25,7 @@ fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the files that this command has made and written nothing to. The command ends.
+/// Removes the files that this command has made and not written to, at its end.
 pub(crate) fn remove_unwritten() {
     for (device, inode, path) in
         MADE.lock().map_or_else(|_| Vec::new(), |mut made| made.split_off(0))
@@ -37,13 +37,13 @@ pub(crate) fn remove_unwritten() {
     }
 }
 
-/// Opens a file for [`replace`]; what is in it stays for now.
+/// Opens a file for [`replace`]; its contents stay until then.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     opened(path, &mut OpenOptions::new())
 }
 
-/// Opens a file for a name that the user has not chosen, and that others can guess: not a link, a
-/// pipe, or another user's file.
+/// Opens a file whose name others can guess, because the user did not choose it. Refuses a link, a
+/// pipe, and another user's file.
 pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -55,12 +55,12 @@ pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     Err(io::Error::other("it is no file of this user's alone (name another with --output)"))
 }
 
-/// Puts a text in the place of what the file held.
+/// Replaces the file's contents.
 pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
     emptied(file)?.write_all(text.as_bytes())
 }
 
-/// The file without what it held.
+/// The file, emptied.
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
     if let Ok(mut made) = MADE.lock() {

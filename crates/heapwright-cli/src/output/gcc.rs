@@ -1,4 +1,4 @@
-//! A line for each place of a finding, as compilers print them: what editors jump by.
+//! A line for each place of a finding, as compilers print them, for editors to jump to.
 //!
 //! ```text
 //! src/a.c:12:5: error: free of a 40-byte block that was freed before [double-free]
@@ -8,10 +8,10 @@
 //! src/b.c:7:13: warning: 24 B in 1 block are possibly lost [possibly-lost]
 //! ```
 //!
-//! The place is where a person would look first: the innermost call with a source under
-//! the current folder, else one that is not a system's, else any with a source. Notes are
-//! the other moments of an error, each at such a place. What has no source has the file of
-//! code in its place: matchers pass over it, people do not. Levels are those of SARIF.
+//! The place is where a person looks first: the innermost call with a source under the current
+//! folder, else one outside the system's code, else any with a source. Notes are the other moments
+//! of an error, each at such a place. Without a source the line has the file of code: editors skip
+//! it, people do not. Levels are those of SARIF.
 
 use super::calls::{Call, calls, first_look};
 use super::found;
@@ -47,7 +47,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     Ok(())
 }
 
-/// `src/a.c:12:5`, or what else is known.
+/// `src/a.c:12:5`, or the best known place.
 fn place(report: &Report, stack: StackId) -> String {
     let folder = &report.wanted.folder;
     let is_inside = |call: &Call<'_>| {

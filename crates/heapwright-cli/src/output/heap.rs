@@ -30,8 +30,8 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Rows of the table of types on a page.
 const MOST_TYPES: usize = 500;
 
-/// The summary; of types at most so many. `page`: with pictures, and with the tables of all types
-/// where one was asked for.
+/// The summary, with at most `most` types. `page`: with pictures, and with tables of all types if
+/// the command names one.
 pub(crate) fn document(summary: &Summary, name: &str, most: usize, page: bool) -> Document {
     let most = if page { MOST_TYPES } else { most };
     let (objects, bytes) = (units::counted(summary.objects, "object"), bytes(summary.bytes));
@@ -167,7 +167,7 @@ fn by_size(summary: &Summary) -> Vec<Part> {
     parts
 }
 
-/// What no root leads to, and of which types most of it is.
+/// The unreachable objects, and their most frequent types.
 fn unreachable(summary: &Summary) -> String {
     let mut types: Vec<_> = summary.types.iter().filter(|row| row.unreachable != 0).collect();
     types.sort_by_key(|row| std::cmp::Reverse(row.unreachable_bytes));
@@ -189,7 +189,7 @@ fn bytes(bytes: u64) -> String {
     units::counted(bytes, "byte")
 }
 
-/// The types with most bytes. Bars show these bytes, and those that the types retain besides.
+/// The types with most bytes. Bars show these bytes, and further bytes that the types retain.
 fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
     let mut table = Table::new(&format!(
@@ -218,7 +218,7 @@ fn types(summary: &Summary, most: usize) -> Table {
     table
 }
 
-/// The sizes of slots. Bars show how their pages are used.
+/// The sizes of slots. Bars show the use of their pages.
 fn sizes(summary: &Summary) -> Table {
     let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
     let titles = are.into_iter().zip(["|>old:12", "|>pinned pages:12", "|>moved in:12"]);
@@ -325,7 +325,7 @@ fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
         )
     };
     let mut parts = listed("largest retainers", summary.retainers.iter().map(line).collect());
-    // On a page it is the section's title.
+    // On a page the heading is the section's title.
     parts.drain(..usize::from(page));
     parts
 }
@@ -335,7 +335,7 @@ fn name_of(line: &Line) -> String {
     format!("{} {:#x}", clipped(&line.type_), line.address)
 }
 
-/// What is said of an object that is old.
+/// The remark on an old object.
 fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }

@@ -1,36 +1,36 @@
-//! What is held at the end, stack by stack: what profiles and flame graphs are made of.
+//! Memory held at the end, stack by stack: the data of profiles and flame graphs.
 //!
 //! ```text
-//! a process whose last word is a leak check     its groups, by what became of them
-//! one that was only counted                     what was live at the last count, "live"
-//! one whose last word is a heap profile         the figure of it that was asked for, as "live"
+//! a process whose last check is a leak check    its groups, by fate
+//! one that was only counted                     its live blocks at the last count, as "live"
+//! one whose last check is a heap profile        the chosen figure of it, as "live"
 //! ```
 //!
-//! Every block counts once: what was lost *with* a block is in a group of its own
-//! (indirectly lost) and is not added to the block's. Small groups that a check left out
-//! have no stack and are left out here, too; errors are not in it.
+//! Every block counts once: blocks lost *with* a block are a group of their own (indirectly lost),
+//! and are not added to the block's. Small groups that a check left out have no stack and are left
+//! out here, too. Errors are not included.
 
 use crate::report::model::{Amount, Check, Figure, Process, Report, StackId};
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
-/// What one stack holds.
+/// The memory that one stack holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) fate: Fate,
     pub(super) stack: StackId,
-    /// An index into the report's processes: whose it is, or whose it is first.
+    /// An index into the report's processes: the process, or the first of several.
     pub(super) process: usize,
     pub(super) amount: Amount,
-    /// Where it is a heap profile's: what the stack allocated in all.
+    /// All that the stack allocated, from a heap profile.
     pub(super) allocated: Amount,
 }
 
-/// What became of blocks.
+/// The fate of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
     Checked(Reach),
-    /// They were counted, and nothing was followed.
+    /// The blocks were counted, without a leak check.
     Live,
     /// A figure of a heap profile.
     Profiled(Figure),
@@ -46,11 +46,11 @@ impl Fate {
     }
 }
 
-/// No stack holds more than there are addresses: what a damaged record says beyond that
-/// is cut, so that sums of all stacks are numbers, in the tools that read them, too.
+/// The most bytes of a stack: there are no more addresses. A damaged record's larger figures are
+/// cut, so that sums do not overflow, here and in tools that read them.
 const MOST: u64 = 1 << 46;
 
-/// Everything, by fate; within one, by stack.
+/// All held memory, by fate, then by stack.
 pub(super) fn held(report: &Report) -> Vec<Held> {
     let mut sums: BTreeMap<(Fate, StackId, usize), (Amount, Amount)> = BTreeMap::new();
     let add_to = |sum: &mut Amount, amount: Amount| {
@@ -83,7 +83,7 @@ pub(super) fn held(report: &Report) -> Vec<Held> {
     sums.into_iter().map(held).collect()
 }
 
-/// The last count, or profile, of a process that has no leak check.
+/// The last count, or profile, of a process without a leak check.
 fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount, Amount)> {
     if process.checks.iter().any(|check| check.occasion.follows()) {
         return Vec::new();

@@ -4,14 +4,14 @@
 //! testsuites
 //!   testsuite heapwright.errors    a test for each kind of mistake
 //!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
-//!     testcase                     passes where nothing of its kind was found
+//!     testcase                     passes if nothing of its kind was found
 //!     testcase > failure           else one for each finding, with its stacks
-//!   testsuite heapwright.processes a test that fails where a process had no last look
+//!   testsuite heapwright.processes a test that fails if a process had no last check
 //! ```
 //!
-//! Errors and what is definitely lost fail. What is possibly lost and what grows is reported
-//! in the output of a test that passes: JUnit knows no warnings, and a build should not
-//! break on a guess. The order is that of the report; nothing depends on the clock.
+//! Errors and definitely lost blocks fail. Possibly lost blocks and growth are in the output of a
+//! test that passes: JUnit has no warnings, and a guess must not break a build. The order is that
+//! of the report; nothing depends on the clock.
 
 use super::calls::{calls, first_look};
 use super::found::{self, Found};
@@ -42,7 +42,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
             write_cases(&mut tests, &report.stacks, suite, rule, &found);
         }
         let (count, failures) = sums;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             body,
             "  <testsuite name=\"{suite}\" tests=\"{count}\" failures=\"{failures}\" errors=\"0\" \
@@ -78,7 +78,7 @@ fn is_error(rule: &Rule) -> bool {
     matches!(rule, Rule::Error(_))
 }
 
-/// Whether what is found by a rule breaks a build.
+/// Whether findings of a rule break a build.
 fn fails(rule: Rule) -> bool {
     rule.level() == "error"
 }
@@ -114,7 +114,7 @@ fn write_cases(out: &mut String, stacks: &Stacks, suite: &str, rule: Rule, all: 
     }
 }
 
-/// Calls of a stack that are reported: CI systems show the first ones, and keep them all.
+/// The most calls of a stack. CI systems show the first ones, and keep them all.
 const MOST_CALLS: usize = 24;
 
 fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {

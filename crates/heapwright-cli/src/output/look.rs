@@ -1,13 +1,12 @@
-//! What the reader's terminal can show: colour, and bars finer than a letter.
+//! The abilities of the reader's terminal: colour, and bars finer than a letter.
 //!
-//! Colour only on a terminal, and never under NO_COLOR (no-color.org) or
-//! TERM=dumb. Block characters only where the locale says UTF-8; that holds
-//! for files too, whose reader most likely has the same locale.
+//! Colour only on a terminal, and never with NO_COLOR (no-color.org) or TERM=dumb. Block characters
+//! only in a locale with UTF-8, in files too: their reader most likely has the same locale.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
-/// How to draw.
+/// The form of drawings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) colour: bool,
@@ -15,11 +14,11 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Letters only: for tests, and for what machines may read.
+    /// Plain letters, for tests.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colour: false, unicode: false };
 
-    /// For a stream, given the environment.
+    /// The look for a stream in this environment.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let variable = |name: &str| std::env::var_os(name);
         Self::from(stream.is_terminal(), &|name| variable(name).filter(|value| !value.is_empty()))

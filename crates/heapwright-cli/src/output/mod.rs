@@ -8,22 +8,22 @@
 //! text/      reports for people             html/      pages, with plots
 //! heap       a heap dump, as both           race       words of a race, for both
 //! json/      for machines, fields documented there
-//! found      what was found, in one shape, for
+//! found      the findings in one shape, for
 //! sarif      code scanning                  junit      CI systems
-//! gcc        lines that editors jump by     memcheck/  what reads valgrind's text or XML
-//! profile/   what is held, for profilers    held       that, stack by stack
+//! gcc        lines that editors jump to     memcheck/  readers of valgrind's text or XML
+//! profile/   held memory, for profilers     held       the same, stack by stack
 //! prometheus metrics of processes           timeline   collections, for Chrome and Perfetto
 //!
-//! rules      what there is to find          sentences  about what was found
+//! rules      the kinds of findings          sentences  about findings
 //! words      names, suppressions            calls      stacks as calls
-//! render     the formats, and a report in one of its
-//! run, answer          what a run, and the doctor's answer, are made from
-//! file, look           files to write to; what a terminal can show
+//! render     the formats, and a report in one of them
+//! run, answer          the data of a run, and of the doctor's answer
+//! file, look           files to write to; the abilities of a terminal
 //! ```
 //!
 //! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so
-//! that tests can hold them to golden files: `golden/` of this package.
-//! `HEAPWRIGHT_BLESS=1 cargo test` writes these anew.
+//! tests compare their text with golden files: `golden/` of this package.
+//! `HEAPWRIGHT_BLESS=1 cargo test` writes these again.
 
 mod answer;
 mod bars;
@@ -70,17 +70,17 @@ pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// Whose figures follow: `process 4242: ./server --port 80`.
+/// The line above a process's figures: `process 4242: ./server --port 80`.
 pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
     format!("process {pid}: {}", printable_text(&command.join(" ")))
 }
 
-/// Bytes, as a person says them.
+/// Bytes, for people.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-/// Writes a text into a file that replaces what was there, or to stdout, as that looks.
+/// Writes a text to stdout, in its look, or into a file, whose contents it replaces.
 pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io::Result<()> {
     match file {
         Some(file) => {
@@ -94,8 +94,8 @@ pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io
     }
 }
 
-/// Writes what `text` makes of each format to its file, or to stdout. `None`: there is nothing to
-/// be said in that format.
+/// Writes the text of each format to its file, or to stdout. `None`: the format has nothing to
+/// write.
 pub(crate) fn write_all<F>(
     outputs: Vec<(F, Option<File>)>,
     text: impl Fn(F, Look) -> anyhow::Result<Option<String>>,
@@ -109,12 +109,12 @@ pub(crate) fn write_all<F>(
     Ok(())
 }
 
-/// Writes a line to stderr, if stderr takes it.
+/// Writes a line to stderr, and ignores a failure.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes to stdout; a reader that has gone (`| head`) is no error.
+/// Writes to stdout; a closed pipe (`| head`) is no error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {

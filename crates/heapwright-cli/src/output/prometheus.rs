@@ -1,14 +1,14 @@
-//! Processes that run, as metrics for Prometheus: its text format, version 0.0.4.
+//! Running processes, as metrics for Prometheus: its text format, version 0.0.4.
 //!
-//! Sizes are gauges in bytes, what only grows are counters. A process is known by its number
-//! (`pid`) and its name (`command`); a part of memory by `part`.
+//! Sizes are gauges in bytes; figures that only grow are counters. Labels of a process are its
+//! number (`pid`) and its name (`command`); that of a part of memory is `part`.
 
 use super::printable_text;
 use crate::live::Watched;
 use heapwright_record::Stats;
 use std::fmt::Write;
 
-/// Name, kind, what it is, and its value of a process.
+/// Name, kind, description, and the value for a process.
 type Metric = (&'static str, &'static str, &'static str, fn(&Watched) -> Option<u64>);
 
 fn stats(watched: &Watched) -> Option<&Stats> {

@@ -10,10 +10,10 @@ use crate::bench::results::{
 use crate::bench::statistics::{self, Estimate, SURE_ROUNDS, Verdict};
 use std::time::Duration;
 
-/// What fits on a wide terminal.
+/// The width of a wide terminal.
 pub(super) const WIDTH: usize = 110;
 
-/// A text in lines that fit.
+/// A text, wrapped at this width.
 pub(super) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut used = 0;
@@ -44,7 +44,7 @@ pub(super) fn estimate(estimate: &Estimate) -> String {
     }
 }
 
-/// How it went wrong: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
+/// A failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
 pub(super) fn failure(entry: &Entry) -> Option<String> {
     let detail = entry.detail.as_deref().unwrap_or_default();
     let with = |word: &str| format!("{word} ({detail})");
@@ -70,7 +70,7 @@ pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What the runs of an entry say, in the middle.
+/// The medians of an entry's runs.
 pub(super) struct Middle {
     pub(super) time: Duration,
     /// Half the quartiles' distance, as a share of the time.
@@ -81,7 +81,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// Of an entry that went well.
+    /// The medians of an entry, if it did not fail.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         if entry.outcome != Outcome::Ok {
             return None;
@@ -112,7 +112,7 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// A sentence for each other allocator, over the largest group there is.
+/// A sentence for each other allocator, over the largest group.
 pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
@@ -139,7 +139,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// Groups with something in them; one that says the same as all is left out.
+/// Groups with programs in them, without one that equals the group of all.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -292,8 +292,8 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// What an allocator failed at, and how: `larson: crashed (...)`. Where it
-/// failed everywhere in the same way, once.
+/// The failures of each allocator: `larson: crashed (...)`. If it failed everywhere in the same
+/// way, once.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {
@@ -313,7 +313,7 @@ pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     all
 }
 
-/// What was raced, in a few words: `24 workloads and 8 programs`.
+/// The programs of the race, in a few words: `24 workloads and 8 programs`.
 pub(super) fn field(results: &Results) -> String {
     let count = |kind| {
         let of_kind = |p: &&Program| p.kind == kind && !p.is_empty_workload();
@@ -333,7 +333,7 @@ pub(super) fn field(results: &Results) -> String {
     }
 }
 
-/// How often: `15 rounds`, or what became of them.
+/// The number of rounds: `15 rounds`, or that the race was interrupted.
 pub(super) fn rounds(results: &Results) -> String {
     let long = results.programs.iter().any(|program| program.long);
     let mut text = units::counted(results.rounds as u64, "round");
@@ -362,7 +362,7 @@ pub(super) fn machine(results: &Results) -> String {
     )
 }
 
-/// What a reader should bear in mind.
+/// Notes for the reader.
 pub(super) fn notes(results: &Results) -> Vec<String> {
     let mut notes = results.notes.clone();
     if !results.complete {

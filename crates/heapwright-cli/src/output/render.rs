@@ -1,4 +1,4 @@
-//! The formats that subcommands offer, and a report in one of its.
+//! The formats that subcommands offer, and a report in one of them.
 
 use super::profile::{dhat, flamegraph, folded, pprof};
 use super::{Look, emptied, gcc, html, json, junit, memcheck, sarif, text};
@@ -71,7 +71,7 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
-    /// Whether it shows every stack that has live blocks, not of findings only.
+    /// Whether it shows every stack with live blocks, not only those of findings.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }
@@ -100,7 +100,7 @@ pub(crate) fn render(
     }
 }
 
-/// Writes a report in the place of what a file holds.
+/// Writes a report into a file, whose contents it replaces.
 pub(crate) fn render_to(file: File, report: &Report, format: Format) -> io::Result<()> {
     let look = Look::of(&file);
     let mut out = BufWriter::new(emptied(file)?);

@@ -1,7 +1,7 @@
-//! What there is to find, in words: what each kind of finding is, what it means, and
-//! what to do about it. The same in SARIF, JUnit and HTML.
+//! The kinds of findings in words: a title, the meaning, and the remedy. The same in SARIF, JUnit
+//! and HTML.
 //!
-//! A rule's name is a promise: readers of SARIF and CI systems keep it.
+//! A rule's name never changes: readers of SARIF and CI systems store it.
 
 use heapwright_record::debug::{FindingKind, Reach};
 
@@ -13,18 +13,18 @@ pub(super) enum Rule {
     Growth,
 }
 
-/// What is said of it.
+/// The texts of a rule.
 pub(super) struct About {
     /// A few words, for a heading.
     pub(super) title: &'static str,
-    /// What it is.
+    /// The meaning.
     pub(super) means: &'static str,
-    /// What to do.
+    /// The remedy.
     pub(super) mend: &'static str,
 }
 
 impl Rule {
-    /// That of an error. A block that was found lost one by one is lost like others.
+    /// The rule of an error. A lost block that was reported alone has the rule of lost blocks.
     pub(super) fn of(kind: FindingKind) -> Self {
         match kind {
             FindingKind::Leak => Self::Leak(Reach::Definite),
@@ -32,7 +32,7 @@ impl Rule {
         }
     }
 
-    /// Everything that is a fault, or may be one, in the order in which it is reported.
+    /// All rules of faults and possible faults, in the order of reports.
     pub(super) fn faults() -> impl Iterator<Item = Self> {
         let errors = FindingKind::ALL.iter().filter(|kind| **kind != FindingKind::Leak);
         let leaks = [Self::Leak(Reach::Definite), Self::Leak(Reach::Possible), Self::Growth];
@@ -48,7 +48,7 @@ impl Rule {
         }
     }
 
-    /// How bad it is, as compilers say it: `error`, `warning` or `note`.
+    /// Its level, as compilers name it: `error`, `warning` or `note`.
     pub(super) fn level(self) -> &'static str {
         match self {
             Self::Error(_) | Self::Leak(Reach::Definite) => "error",
@@ -57,7 +57,7 @@ impl Rule {
         }
     }
 
-    /// What is said of it.
+    /// Its texts.
     pub(super) fn about(self) -> About {
         let (title, means, mend) = match self {
             Self::Error(kind) => error(kind),

@@ -1,18 +1,18 @@
-//! What a run is made from.
+//! The data of a run's report.
 
 use crate::process::Outcome;
 use heapwright_record::Stats;
 use std::ffi::OsString;
 
-/// A program's run: how it ended, and what was measured.
+/// A program's run: its end, and the measurements.
 pub(crate) struct Run {
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
     pub(crate) outcome: Outcome,
-    /// The program's own statistics, or why there are none.
+    /// The program's own statistics, or why they are missing.
     pub(crate) stats: Result<Box<Stats>, String>,
-    /// Those of other processes that it started, by pid.
+    /// The statistics of other processes that it started, by pid.
     pub(crate) others: Vec<Stats>,
-    /// What went wrong in reading those of other processes.
+    /// Errors in reading the statistics of other processes.
     pub(crate) unreadable: Vec<String>,
 }

@@ -1,6 +1,6 @@
-//! A report for the tests of all formatters: two processes, every fate of a block,
-//! functions of C++ and Rust that were compiled into others, places without a name, and
-//! names that mean something to HTML, XML, JSON or folded stacks.
+//! A report for the tests of all formatters: two processes, every fate of a block, inlined
+//! functions of C++ and Rust, places without a name, and names with characters that HTML, XML, JSON
+//! or folded stacks must escape.
 
 use super::{Format, Look, render};
 use crate::report::explained::Explained;
@@ -31,10 +31,10 @@ pub(crate) const REUSE: StackId = StackId(7);
 pub(crate) const BUFFER: StackId = StackId(8);
 pub(crate) const FILL: StackId = StackId(9);
 
-/// The folder that its sources are in.
+/// The folder of its sources.
 pub(crate) const FOLDER: &str = "/home/ada/shop";
 
-/// A name that every format has to write with care.
+/// A name that every format has to escape.
 pub(crate) const NASTY: &str = "<script>alert(\"x;y\")</script> ]]> & 'z'\n\u{1b}[31m 12";
 
 const PROGRAM: &str = "/home/ada/shop/bin/shop server";
@@ -90,7 +90,7 @@ const VEC: &str = "/usr/include/c++/12/bits/stl_vector.h";
 const ALLOC: &str = "/rustc/01f6ddf/library/alloc/src/alloc.rs";
 const CLONE: &str = "/rustc/01f6ddf/library/alloc/src/vec.rs";
 
-/// A function: its name, its source, below the folder or anywhere, and the line.
+/// A function: its name, its source (below the folder or absolute), and the line.
 type Named = (&'static str, &'static str, u32);
 
 /// Files of code, and the functions there.
@@ -163,7 +163,7 @@ fn stacks() -> Stacks {
     stacks
 }
 
-/// Three lines of sources that nobody wrote.
+/// Three lines of invented sources.
 fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
     let text = ["    if (closed()) {", "        write(fd, buffer->data, buffer->size);", "    }"];
     let mut sources = BTreeMap::new();
@@ -411,8 +411,8 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
-/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, one
-/// index that is there from the beginning, and a name that means something to HTML.
+/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, an
+/// index that exists from the beginning, and a name that HTML must escape.
 pub(crate) fn profile() -> Report {
     const MIB: u64 = 1 << 20;
     let amount = |bytes: u64, size: u64| Amount { blocks: bytes / size, bytes };
@@ -491,7 +491,7 @@ pub(crate) fn profile() -> Report {
     }
 }
 
-/// A report in a format, as text: JSON in lines of its own, and of pprof's the fields.
+/// A report in a format, as text: JSON is indented, and pprof's file is shown by its fields.
 fn written(report: &Report, format: Format) -> String {
     let mut out = Vec::new();
     render(report, format, &mut out, Look::PLAIN).expect("is written");
@@ -505,7 +505,7 @@ fn written(report: &Report, format: Format) -> String {
     }
 }
 
-/// The name of a format, and what it makes of a report.
+/// The name of a format, and a report in it.
 fn named(report: &Report, format: Format) -> (String, String) {
     let name = format.to_possible_value().expect("is one").get_name().to_owned();
     let made = written(report, format);
@@ -520,7 +520,7 @@ fn named(report: &Report, format: Format) -> (String, String) {
     (name, made)
 }
 
-/// Every format of everything at once, of a heap profile, and of nothing.
+/// Every format of the whole report, of a heap profile, and of an empty report.
 #[test]
 fn formats_are_as_they_were() {
     let mut all = report();

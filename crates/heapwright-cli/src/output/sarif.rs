@@ -5,21 +5,20 @@
 //!            definitely lost       error    at the place that allocated
 //!            possibly lost         warning
 //!            growth                warning
-//! no results still reachable, indirectly lost: the first is no fault, the second is reported
-//!            with what it was lost with; a notification says how much they are
+//! no results still reachable, indirectly lost: the first is no fault, the second is reported with
+//!            the block that leads to it; a notification states the amounts
 //! ```
 //!
-//! The location of a result is where a person would look first: the innermost call whose source is
-//! under the folder that the report is made in (of the stack that says whose fault it is: what was
-//! only found later is reported where the block was freed or made), else one that is not a
-//! system's, else any; where no source is known, the file of code. All stacks are in `stacks`, the
-//! moments of an error in `relatedLocations` and, a thread each, in `codeFlows`.
+//! The location of a result is where a person looks first: the innermost call with a source under
+//! the current folder, else one outside the system's code, else any; without a source, the file of
+//! code. An error that was found later is located where the block was freed or made. All stacks
+//! are in `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
-//! `partialFingerprints` are made of the rule and the names of the functions: the same
-//! from run to run and wherever libraries lie; equal ones are numbered.
+//! `partialFingerprints` contain the rule and the functions' names: they stay the same from run to
+//! run, at any addresses; equal ones are numbered.
 //!
-//! What is not known is left out: the format has few nulls.
+//! Unknown fields are left out: the format has few nulls.
 
 mod fingerprint;
 mod uri;
@@ -39,12 +38,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The name under which fingerprints are kept; another way to make them needs another.
+/// The name of the fingerprints' algorithm; another algorithm needs another name.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
-/// Calls of a stack that are reported: a reader takes so many megabytes and no more.
+/// The most calls of a stack: readers limit the size of a file.
 const MOST_CALLS: usize = 48;
-/// Letters of a function's name.
+/// The most letters of a function's name.
 const MOST_LETTERS: usize = 400;
 
 /// The log.
@@ -58,7 +57,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out)
 }
 
-/// Without what is not known.
+/// The object without its null fields.
 fn known(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -66,7 +65,7 @@ fn known(mut object: Value) -> Value {
     object
 }
 
-/// What there is of a list, if anything.
+/// The list, unless it is empty.
 fn some(list: Vec<Value>) -> Option<Vec<Value>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -114,13 +113,13 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
         "arguments": process.command.get(1..).unwrap_or_default(),
         "processId": process.pid,
         "startTimeUtc": units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
-        // Of heapwright, which did what it was asked for.
+        // This is about heapwright's own run, which succeeded.
         "executionSuccessful": true,
         "toolExecutionNotifications": some(notifications),
     }))
 }
 
-/// What is no result, and should not be lost.
+/// Facts that are no results, but must not be lost.
 fn notifications(report: &Report) -> Vec<Value> {
     let mut lines = Vec::new();
     for (reach, fate) in
@@ -179,7 +178,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// The moments of an error in time, a thread each.
+    /// The moments of an error in time, one flow for each thread.
     fn flow(&self, error: &Error) -> Option<Value> {
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
@@ -201,7 +200,7 @@ impl Maker<'_> {
         some(flows.collect()).map(|flows| json!({"threadFlows": flows}))
     }
 
-    /// Where a person would look first.
+    /// The call that a person looks at first.
     fn look(&self, stack: StackId) -> Option<Call<'_>> {
         let own = calls(self.stacks, stack)
             .find(|call| call.line().is_some_and(|(source, _)| self.uris.is_inside(source)));
@@ -215,7 +214,7 @@ impl Maker<'_> {
             (None, Some(place)) => Some(self.uris.artifact(&place.path)),
             (None, None) => None,
         };
-        // As the file has it: no address of the process, which is another each time.
+        // An offset in the file: addresses in the process differ from run to run.
         let offset = call.frame.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
         let region = call
             .line()

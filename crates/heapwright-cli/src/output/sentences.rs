@@ -1,4 +1,4 @@
-//! Sentences about what a report holds, for all formats that speak to people.
+//! Sentences about the contents of a report, for all formats for people.
 
 use super::{units, words};
 use crate::report::model::{Amount, Error, Figure, Growth, Happened, Leak, Path, Process};
@@ -7,18 +7,18 @@ use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What is said of a heap profile's figure.
+/// The words for a figure of a heap profile.
 pub(super) struct FigureWords {
     pub(super) title: &'static str,
-    /// On a tile.
+    /// The label on a tile.
     pub(super) label: &'static str,
-    /// Where no stack has any of it.
+    /// The sentence for a figure that no stack has.
     pub(super) none: &'static str,
-    /// The title of the column that stands beside it.
+    /// The title of the column beside it.
     pub(super) extra: &'static str,
-    /// What the blocks of a stack are.
+    /// The state of a stack's blocks.
     pub(super) is: &'static str,
-    /// What a stack's share is of.
+    /// The whole of which a stack has a share.
     pub(super) whole: &'static str,
 }
 
@@ -55,12 +55,12 @@ pub(super) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
 }
 
-/// What happened, and how often, without a full stop.
+/// An error and its count, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
 }
 
-/// What stands above a stack: `freed by thread 1, 3 operations earlier`.
+/// The line above a stack: `freed by thread 1, 3 operations earlier`.
 pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
     words::title(finding, happened).trim_end_matches(':').to_owned()
 }
@@ -90,11 +90,11 @@ pub(super) fn growth(growth: &Growth) -> String {
 
 /// `61.3 KiB a second`.
 pub(super) fn slope(slope: f64) -> String {
-    // A negative or unbounded one is nothing that grows.
+    // A negative or unbounded slope is no growth.
     format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
 }
 
-/// Where a chain of pointers begins: `cache+0x10 in shop`.
+/// The root of a chain of pointers: `cache+0x10 in shop`.
 pub(super) fn root(path: &Path) -> String {
     let mut line = match (&path.name, path.root) {
         (Some(name), _) => name.clone(),
@@ -126,7 +126,7 @@ pub(super) fn command(process: &Process) -> String {
     quoted(&process.command)
 }
 
-/// Words as a shell reads them.
+/// Words, quoted for a shell.
 pub(super) fn quoted(words: &[String]) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "_-./=:,+@%^".contains(letter);
     let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
@@ -136,7 +136,7 @@ pub(super) fn quoted(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Why a check was made.
+/// The reason for a check.
 pub(super) fn occasion(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::Exit => "at the end",
@@ -165,7 +165,7 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
-/// What a trace holds:
+/// The contents of a trace:
 /// `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
 pub(crate) fn recorded(facts: &Facts) -> String {
     let mut text = format!(

@@ -1,6 +1,6 @@
-//! The stacks of a page: lines with names and places, and the source around the one to
-//! look at first. All stacks of a page share a budget of lines: behind its end a stack is
-//! only counted, so that a page stays one that opens.
+//! The stacks of a page: lines with names and places, and the source around the line to look at
+//! first. All stacks of a page share a budget of lines. Beyond it stacks are only counted, so that
+//! the page stays small enough to open.
 
 use crate::output::calls::{Call, calls};
 use crate::report::model::{Report, StackId};
@@ -8,11 +8,11 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use std::cell::Cell;
 
-/// Lines in all.
+/// The lines of all stacks.
 const BUDGET: usize = 16_000;
-/// Lines of one stack.
+/// The most lines of one stack.
 const MOST: usize = 64;
-/// Letters of a name: those of templates grow without bound.
+/// The most letters of a name: names of templates have no bound.
 const LETTERS: usize = 240;
 
 #[derive(Template)]
@@ -21,7 +21,7 @@ pub(crate) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,
-    /// There were more, which were not kept.
+    /// Whether further frames were not kept.
     cut: bool,
 }
 
@@ -44,7 +44,7 @@ struct Code {
     marked: bool,
 }
 
-/// Makes them.
+/// Makes stacks within the budget.
 pub(super) struct Stacker<'a> {
     report: &'a Report,
     budget: Cell<usize>,
@@ -72,7 +72,7 @@ impl<'a> Stacker<'a> {
                 snippet: Vec::new(),
             })
             .collect();
-        // The source of the call to look at first, or of any that has one.
+        // The source of the call to look at first, or of any call that has one.
         let snippets = || {
             let shown = calls(&self.report.stacks, id).take(shown).enumerate();
             shown.map(|(at, call)| (at, call.is_own(), self.snippet(&call)))
@@ -98,7 +98,7 @@ impl<'a> Stacker<'a> {
     }
 }
 
-/// A text that is not too long.
+/// A text, cut at the most letters of a name.
 pub(super) fn clipped(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LETTERS) {
         text.truncate(at);

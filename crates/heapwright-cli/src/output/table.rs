@@ -42,7 +42,7 @@ pub(crate) enum Cell {
     Text(String),
     /// One of the program's names.
     Code(String),
-    /// A bar of this class. Each part has its class, its width in CSS, and a description.
+    /// A bar of this class. Each part has a class, a width in CSS, and a description.
     Bar(&'static str, Vec<(&'static str, String, String)>),
 }
 
@@ -157,7 +157,7 @@ impl Table {
     }
 }
 
-/// A name that fits into a table.
+/// A name, cut to fit into a table.
 pub(super) fn clipped(name: &str) -> String {
     units::clipped(name, NAME)
 }

@@ -1,5 +1,5 @@
-//! Time lines as Chrome's trace format, which <https://ui.perfetto.dev> and `chrome://tracing`
-//! draw, and scripts read.
+//! Time lines in Chrome's trace format, which <https://ui.perfetto.dev> and `chrome://tracing`
+//! draw, and scripts can read.
 //!
 //! ```text
 //! {"displayTimeUnit": "ms", "traceEvents": [
@@ -11,8 +11,8 @@
 //! ]}
 //! ```
 //!
-//! Times are microseconds since the first event, to the nanosecond. What had not ended when the
-//! record did ends with it.
+//! Times are microseconds since the first event, to the nanosecond. A span without an end ends with
+//! the record.
 
 use crate::heap::timeline::Timeline;
 use crate::output::json::write_compact;
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Writes the time lines of some processes into a file, in place of what is in it.
+/// Writes the time lines of some processes into a file, whose contents they replace.
 pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
     let mut out = BufWriter::new(super::emptied(file)?);
     chrome(all, &mut out)?;
@@ -40,7 +40,7 @@ pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writer.out.write_all(b"\n]}\n")
 }
 
-/// When what an event is about began: all mutators were asked to stop before they did.
+/// The begin of an event's span. A stop begins with the request, before the mutators have stopped.
 fn began(event: &Event) -> u64 {
     if event.span == span::PAUSE && !event.ends {
         event.time.saturating_sub(event.ns)
@@ -49,7 +49,7 @@ fn began(event: &Event) -> u64 {
     }
 }
 
-/// What kind of collection it is.
+/// The kind of a collection.
 fn kind(flags: u32) -> &'static str {
     match (flags & MINOR != 0, flags & COMPACTS != 0) {
         (true, _) => "minor",
@@ -58,7 +58,7 @@ fn kind(flags: u32) -> &'static str {
     }
 }
 
-/// What a span is called.
+/// The name of a span.
 fn name(of: &Event) -> String {
     match of.span {
         span::PAUSE => format!("{} pause", kind(of.flags)),
@@ -92,7 +92,7 @@ impl Writer<'_> {
         self.put(&json!({
             "ph": "M", "name": "process_name", "pid": pid, "tid": pid, "args": {"name": timeline.name},
         }))?;
-        // What has begun and not ended, by heap and thread; spans of a collection by heap alone.
+        // Spans that have not ended, by heap and thread; those of a collection by heap alone.
         let mut open: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         let mut collections: HashMap<(u32, u16), Event> = HashMap::new();
         for event in &timeline.events {
@@ -142,7 +142,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Something that a thread did from one time to another.
+    /// Writes a span of a thread.
     fn complete(&mut self, pid: u32, name: &str, of: &Event, from: u64, to: u64) -> io::Result<()> {
         let mut args = json!({"heap": of.heap, "collection": of.collection});
         if of.bytes != 0 {
@@ -155,7 +155,7 @@ impl Writer<'_> {
         }))
     }
 
-    /// One end of a collection, or of its marking or sweep; and what it says of bytes.
+    /// Writes the begin or the end of a collection, or of its marking or sweep, and its bytes.
     fn of_collection(&mut self, pid: u32, event: &Event, ends: bool) -> io::Result<()> {
         let id = u64::from(event.heap) << 40 | event.collection;
         self.put(&json!({
@@ -225,7 +225,7 @@ mod tests {
             event(span::TRACE, true, 2000),
             event(span::SWEEP, false, 2000),
             Event { object: 16, bytes: 9, ..event(span::LARGE, true, 3000) },
-            // Of another heap, whose beginning was not seen.
+            // An end in another heap, whose begin is not in the record.
             Event { heap: 7, ..event(span::COLLECTION, true, 3500) },
         ]);
         let kinds: Vec<_> = all.iter().map(|of| of["ph"].as_str().unwrap()).collect();

@@ -10,7 +10,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     }
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // What would be rounded to 1024.0 is 1.0 of the next unit.
+    // A value that rounds to 1024.0 becomes 1.0 of the next unit.
     while value >= 1023.95 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -61,7 +61,7 @@ pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number))
 }
 
-/// A text's beginning, of so many letters at most.
+/// The first `most` letters of a text.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     match text.chars().count() <= most {
         true => text.to_owned(),
@@ -79,7 +79,7 @@ pub(super) fn css(part: u64, whole: u64) -> String {
     format!("{:.3}%", share(part, whole).clamp(0.0, 1.0) * 100.0)
 }
 
-/// A part of a whole; nothing is no part of nothing.
+/// A part of a whole; 0 if the whole is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -108,8 +108,8 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
 
 /// Year, month and day of a number of days since 1970.
 ///
-/// Years are counted from March, so that the leap day is the last of its year:
-/// then 153 days are five months, wherever one begins.
+/// Years are counted from March, so that the leap day is the last of its year: then 153 days are
+/// five months, from any month on.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_0: u64 = 719_468;
     const ERA: u64 = 146_097;

@@ -1,5 +1,5 @@
-//! Words that reports share: sentences of findings, names fit for a screen, and
-//! suppressions that are ready to be used.
+//! Words that reports share: sentences of findings, names fit for a screen, and suppressions that
+//! are ready to use.
 
 use super::units;
 use crate::report::lines;
@@ -10,14 +10,14 @@ use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Rol
 use heapwright_record::escaped;
 use std::fmt::Write;
 
-/// What happened, in one sentence.
+/// A finding in one sentence.
 pub(crate) fn sentence(finding: &Finding) -> String {
     let mut line = Formatted(String::new());
     finding.sentence(&mut line);
     line.0
 }
 
-/// What happened, and what it changes, where that is known.
+/// An error in one sentence, with its effect if that is known.
 pub(crate) fn happened(error: &Error) -> String {
     let mut line = sentence(&error.finding);
     if !error.effect.is_empty() {
@@ -27,14 +27,14 @@ pub(crate) fn happened(error: &Error) -> String {
     line
 }
 
-/// What stands above the stack of a moment.
+/// The line above the stack of a moment.
 pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
     let mut line = Formatted(String::new());
     finding.title(happened.role, &happened.thread, &mut line);
     line.0
 }
 
-/// Bytes from outside, for a line of any output.
+/// Bytes from outside, made fit for a line of any output.
 pub(crate) fn printable(text: Text<'_>) -> String {
     let mut out = String::new();
     escaped(text.bytes, |piece| out.push_str(piece));
@@ -44,7 +44,7 @@ pub(crate) fn printable(text: Text<'_>) -> String {
     out
 }
 
-/// The same of a text.
+/// The same for a text.
 pub(crate) fn printable_text(text: &str) -> String {
     printable(Text::from(text))
 }
@@ -54,8 +54,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The stack that says whose fault an error is: where it happened, or, where that is
-/// just where it was found, where the block was freed or made.
+/// The stack of the code at fault: where the error happened. For an error that was found later,
+/// where the block was freed or made.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.finding.is_found_later()
         && error.moments.iter().any(|happened| happened.role == Role::Here);
@@ -93,18 +93,18 @@ pub(crate) fn described(function: &Function) -> String {
     words.join(" ")
 }
 
-/// A suppression in one line; none where nothing is known to name.
+/// A suppression in one line; `None` if the stack has no name for it.
 pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<String> {
     let pattern = suggestion(&lines(&report.stacks, stack))?;
     Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
-/// The function of the C library that an access was asked of.
+/// The function of the C library that made the access, if the finding names one.
 pub(crate) fn asked(finding: &Finding) -> Option<&'static str> {
     Some(finding.function.word()).filter(|_| finding.function != debug::Function::Unknown)
 }
 
-/// A suppression as valgrind has it.
+/// A suppression in valgrind's format.
 pub(crate) fn block_for(
     report: &Report,
     name: &str,
@@ -138,7 +138,7 @@ pub(crate) fn block_for(
             lines += 1;
         }
         let names = frame.functions.iter().filter_map(|function| function.name.as_deref());
-        // What called it has other names with another C library.
+        // The callers of `main` have other names in another C library.
         if names.into_iter().any(is_main) {
             break;
         }
@@ -156,7 +156,7 @@ fn leak_kind(reach: Reach) -> Option<&'static str> {
     })
 }
 
-/// The sums of the leak checks, a line each, as valgrind has them.
+/// The sums of the leak checks, a line each, as valgrind prints them.
 pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     let lost = |words, reach| (words, report.total(reach));
     let sums = [
@@ -174,15 +174,15 @@ pub(super) fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
     format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }
 
-/// The type of an error in a suppression of valgrind's.
+/// The type of an error in valgrind's suppressions.
 pub(crate) fn block_kind(kind: FindingKind) -> String {
     format!("Heapwright:{}", kind.heading())
 }
 
-/// The same of a leak: valgrind knows it, too.
+/// The type of a leak, which valgrind itself uses.
 pub(crate) const LEAK_BLOCK: &str = "Memcheck:Leak";
 
-/// How sure it is that some blocks are lost, as LeakSanitizer says it.
+/// The reach of lost blocks, in LeakSanitizer's words.
 pub(crate) fn directly(leak: &Leak) -> &'static str {
     match leak.reach {
         Reach::Definite => "Direct leak",

@@ -1,5 +1,5 @@
-//! Text in XML: characters with a meaning there are escaped, in elements and in attributes, and so
-//! are those that a screen does not show.
+//! Text in XML, in elements and in attributes: characters with a meaning there are escaped, and
+//! those that a screen does not show.
 //!
 //! XML 1.0 cannot hold most control characters, not even escaped; they become U+FFFD.
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use heapwright_record::is_hidden;
 
-/// Text that can stand in an element and in an attribute.
+/// Text, escaped for an element or an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

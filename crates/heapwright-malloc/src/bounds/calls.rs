@@ -1,22 +1,22 @@
-//! The third table: calls of the kernel. At a guard of the debug heap the kernel answers `EFAULT`,
-//! which the program alone would not have seen. Each call is therefore verified first, and is made
-//! in spite of a finding (see `kernel`). `libheapwright-check.so` has these functions, for
-//! `mode=debug`. The first table (`table`) explains the form of a line. It has the calls that the
-//! hardened library checks, too (`read`, `recvfrom`, `getcwd`, ...).
+//! The third table: calls of the kernel. At a guard page of the debug heap the kernel answers
+//! `EFAULT`, an error that the program would not get without heapwright. So each call is verified
+//! first, and is made in spite of a finding (see `kernel`). `libheapwright-check.so` has these
+//! functions, for `mode=debug`. The first table (`table`) explains the form of a line, and has the
+//! calls that the hardened library checks, too (`read`, `recvfrom`, `getcwd`, ...).
 //!
 //! | argument | bytes that are verified |
 //! |---|---|
 //! | a path, a name (`names`) | the string and its end |
-//! | a struct (`fills`, `takes`), an array of them | all of it, as large as the kernel's |
+//! | a struct (`fills`, `takes`), an array of them | all of it, in the kernel's size |
 //! | memory with a given length | all of it, as memcheck does, also if the call may fill less |
-//! | a length in a word (`fills_said`: `accept`, `getsockopt`) | the word, and as much as it says |
+//! | a length in a word (`fills_said`: `accept`, `getsockopt`) | the word, and the length in it |
 //! | parts and messages (`writev`, `recvmmsg`) | the lists, and all memory to which they lead |
 //! | `argv` and `envp` (`strings`) | the lists, and each string |
 //! | `ioctl`, `fcntl` | the size in the request's number; a few have none |
 //!
-//! A null pointer is allowed here: the kernel refuses it, or it has a meaning. An argument that the
-//! checks do not need is a [`Word`]: the contents of its register are passed on. A variadic
-//! function thus needs nothing special.
+//! The checks allow a null pointer: the kernel refuses it, or it has a meaning. An argument that
+//! the checks do not need is a [`Word`]: the contents of its register are passed on. So a variadic
+//! function needs nothing special.
 
 use super::table::{ConstText, From, List, Text, To};
 use super::{Check, Function, Glance, Room, Stage, counted, kernel, product};
@@ -53,7 +53,7 @@ const ALL: usize = usize::MAX;
 const STATX: usize = 256;
 /// `struct sembuf`.
 const SEMAPHORE: usize = 6;
-/// What `IPC_STAT` tells: `struct msqid_ds`, `semid_ds`, `shmid_ds`.
+/// Bytes of `struct msqid_ds`, `semid_ds` and `shmid_ds`, which `IPC_STAT` fills.
 const MESSAGES: usize = size_of::<libc::msqid_ds>();
 const SEMAPHORES: usize = if cfg!(target_arch = "x86_64") { 104 } else { 88 };
 const SEGMENT: usize = size_of::<libc::shmid_ds>();
@@ -185,7 +185,7 @@ functions! { CALLS:
     mount(what: ConstText, path: ConstText, kind: ConstText, flags: Word, options: Word) -> c_int { names(what), names(path), names(kind) }
     umount(path: ConstText) -> c_int { names(path) }
     umount2(path: ConstText, flags: Word) -> c_int { names(path) }
-    // (These call the kernel within the C library, where no check is made.)
+    // (These call the kernel inside the C library, where no check runs.)
     fopen(path: ConstText, mode: ConstText) -> To { names(path), names(mode) }
     fopen64(path: ConstText, mode: ConstText) -> To { names(path), names(mode) }
     freopen(path: ConstText, mode: ConstText, file: To) -> To { names(path), names(mode) }
@@ -274,8 +274,8 @@ functions! { CALLS:
     getitimer(which: c_int, to: *mut itimerval) -> c_int { fills(to) }
     setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int { takes(new), fills(old) }
 
-    // Signals. (`sigaction`, which is interposed elsewhere, hands the kernel no memory of the
-    // program's.)
+    // Signals. (`sigaction`, which is interposed elsewhere, passes no memory of the program to the
+    // kernel.)
     sigprocmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     pthread_sigmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     sigpending(to: OldSignals) -> c_int { fills(to) }
@@ -344,8 +344,8 @@ functions! { CALLS:
     syscall(number: c_long, one: Word, two: Word, three: Word, four: Word, five: Word, six: Word) -> c_long { instead kernel::syscall }
 }
 
-/// Names that the oldest C library in use (glibc 2.17) lacks, with the version that brought them:
-/// see `fill_slots`.
+/// Names that the oldest supported C library (glibc 2.17) lacks, with the version that has them
+/// first: see `may_have`.
 pub(super) const SINCE: &[(u32, &[&str])] = &[
     (25, &["getentropy", "getrandom"]),
     (26, &["preadv2", "preadv64v2", "pwritev2", "pwritev64v2"]),
@@ -354,7 +354,7 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
     (30, &["getdents64"]),
     (33, &["fstat", "fstat64", "fstatat", "fstatat64", "lstat", "lstat64", "mknod", "mknodat"]),
     (33, &["stat", "stat64"]),
-    // In a library of their own before.
+    // Before, these were in another library.
     (34, &["mq_open", "mq_receive", "mq_send", "mq_timedreceive", "mq_timedsend", "mq_unlink"]),
     (34, &["execveat", "timer_gettime", "timer_settime"]),
     (35, &["epoll_pwait2"]),
@@ -370,7 +370,7 @@ fn set_by(command: c_int, size: usize) -> usize {
     if command == libc::IPC_SET { size } else { 0 }
 }
 
-/// Bytes that such a command writes. (Others write tables whose length no argument says.)
+/// Bytes that such a command writes. (Others write tables whose length no argument states.)
 fn told_by(command: c_int, size: usize) -> usize {
     // MSG_STAT, MSG_STAT_ANY or SHM_STAT, SHM_STAT_ANY, SEM_STAT, SEM_STAT_ANY.
     if matches!(command, libc::IPC_STAT | 11 | 13 | 15 | 18 | 20) { size } else { 0 }

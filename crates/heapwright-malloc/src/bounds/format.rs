@@ -2,18 +2,17 @@
 //!
 //! ```text
 //!   "%-8s %.*s %Lf"     %[flags][width][.precision][length]conversion
-//!     a copy of the list advances: a word for an integer or a pointer, a vector register for a number with a point
+//!     a copy of the list advances by a word (integer, pointer) or a vector register (float)
 //! ```
 //!
 //! A precision bounds a string, which then needs no end. The check stops silently at arguments by
-//! position and at conversions that a program registered, because the rest of the list is then
-//! unknown.
+//! position and at conversions that a program registered: they leave the rest of the list unknown.
 
 use super::Check;
 use core::ffi::c_void;
 use libc::{c_char, c_int, wchar_t};
 
-/// A `va_list`'s insides on x86-64.
+/// The fields of a `va_list` on x86-64.
 #[cfg(target_arch = "x86_64")]
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -29,7 +28,7 @@ impl Arguments {
     const WORDS: u32 = 48;
     const VECTORS: u32 = 48 + 8 * 16;
 
-    /// Where the next integer or pointer is.
+    /// The address of the next integer or pointer.
     pub(super) fn word(&mut self) -> *const u8 {
         if self.words_used < Self::WORDS {
             self.words_used += 8;
@@ -38,7 +37,7 @@ impl Arguments {
         self.on_stack(8)
     }
 
-    /// Goes past a `double`.
+    /// Skips a `double`.
     fn skip_number(&mut self) {
         if self.vectors_used < Self::VECTORS {
             self.vectors_used += 16;
@@ -47,7 +46,7 @@ impl Arguments {
         }
     }
 
-    /// Goes past a `long double`.
+    /// Skips a `long double`.
     fn skip_long_number(&mut self) {
         self.stack = self.stack.map_addr(|at| at.next_multiple_of(16));
         self.on_stack(16);
@@ -60,7 +59,7 @@ impl Arguments {
     }
 }
 
-/// A `va_list`'s insides on aarch64.
+/// The fields of a `va_list` on aarch64.
 #[cfg(target_arch = "aarch64")]
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -74,7 +73,7 @@ pub(super) struct Arguments {
 
 #[cfg(target_arch = "aarch64")]
 impl Arguments {
-    /// Where the next integer or pointer is.
+    /// The address of the next integer or pointer.
     pub(super) fn word(&mut self) -> *const u8 {
         if self.words_left < 0 {
             self.words_left += 8;
@@ -83,7 +82,7 @@ impl Arguments {
         self.on_stack(8)
     }
 
-    /// Goes past a `double`.
+    /// Skips a `double`.
     fn skip_number(&mut self) {
         if self.vectors_left < 0 {
             self.vectors_left += 16;
@@ -92,7 +91,7 @@ impl Arguments {
         }
     }
 
-    /// Goes past a `long double`, which is a vector, too.
+    /// Skips a `long double`, which takes a vector register, too.
     fn skip_long_number(&mut self) {
         if self.vectors_left < 0 {
             self.vectors_left += 16;
@@ -109,13 +108,13 @@ impl Arguments {
     }
 }
 
-/// A format, as far as it was read.
+/// The rest of a format.
 struct Format(*const c_char);
 
 impl Format {
     /// The next character; 0 at the end.
     fn peek(&self) -> u8 {
-        // SAFETY: a string, whose end nobody has gone past.
+        // SAFETY: the format is a string, and no caller skips past its end.
         unsafe { self.0.read() as u8 }
     }
 
@@ -129,7 +128,7 @@ impl Format {
         }
     }
 
-    /// A number, if one is here: `*` is one that the arguments say.
+    /// The number at this place of the format, if there is one. For a `*` an argument states it.
     ///
     /// # Safety
     ///
@@ -137,7 +136,7 @@ impl Format {
     unsafe fn number(&mut self, arguments: &mut Arguments) -> Option<i64> {
         if self.peek() == b'*' {
             self.skip();
-            // SAFETY: the format asks for an int here.
+            // SAFETY: a `*` in the format means that the next argument is an int.
             return Some(i64::from(unsafe { arguments.word().cast::<c_int>().read() }));
         }
         let mut number = None;
@@ -159,8 +158,8 @@ impl<const READS: bool> super::Glance<READS> {
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// The format, and the strings among its arguments, will be read. (The list is a real one, for
-    /// the format; for else the real function reads what is none, too.)
+    /// The function will read the format, and the strings among its arguments. (The list must match
+    /// the format for the real function, too.)
     #[inline(always)]
     pub(super) fn formats(self, format: *const c_char, list: *mut c_void) {
         if READS {
@@ -174,7 +173,7 @@ impl<const READS: bool> Check<'_, READS> {
         if format.is_null() {
             return;
         }
-        // SAFETY: a `va_list`, of which the real function has the original.
+        // SAFETY: the list is a `va_list`; the real function gets the original, not this copy.
         let mut arguments = unsafe { list.cast::<Arguments>().read() };
         let mut format = Format(format);
         loop {
@@ -212,15 +211,15 @@ impl<const READS: bool> Check<'_, READS> {
                 b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a' | b'A' => arguments.skip_number(),
                 b'm' | b'%' => {}
                 conversion @ (b's' | b'S') => {
-                    // SAFETY: the format asks for a pointer here.
+                    // SAFETY: a `%s` in the format means that the next argument is a pointer.
                     let text = unsafe { arguments.word().cast::<*const c_char>().read() };
-                    // A negative one is none.
+                    // A negative precision counts as none.
                     let most = precision
                         .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
                     if !is_long && conversion == b's' {
                         self.reads_text(text, most);
                     } else if most == usize::MAX {
-                        // (A precision counts the bytes that it becomes.)
+                        // (A precision would count bytes of the converted text.)
                         self.reads_text(text.cast::<wchar_t>(), usize::MAX);
                     }
                 }

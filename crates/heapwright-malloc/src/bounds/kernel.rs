@@ -1,25 +1,25 @@
 //! The memory that calls of the kernel access, and how a call is made after a finding.
 //!
 //! ```text
-//!   stat(path, to)   looked_at   path, to: findings? none: the real function
+//!   stat(path, to)   looked_at   checks path and to; no finding: the real function
 //!                    in_spite    the same checks again, which now make room instead of findings:
-//!                                  path     a copy is passed, which ends with its block
-//!                                  to       a copy is passed; what fits goes into the block
-//!                                  longer   the guards of its pages are lifted
+//!                                  path     a copy is passed, with an end behind the block's bytes
+//!                                  to       a copy is passed; the part that fits is copied back
+//!                                  longer   the guard pages in it are lifted
 //!                                the real function
-//!                                the guards are put back
+//!                                the guard pages are put back
 //! ```
 //!
-//! The kernel answers a guard with `EFAULT`. Without heapwright there is no guard, so the kernel
-//! must meet none. Beyond a block the kernel reads zeros, and its writes are dropped afterwards: a
-//! path or a struct must not depend on the debug heap's bytes behind the block.
+//! The kernel answers `EFAULT` at a guard page. Without heapwright there is none, so the kernel
+//! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards:
+//! a path or a struct must not depend on the debug heap's bytes behind the block.
 //!
-//! **Foreign memory.** A program may pass an invalid pointer, and the kernel must be the one to
-//! refuse it. The checks themselves read lengths and lists of parts, after [`is_there`] has found
-//! them readable.
+//! **Foreign memory.** A program may pass an invalid pointer: the kernel refuses it, not the check.
+//! The checks read lengths and lists of parts themselves, after [`is_there`] has found them
+//! readable.
 //!
-//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`: nothing here
-//! allocates, and guards are lifted only if no call of the heap was interrupted.
+//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`. So nothing here
+//! allocates, and guard pages are lifted only if no call of the heap was interrupted.
 
 use super::{Access, bounded};
 use core::cell::Cell;
@@ -28,21 +28,21 @@ use libc::c_char;
 
 /// The most guarded ranges that one call may get.
 const RANGES: usize = 16;
-/// The most bytes of all copies that one call gets, and the most copies. (Longer memory is passed
-/// as it is, with its guards lifted.)
+/// The most bytes of all copies for one call, and the most copies. (Longer memory is passed itself,
+/// with its guard pages lifted.)
 const BYTES: usize = 512;
 const COPIED: usize = 4;
 const ALIGN: usize = 16;
-/// Guards are lifted for so many bytes of a string of unknown length: the kernel's bound of a path.
+/// Bytes whose guard pages are lifted for a string of unknown length: the kernel's bound of a path.
 #[cfg(heapwright_reads)]
 const PATH: usize = 4096;
 
 /// The effect of a failed check.
 #[derive(Clone, Copy)]
 pub(super) enum Stage<'a> {
-    /// Each mistake is a finding, and is noted.
+    /// Reports a finding, and sets the cell.
     Look(&'a Cell<bool>),
-    /// The wrong memory gets room.
+    /// Makes room for the memory that a check found wrong.
     GoThrough(&'a Room),
 }
 
@@ -59,18 +59,18 @@ impl Stage<'_> {
     }
 }
 
-/// The copies and lifted guards that let a call be made.
+/// The copies and lifted guard pages with which a call is made.
 #[repr(align(16))]
 pub(super) struct Room {
-    /// Ranges without their guards: address and bytes.
+    /// Ranges whose guard pages are lifted: address and bytes.
     lifted: [Cell<(usize, usize)>; RANGES],
-    /// The memory that the call gets copies of, and the copies' bytes.
+    /// The memory that is copied for the call, and the copies' bytes.
     copied: [Cell<Copied>; COPIED],
     bytes: [Cell<u8>; BYTES],
     used: Cell<usize>,
 }
 
-/// Memory that the call gets a copy of.
+/// Memory that is copied for the call.
 #[derive(Clone, Copy)]
 struct Copied {
     from: *mut u8,
@@ -108,12 +108,12 @@ impl Room {
         }
     }
 
-    /// After the call: copies bytes back, and restores guards.
+    /// After the call: copies bytes back, and restores guard pages.
     #[inline(never)]
     pub(super) fn put_back(&self) {
         for Copied { from, start, written, .. } in self.copied.iter().map(Cell::get) {
             for at in 0..written {
-                // SAFETY: a byte of the block, which had `written` of them when the call began.
+                // SAFETY: the block had `written` bytes from here on when the call began.
                 unsafe { from.wrapping_add(at).write(self.bytes[start + at].get()) };
             }
         }
@@ -122,9 +122,8 @@ impl Room {
         }
     }
 
-    /// Makes a copy of the `bytes` bytes at `from`. The block has `left` of them, and zeros follow
-    /// these in the copy. After a write the first `left` bytes are copied back. No access: the copy is
-    /// a string's.
+    /// Copies the `bytes` bytes at `from`: the `left` bytes that the block has, and zeros behind
+    /// them. After a write the first `left` bytes are copied back. No access: they are a string.
     /// False: the copy would be too long, or the bytes beyond exist (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, access: Option<Access>) -> bool {
@@ -142,17 +141,17 @@ impl Room {
         true
     }
 
-    /// An argument as the real function gets it: the copy's address if there is a copy.
+    /// The argument for the real function: the copy's address if the memory was copied.
     #[inline(always)]
     pub(super) fn pass<T: Copy>(&self, argument: T) -> T {
         if size_of::<T>() != size_of::<usize>() {
             return argument;
         }
-        // SAFETY: an argument of a word: an integer or a pointer, which is read as its address.
+        // SAFETY: the argument is a word, an integer or a pointer, and is read as an address.
         let word = unsafe { core::mem::transmute_copy::<T, usize>(&argument) };
         let is_read = core::any::type_name::<T>().starts_with("*const");
         let Some(copy) = self.copy_of(word, is_read) else { return argument };
-        // SAFETY: the argument is the address of memory that was copied, and so a pointer.
+        // SAFETY: the argument is the address of copied memory, so its type is a pointer's.
         unsafe { core::mem::transmute_copy::<*mut u8, T>(&copy) }
     }
 
@@ -194,8 +193,7 @@ impl<const READS: bool> super::Check<'_, READS> {
         self.reads_text(path, usize::MAX);
     }
 
-    /// The kernel will write as many bytes to `to` as `length` says, and to `length` the full
-    /// number.
+    /// The kernel will write at most `*length` bytes to `to`, and the full number to `*length`.
     #[inline(always)]
     pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) {
         #[cfg(heapwright_reads)]
@@ -232,7 +230,7 @@ mod lists {
     /// The most words of a call of `execl`.
     const MOST_WORDS: usize = 256;
     const PAGE: usize = 4096;
-    /// Bytes above a function's own frame that are its callers' part of the stack.
+    /// Bytes above a function's own frame that belong to the frames of its callers.
     const CALLERS: usize = 64 << 10;
 
     /// Whether `bytes` bytes can be read: a block has them, or the kernel can read them.
@@ -250,8 +248,7 @@ mod lists {
         first >= PAGE && core::iter::once(first & !7).chain(pages).all(is_readable)
     }
 
-    /// Addresses in the window get a second look, out of line. A call of the kernel costs more than
-    /// that.
+    /// Addresses in the window are checked out of line, which costs less than a call of the kernel.
     impl<const READS: bool> Glance<READS> {
         #[inline(always)]
         pub(crate) fn takes_bytes<T>(self, from: *const T, _bytes: usize) -> bool {
@@ -386,7 +383,7 @@ mod lists {
         #[inline(never)]
         pub(crate) fn strings(self, list: *const *const c_char) {
             const STRIDE: usize = size_of::<*const c_char>();
-            // (These are the calls that execute a program.)
+            // (Only the calls that execute a program pass such lists.)
             crate::ending_signals::before_exec();
             for at in 0.. {
                 let place = list.wrapping_add(at);
@@ -537,8 +534,8 @@ mod lists {
             }
         }
 
-        /// The kernel has refused an address. Whether the address is a mistake in a block: reports
-        /// it.
+        /// The kernel has refused an address. Reports it and returns true if it is out of bounds of
+        /// a block.
         fn faulted(self, address: usize) -> bool {
             let place = core::ptr::without_provenance::<u8>(address);
             let Some(room) = bounded(place) else { return false };
@@ -550,8 +547,8 @@ mod lists {
         }
     }
 
-    /// How many bytes a request reads, and how many it writes. Numbers of old requests, for
-    /// terminals and interfaces, do not say it.
+    /// The bytes that a request reads, and those it writes. The numbers of old requests, for
+    /// terminals and interfaces, do not contain them.
     fn accessed_by(request: c_ulong) -> (usize, usize) {
         const INT: usize = size_of::<c_int>();
         /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.
@@ -569,12 +566,12 @@ mod lists {
             // TIOCGWINSZ, TIOCSWINSZ.
             0x5413 => (0, WINDOW),
             0x5414 => (WINDOW, 0),
-            // SIOCGIFCONF is a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN are about
+            // SIOCGIFCONF takes a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN take
             // one interface.
             0x8912 => (0, 16),
             0x8910..=0x8942 => (0, INTERFACE),
             // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET:
-            // the numbers say `long`, and the kernel accesses an int.
+            // the numbers state a `long`, but the kernel accesses an int.
             0x8008_6601 | 0x8008_7601 | 0x8008_1270 => (0, INT),
             0x4008_6602 | 0x4008_7602 | 0x4008_1271 => (INT, 0),
             request => match request >> 30 {
@@ -586,8 +583,8 @@ mod lists {
         }
     }
 
-    /// Checks a call that another module interposes, and makes it: with the checks of one line of
-    /// the table, and in spite of a finding.
+    /// Checks a call that another module interposes, as a line of the table does, and makes it, in
+    /// spite of a finding.
     fn checked<R>(
         function: &'static str,
         look: impl Fn(Check<'_, true>),
@@ -624,8 +621,8 @@ mod lists {
         })
     }
 
-    /// [`checked`] for `prctl`, whose second argument is the address of a name or a place for an
-    /// answer, or no address.
+    /// [`checked`] for `prctl`. Its second argument is an address (of a name, or for a result) or a
+    /// number.
     pub(crate) fn controls_process(
         option: c_int,
         second: c_ulong,
@@ -652,7 +649,7 @@ mod lists {
     type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
     type Strings = *const *const c_char;
 
-    /// `execl`: the program's call of `execv` with the list's words.
+    /// `execl`: a call of `execv`, through its slot, with the list's words.
     ///
     /// # Safety
     ///
@@ -697,8 +694,8 @@ mod lists {
         unsafe { execute(&SLOTS.execve, path, list, true) }
     }
 
-    /// Calls a function of the table with the words of a list up to a null, and with the variables
-    /// behind it, if the list has any.
+    /// Calls a function of the table with a list's words up to the null. If the list
+    /// `has_variables`, they follow the null.
     ///
     /// # Safety
     ///
@@ -709,7 +706,7 @@ mod lists {
         list: *mut c_void,
         has_variables: bool,
     ) -> c_int {
-        // SAFETY: a `va_list`, as the caller promises.
+        // SAFETY: the list is a `va_list`, as the caller promises.
         let mut arguments = unsafe { list.cast::<Arguments>().read() };
         // SAFETY: the list has pointers up to the null, and the variables behind it.
         let mut next = || unsafe { arguments.word().cast::<*const c_char>().read() };
@@ -723,7 +720,7 @@ mod lists {
         };
         let variables = if has_variables { next().cast() } else { core::ptr::null() };
         let function = slot.entry.load(Ordering::Relaxed);
-        // SAFETY: the slot of a function that takes these, or the first two of them.
+        // SAFETY: the slot's function takes these arguments, or the first two of them.
         let function = unsafe { core::mem::transmute::<*mut c_void, Execve>(function) };
         // SAFETY: as the caller promises.
         unsafe { function(path, words.as_ptr(), variables) }
@@ -731,8 +728,8 @@ mod lists {
 
     type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-    /// `syscall`. Nothing here says which of its arguments are addresses. They are verified only
-    /// after the kernel has refused one.
+    /// `syscall`. No table states which arguments are addresses, so they are verified only after
+    /// the kernel has refused one.
     ///
     /// # Safety
     ///
@@ -759,7 +756,7 @@ mod lists {
             unsafe { real(number, one, two, three, four, five, six) }
         };
         if result == -1 && errno::get() == libc::EFAULT {
-            // (Words that the program left in registers follow the ones that it passed.)
+            // (The last words may be old contents of registers, which the program did not pass.)
             [one, two, three, four, five, six].into_iter().any(|word| check.faulted(word));
             errno::set(libc::EFAULT);
         }

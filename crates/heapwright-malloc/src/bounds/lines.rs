@@ -6,10 +6,10 @@
 //!                                                 checked()   a glance, then the real function
 //!                                                 looked_at() if the glance says no: the checks
 //!                                                 in_spite()  if these find a mistake: `kernel` }
-//!                                    a line of the table { its name, the real one's, its slot, what checks what it writes, .. and reads }
+//!                                    a line of the table { the real name, the slot, the form that checks writes, the form that checks both }
 //! ```
 //!
-//! `SLOTS` is the user's own: the slots of the names in its table.
+//! `SLOTS` is the one in scope where a table stands: the slots of that table's names.
 
 /// Functions, and the table of them.
 macro_rules! functions {
@@ -28,7 +28,7 @@ macro_rules! functions {
     };
 }
 
-/// A function, by what it does.
+/// A function: a replacement of its own (`instead`), or checks and then the real function.
 macro_rules! function {
     ($TABLE:ident $name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, instead $function:path) => {
         #[allow(non_snake_case, reason = "the name is the C library's")]
@@ -57,8 +57,8 @@ macro_rules! function {
 
             real!($name, ($($argument: $type),*) -> $result);
 
-            /// What is right at a glance goes on to the real function, with all that registers
-            /// hold.
+            /// Calls the real function if the glance finds no mistake. The registers keep the
+            /// arguments.
             pub(super) unsafe extern "C" fn checked<const READS: bool>(
                 $($argument: $type),*
             ) -> $result {
@@ -71,7 +71,7 @@ macro_rules! function {
                 }
             }
 
-            /// The rest is looked at.
+            /// Runs the checks, then calls the real function.
             #[inline(never)]
             unsafe extern "C" fn looked_at<const READS: bool>($($argument: $type),*) -> $result {
                 let is_wrong = Cell::new(false);
@@ -113,14 +113,14 @@ macro_rules! real {
         #[inline(always)]
         fn real() -> unsafe extern "C" fn($($type),*) -> $result {
             let real = SLOTS.$name.real.load(Ordering::Relaxed);
-            // SAFETY: the C library's function of that name, which has this type; it was looked for
-            // before any function that asks for it came into its slot.
+            // SAFETY: the C library's function of that name has this type. `fill_slots` looked it
+            // up before the slot led to a function that uses it.
             unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(real) }
         }
     };
 }
 
-/// What checks what a function writes; null of those that only read.
+/// The form of a function that checks writes; null for those that only read.
 macro_rules! writes {
     (READERS $name:ident) => {
         core::ptr::null()
@@ -133,8 +133,8 @@ macro_rules! writes {
     };
 }
 
-/// Whether functions of a table hand memory to the kernel. Other functions fault at a guard, and go
-/// on after the fault (`fault_handler`).
+/// Whether functions of a table pass memory to the kernel. Others fault at a guard page, and
+/// continue after the fault (`fault_handler`).
 macro_rules! calls_the_kernel {
     (READERS) => {
         false
@@ -144,7 +144,7 @@ macro_rules! calls_the_kernel {
     };
 }
 
-/// The name of the real function; of what is done here altogether there is none.
+/// The name of the real function; `None` if this library does all the work.
 macro_rules! name {
     ($name:ident) => {
         Some($crate::bounds::string(concat!(stringify!($name), "\0")))

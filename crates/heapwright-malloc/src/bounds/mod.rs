@@ -12,27 +12,27 @@
 //!     text               strings: how many bytes will be written
 //!     reading            bytes that are read up to an end, or compared
 //!     kernel             parts, messages, requests; how a call is made in spite of a finding
-//!     print              *printf and gets, which know it only when they have written
+//!     print              *printf and gets, whose length is known after they have written
 //!     format             what *printf reads: its format's strings
-//!   own                heapwright's own calls of these functions: no checks
+//!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
 //! **One table, two uses.** A line states what a function writes *and* reads. Each function is
 //! compiled twice from it: with checks of writes alone, and with both. The hardened library uses
 //! the first form, because attacks are made of writes out of bounds, and checking reads costs as
-//! much again. The slots of `mode=debug` hold the second form, to find bugs: there each block's
-//! exact size is known, and whether it was freed. An error becomes a finding of the debug heap,
-//! with stacks, in the record; the program goes on. Functions that only read are not in the
-//! hardened library: `heapwright check` preloads a library of its own.
+//! much again. The slots of `mode=debug` hold the second form, to find bugs: the debug heap knows
+//! each block's exact size, and whether it was freed. It puts an error into the record as a
+//! finding, with stacks, and the program goes on. The hardened library lacks the functions that
+//! only read: `heapwright check` preloads a library of its own.
 //!
 //! **When.** The first call of any of the functions fills the slots. The library's constructor,
-//! which knows the mode, fills them again and makes their pages read-only. Several threads may fill
-//! them, or a signal handler that interrupted one; the functions for the mode are the ones that
-//! stay. If another thread may still be writing when the constructor is done (another library's
-//! constructor started it), the pages stay writable.
+//! which knows the mode, fills them again and makes their pages read-only. Several threads, or a
+//! signal handler, may fill them at once; the functions for the mode are the ones that stay. If
+//! another thread may still be writing when the constructor is done, the pages stay writable.
+//! (Another library's constructor can start such a thread.)
 //!
-//! **An error** is one line of text, and ends the process unless `on_misuse=report` or
-//! `mode=debug`. Otherwise the real function then does its work; printed text is cut.
+//! **An error** is one line of text, and ends the process. With `on_misuse=report` or `mode=debug`
+//! the real function then does its work; printed text is cut.
 //!
 //! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the
 //! real one runs; a destination outside the heap's window goes to the real function unchecked.
@@ -67,7 +67,7 @@ pub(crate) use kernel::{controls_process, exchange};
 use libc::{c_char, c_int, c_void};
 use table::TABLE;
 
-// The options in front of the environment's (`os::default_options`, which asks for a weak symbol).
+// Options that precede the environment's (`os::default_options` reads them by a weak symbol).
 #[cfg(heapwright_reads)]
 macro_rules! default_options {
     () => {
@@ -87,7 +87,7 @@ global_asm!(
     "__heapwright_0_1_default_options:",
     default_options!(),
     ".popsection",
-    // The first entry calls it, within the library.
+    // An entry calls this function, within the library.
     ".hidden heapwright_bounds_start",
 );
 
@@ -100,16 +100,16 @@ const _: () = assert!(
 
 /// A line of the table.
 struct Function {
-    /// The C library's function that does the work; `None`: it is done here.
+    /// The C library's function that does the work; `None`: this library does the work.
     real: Option<&'static CStr>,
     slot: &'static Slot,
-    /// Checks what is written; null: nothing is.
+    /// The form that checks writes; null: the function writes nothing.
     writes: *const c_void,
-    /// Checks what is read, too.
+    /// The form that checks writes and reads.
     both: *const c_void,
 }
 
-// SAFETY: names and code, which are never written.
+// SAFETY: the pointers lead to names and code, which are never written.
 unsafe impl Sync for Function {}
 
 /// The checks of a function.
@@ -117,9 +117,9 @@ unsafe impl Sync for Function {}
 enum Checks {
     /// Nothing (`detect=-bounds`).
     None,
-    /// Of writes.
+    /// Writes.
     Writes,
-    /// Of writes and reads.
+    /// Writes and reads.
     Both,
 }
 
@@ -130,15 +130,15 @@ type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
 /// The constructor has not run.
 const UNPREPARED: u8 = 0;
-/// It fills them for the mode.
+/// The constructor fills the slots for the mode.
 const PREPARING: u8 = 1;
-/// It has filled them.
+/// The constructor has filled the slots.
 const PREPARED: u8 = 2;
 
-/// Threads that fill the slots before the constructor has.
+/// Threads that fill the slots outside the constructor.
 static EARLY: AtomicUsize = AtomicUsize::new(0);
 
-/// Called by the first entry that is called, before or after the constructor.
+/// Fills the slots. The first call of an entry leads here, perhaps before the constructor runs.
 #[unsafe(no_mangle)]
 extern "C" fn heapwright_bounds_start() {
     EARLY.fetch_add(1, Ordering::SeqCst);
@@ -180,7 +180,7 @@ pub(crate) fn prepare() {
 /// Makes the slots read-only.
 fn protect<T>(slots: &'static T) {
     let (start, length) = (ptr::from_ref(slots).cast_mut(), size_of::<T>());
-    // SAFETY: by their alignment the pages hold the slots alone, and no later code writes to them.
+    // SAFETY: the slots fill whole pages, by their alignment, and no later code writes to them.
     unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
 }
 
@@ -199,12 +199,12 @@ fn known_name(name: &'static CStr) -> &'static CStr {
     if !name.to_bytes().starts_with(NEW) || glibc().is_some_and(|minor| minor >= 38) {
         return name;
     }
-    // SAFETY: the rest of a string.
+    // SAFETY: the pointer is inside a string that ends with a zero.
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether the C library may have a function. A name that it certainly lacks is not looked up
-/// before the constructor runs, for the same reason.
+/// Whether to look a function up: false before the constructor runs, for a name that the C library
+/// certainly lacks. (The reason is that of [`known_name`].)
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED
@@ -224,12 +224,12 @@ fn glibc() -> Option<u32> {
     if version.is_null() {
         return None;
     }
-    // SAFETY: glibc's type of that function.
+    // SAFETY: `gnu_get_libc_version` has this type in glibc.
     let version =
         unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(version) };
-    // SAFETY: it takes nothing.
+    // SAFETY: the function takes nothing and has no preconditions.
     let version = unsafe { version() };
-    // SAFETY: a string that is there for ever.
+    // SAFETY: glibc returns a string that is never freed.
     let version = unsafe { CStr::from_ptr(version) }.to_bytes();
     let digits = version
         .strip_prefix(b"2.")
@@ -239,8 +239,8 @@ fn glibc() -> Option<u32> {
     Some(digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit)))
 }
 
-/// The function for names that the C library lacks, if a program looks for one at run time. (As
-/// wide as `ssize_t`, which some of them return.)
+/// Stands in for functions that the C library lacks, if a program looks one up at run time. (The
+/// result is as wide as `ssize_t`, which some of them return.)
 unsafe extern "C" fn missing() -> isize {
     errno::set(libc::ENOSYS);
     -1
@@ -254,23 +254,23 @@ const fn string(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Looks for the real functions, and puts what is to be called into the slots.
+/// Looks up the real functions, and stores them and the functions to call in the slots.
 fn fill_slots(checks: Checks) {
     let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
     if dlsym.is_null() || dlerror.is_null() {
-        // There are both in each process that could load this library.
+        // Each process that can load this library has both.
         return;
     }
-    // SAFETY: POSIX's type of dlsym.
+    // SAFETY: `dlsym` has this type in POSIX.
     let dlsym = unsafe { transmute::<*mut c_void, Dlsym>(dlsym) };
     let next = |name: &CStr| {
-        // SAFETY: a handle that dlsym defines, and a string.
+        // SAFETY: `dlsym` takes this handle and any string.
         unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
     };
     let before = errno::get();
     own::set(next);
     let mut all = true;
-    // First the real functions. Null for a function that this C library lacks.
+    // First the real functions: null for one that this C library lacks.
     for function in functions() {
         let known = |name: &CStr| if may_have(name) { next(name) } else { ptr::null_mut() };
         let real = function.real.map(|name| known(known_name(name)));
@@ -289,17 +289,17 @@ fn fill_slots(checks: Checks) {
         function.slot.entry.store(entry.cast_mut(), Ordering::Release);
     }
     if !all {
-        // The program's next `dlerror` is not to be about a name that it did not ask for.
-        // SAFETY: POSIX's type of dlerror.
+        // The program's next `dlerror` must not report a lookup that this library made.
+        // SAFETY: `dlerror` has this type in POSIX.
         let dlerror = unsafe { transmute::<*mut c_void, Dlerror>(dlerror) };
-        // SAFETY: it may be called at any time; what it says is not kept.
+        // SAFETY: `dlerror` may be called at any time; its message is not kept.
         unsafe { dlerror() };
     }
     errno::set(before);
 }
 
-/// The first look of one call: whether all is well beyond doubt. No method calls a function, so
-/// that the entries have no frames; where one says no, the checks decide.
+/// The first look at a call: true if the arguments are surely right. No method calls a function, so
+/// that the entries need no frames. After a false the checks decide.
 #[derive(Clone, Copy)]
 struct Glance<const READS: bool>;
 
@@ -339,8 +339,7 @@ impl<const READS: bool> Glance<READS> {
     }
 }
 
-/// The checks of one call, by the function's name: of what is written, and where `READS` of what is
-/// read.
+/// The checks of one call, for the function's name: of writes, and with `READS` of reads.
 #[derive(Clone, Copy)]
 struct Check<'a, const READS: bool> {
     function: &'static str,
@@ -364,7 +363,7 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Reports what is out of bounds.
+    /// Reports an access out of bounds.
     #[cold]
     #[inline(never)]
     fn refuse(self, access: Access, address: usize, bytes: usize) {
@@ -372,7 +371,7 @@ impl<const READS: bool> Check<'_, READS> {
     }
 }
 
-/// The name that a program's source has for a function: `memcpy` for `__memcpy_chk`.
+/// The function's name in a program's source: `memcpy` for `__memcpy_chk`.
 fn plain_name(name: &'static str) -> &'static str {
     let name = name.strip_prefix("__").unwrap_or(name);
     let name = name.strip_prefix("isoc99_").or(name.strip_prefix("isoc23_")).unwrap_or(name);
@@ -388,25 +387,25 @@ fn plain_name(name: &'static str) -> &'static str {
     }
 }
 
-/// So many objects of a size, in bytes: more than any block has where that overflows.
+/// The bytes of `count` objects; `usize::MAX`, more than any block has, if the product overflows.
 #[inline(always)]
 const fn product(count: usize, size: usize) -> usize {
     count.saturating_mul(size)
 }
 
-/// Bytes in so many wide characters.
+/// The bytes of `count` wide characters.
 #[inline(always)]
 const fn wide(count: usize) -> usize {
     product(count, size_of::<libc::wchar_t>())
 }
 
-/// Bytes that a count stands for which may be negative, and then means nothing.
+/// A count as a `usize`; a negative one counts nothing.
 #[inline(always)]
 fn counted(count: c_int) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// The room at a destination, if it has an end.
+/// The bytes from an address to the end of its block; `None`: the heap knows no end.
 #[inline(always)]
 fn bounded<T>(to: *const T) -> Option<usize> {
     let room = heap::room(to.addr());

@@ -1,9 +1,10 @@
-//! Heapwright's own calls of the functions that it interposes: the real ones, without a check.
+//! heapwright's own calls of the functions that it interposes: the real ones, without a check.
 //!
 //! The debug heap fills freed blocks, copies records and reads pages into its own memory for a leak
-//! check: no bounds of blocks apply there. The linker redirects these calls to `__wrap_*` (`--wrap`
-//! in the build script). Copies are heapwright-entry's; the few calls of the kernel are here. They
-//! use the C library's `syscall`, which needs no lookup and is no cancellation point.
+//! check: the bounds of blocks do not apply there. The linker redirects these calls to `__wrap_*`
+//! (`--wrap` in the build script). heapwright-entry has the copies; this file has the few calls of
+//! the kernel. They use the C library's `syscall`, which is no cancellation point and needs no
+//! lookup.
 
 use core::arch::global_asm;
 use core::ffi::CStr;
@@ -11,10 +12,10 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright_entry::SLOTS;
 use libc::{c_char, c_int, c_void, off64_t, size_t, ssize_t};
 
-// They are called within the library alone.
+// Only this library calls them.
 global_asm!(".hidden __wrap_pread64", ".hidden __wrap_readlink", ".hidden __wrap_getcwd");
 
-/// Has copies made by the C library's functions, where it has them: `find` says where.
+/// Stores the C library's functions that `find` finds, for heapwright's own copies and searches.
 pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
     let set = |slot: &AtomicPtr<c_void>, name| {
         let found = find(name);
@@ -36,7 +37,7 @@ pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
     }
 }
 
-/// heapwright's own calls of the kernel. They are not the program's, and are not checked.
+/// heapwright's own calls of the kernel, which are not checked.
 #[cfg(heapwright_reads)]
 mod calls {
     use super::*;
@@ -51,7 +52,7 @@ mod calls {
     global_asm!(".hidden __wrap_getrlimit", ".hidden __wrap_sigprocmask");
     global_asm!(".hidden __wrap_mincore", ".hidden __wrap_shmctl");
 
-    /// As `syscall`. Needs only `errno` of the C library.
+    /// As `syscall`. Uses only `errno` of the C library.
     #[unsafe(no_mangle)]
     #[unsafe(naked)]
     unsafe extern "C" fn __wrap_syscall() {
@@ -103,7 +104,7 @@ mod calls {
         -1
     }
 
-    /// Functions that are calls of the kernel, argument by argument.
+    /// Functions that pass their arguments to a call of the kernel.
     macro_rules! calls {
         ($(
             $name:ident($($argument:ident: $type:ty),*)
@@ -114,7 +115,7 @@ mod calls {
             /// As the C library's.
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-                // SAFETY: the kernel's arguments are the C library's, as the caller promises.
+                // SAFETY: the caller passes what the C library's function takes.
                 unsafe { libc::syscall(libc::$number, $($passed),*) as c_int }
             }
         )* };
@@ -148,8 +149,7 @@ mod calls {
 
     /// # Safety
     ///
-    /// As `fwrite`. (The program calls for it, by `malloc_info`: so the library's constructor has
-    /// run.)
+    /// As `fwrite`. (Only the program's `malloc_info` leads here, after the library's constructor.)
     #[unsafe(no_mangle)]
     unsafe extern "C" fn __wrap_fwrite(
         from: *const c_void,

@@ -2,7 +2,7 @@
 //!
 //! So the real function with a limit gets the block's room as its limit. It writes as much as fits,
 //! and returns the full length. Nothing is formatted twice or written out of bounds. A program may
-//! state a larger size than it has, if it does not need it. (For wide characters the C library does
+//! state more room than the block has, if the text fits. (For wide characters the C library does
 //! not return the full length: there the stated size counts.)
 
 use super::{Access, Check, SLOTS, bounded};
@@ -30,20 +30,19 @@ unsafe extern "C" {
 /// The C library's `vsnprintf`.
 fn real_vsnprintf() -> Snprintf {
     let real = SLOTS.vsnprintf.real.load(Ordering::Relaxed);
-    // SAFETY: the function of that name, which has this type.
+    // SAFETY: the slot holds the C library's function of that name, which has this type.
     unsafe { transmute::<*mut c_void, Snprintf>(real) }
 }
 
 /// The C library's `__vsnprintf_chk`.
 fn real_vsnprintf_chk() -> SnprintfChk {
     let real = SLOTS.__vsnprintf_chk.real.load(Ordering::Relaxed);
-    // SAFETY: the function of that name, which has this type.
+    // SAFETY: the slot holds the C library's function of that name, which has this type.
     unsafe { transmute::<*mut c_void, SnprintfChk>(real) }
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// `length` characters and an end were to be written where there is `room`, `n` of them at
-    /// most.
+    /// Reports a text of `length` characters and an end, cut to `n`, that exceeds the `room`.
     fn printed(self, to: *mut c_char, room: usize, length: c_int, n: usize) {
         if let Ok(length) = usize::try_from(length)
             && (length + 1).min(n) > room
@@ -70,7 +69,7 @@ pub(super) unsafe fn sprintf<const READS: bool>(
         // SAFETY: as the caller promises.
         return unsafe { real(to, format, list) };
     };
-    // SAFETY: the block has so much room; the rest is as the caller promises.
+    // SAFETY: the block has `room` bytes; the rest is as the caller promises.
     let length = unsafe { real_vsnprintf()(to, room.min(MOST), format, list) };
     check.printed(to, room, length, usize::MAX);
     length
@@ -94,7 +93,7 @@ pub(super) unsafe fn snprintf<const READS: bool>(
         // SAFETY: as the caller promises.
         return unsafe { real(to, n, format, list) };
     };
-    // SAFETY: the block has so much room; the rest is as the caller promises.
+    // SAFETY: the block has `room` bytes; the rest is as the caller promises.
     let length = unsafe { real(to, room.min(MOST), format, list) };
     check.printed(to, room, length, n);
     length
@@ -119,7 +118,7 @@ pub(super) unsafe fn sprintf_chk<const READS: bool>(
         // SAFETY: as the caller promises.
         return unsafe { real(to, flag, limit, format, list) };
     };
-    // SAFETY: the block has so much room; the rest is as the caller promises.
+    // SAFETY: the block has `room` bytes; the rest is as the caller promises.
     let length = unsafe { real_vsnprintf_chk()(to, room.min(MOST), flag, limit, format, list) };
     check.printed(to, room, length, usize::MAX);
     length
@@ -142,12 +141,12 @@ pub(super) unsafe fn snprintf_chk<const READS: bool>(
     list: *mut c_void,
 ) -> c_int {
     check.formats(format, list);
-    // (More than the compiler's limit is the C library's to refuse.)
+    // (The C library refuses an `n` above the compiler's limit.)
     let Some(room) = bounded(to).filter(|&room| room < n && n <= limit) else {
         // SAFETY: as the caller promises.
         return unsafe { real(to, n, flag, limit, format, list) };
     };
-    // SAFETY: the block has so much room; the rest is as the caller promises.
+    // SAFETY: the block has `room` bytes; the rest is as the caller promises.
     let length = unsafe { real(to, room.min(MOST), flag, limit, format, list) };
     check.printed(to, room, length, n);
     length
@@ -164,7 +163,7 @@ pub(super) unsafe fn gets<const READS: bool>(
     to: *mut c_char,
 ) -> *mut c_char {
     match bounded(to) {
-        // SAFETY: the block has so much room.
+        // SAFETY: the block has `room` bytes from here on.
         Some(room) => unsafe { gets_within(check, to, room) },
         // SAFETY: as the caller promises.
         None => unsafe { real(to) },
@@ -183,14 +182,14 @@ pub(super) unsafe fn gets_chk<const READS: bool>(
     limit: size_t,
 ) -> *mut c_char {
     match bounded(to).filter(|&room| room < limit) {
-        // SAFETY: the block has so much room.
+        // SAFETY: the block has `room` bytes from here on.
         Some(room) => unsafe { gets_within(check, to, room) },
         // SAFETY: as the caller promises.
         None => unsafe { real(to, limit) },
     }
 }
 
-/// A line of standard input, without its end of line, where there is room for `room` bytes.
+/// Reads a line of standard input, without its end of line, into at most `room` bytes.
 ///
 /// # Safety
 ///
@@ -205,24 +204,24 @@ unsafe fn gets_within<const READS: bool>(
         return core::ptr::null_mut();
     }
     let fgets = SLOTS.fgets.real.load(Ordering::Relaxed);
-    // SAFETY: the C library's function of that name, which has this type.
+    // SAFETY: the slot holds the C library's function of that name, which has this type.
     let fgets = unsafe { transmute::<*mut c_void, Fgets>(fgets) };
-    // SAFETY: the C library's own stream.
+    // SAFETY: the C library sets `stdin` before any program runs.
     let file = unsafe { stdin };
-    // SAFETY: there is so much room.
+    // SAFETY: `to` has `room` bytes, as the caller promises.
     if unsafe { fgets(to, room.min(MOST) as c_int, file) }.is_null() {
         return core::ptr::null_mut();
     }
     // SAFETY: `fgets` wrote a string.
     let length = unsafe { libc::strlen(to) };
     let last = to.wrapping_add(length.wrapping_sub(1));
-    // SAFETY: the string's last character, if it has one.
+    // SAFETY: the string has a character, so `last` is its last one.
     if length > 0 && unsafe { last.read() } == b'\n' as c_char {
-        // SAFETY: a character of the string.
+        // SAFETY: `last` is inside the string that `fgets` wrote.
         unsafe { last.write(0) };
     } else if length + 1 == room {
-        // It is full: the line has to end here.
-        // SAFETY: the C library's own stream.
+        // The memory is full, so the line must end here.
+        // SAFETY: `file` is the C library's open stream.
         let next = unsafe { libc::fgetc(file) };
         if next != libc::EOF && next != c_int::from(b'\n') {
             check.refuse(Access::Write, to.addr(), room + 1);

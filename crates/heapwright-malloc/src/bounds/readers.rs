@@ -1,16 +1,16 @@
-//! The second table: functions of the C library that read. They write at most memory that the
+//! The second table: functions of the C library that read. Some also write memory that the
 //! library's own `__*_chk` forms cannot check. Calls of the kernel are in the third table
 //! (`calls`). `libheapwright-check.so` has these functions, for `mode=debug`. The first table
 //! (`table`) explains the form of a line.
 //!
-//! | what | how much of it |
+//! | argument | bytes that are verified |
 //! |---|---|
-//! | lengths that are said | all of it, where C asks for an array of that length (`memcmp`, `fwrite`, `qsort`) |
-//! | what stops at a match (`memchr`, `rawmemchr`, `strchr`) | up to the match |
-//! | strings | with their end; of a number as far as it goes, of two that are compared up to where they differ |
-//! | a format | itself, and each `%s` (see `format`) |
+//! | memory with a given length (`memcmp`, `fwrite`, `qsort`) | all of it: C requires an array of that length |
+//! | memory that is searched (`memchr`, `rawmemchr`, `strchr`) | up to the match |
+//! | a string | up to its end; a number up to its last digit, two that are compared up to their difference |
+//! | a format | the format, and the string of each `%s` (see `format`) |
 //!
-//! A null pointer is the C library's to refuse, or means something (`strtok`).
+//! The checks allow a null pointer: the C library refuses it, or it has a meaning (`strtok`).
 
 use super::table::{ConstText, ConstWide, From, List, Text, To, Wide};
 use super::{Check, Function, Glance, Room, Stage, product, reading, wide};

@@ -7,10 +7,10 @@
 //!   strtol(s)            the digits, and one character more
 //! ```
 //!
-//! The checks read a block's bytes up to its end, and the real function reads them again. Only
-//! `strlen`, the most frequent, is answered at once: with the rest of the block if it has no end
-//! there. No check reads beyond a block's end. A check stops where the function stops, so a program
-//! that splits a long text does not make each word check the rest.
+//! The checks read a block's bytes, and the real function reads them again. Only `strlen`, the most
+//! frequent, returns the check's own count: the rest of the block if the string has no end there.
+//! No check reads beyond a block's end. A check stops where the function stops, so a program that
+//! splits a long text word by word does not read the whole rest each time.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -31,7 +31,7 @@ pub(super) unsafe fn length_of<const READS: bool>(
     if !heap::is_outside(text.addr())
         && let Some(room) = bounded(text)
     {
-        // SAFETY: so many bytes of the block are left.
+        // SAFETY: the block has `room` bytes from here on.
         let length = unsafe { libc::strnlen(text, room) };
         if length == room {
             check.refuse(Access::Read, text.addr(), room + 1);
@@ -42,8 +42,8 @@ pub(super) unsafe fn length_of<const READS: bool>(
     unsafe { real(text) }
 }
 
-/// Characters at `from` that may be looked at, of `most`; `None`: all of them, for all that the
-/// heap knows.
+/// Whole characters from `from` to its block's end, if fewer than `most`. `None`: all `most` may be
+/// read, or the heap knows no end.
 fn fewer_than<C>(from: *const C, most: usize) -> Option<usize> {
     bounded(from).map(|room| room / size_of::<C>()).filter(|&room| room < most)
 }
@@ -52,13 +52,13 @@ fn fewer_than<C>(from: *const C, most: usize) -> Option<usize> {
 ///
 /// # Safety
 ///
-/// So many characters can be read.
+/// `room` characters can be read.
 unsafe fn find<C: Character>(from: *const C, room: usize, is: impl Fn(C) -> bool) -> Option<usize> {
     // SAFETY: as the caller promises.
     (0..room).find(|&at| is(unsafe { from.wrapping_add(at).read_unaligned() }))
 }
 
-/// Whether a character may be a part of a floating-point number, its sign and names among them.
+/// Whether a character may be a part of a floating-point number, or of its sign or a name.
 fn is_of_float(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.(_".contains(&byte)
 }
@@ -68,11 +68,11 @@ fn is_space(byte: u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(&byte)
 }
 
-/// The characters of a set, a string.
+/// The characters of a set that is given as a string.
 fn characters(set: *const c_char) -> [bool; 256] {
     let mut has = [false; 256];
     for at in 0..length(set, bounded(set).unwrap_or(usize::MAX)) {
-        // SAFETY: before the end of a string that the function reads, and of its block.
+        // SAFETY: `at` is before the string's end and its block's, and the function reads there.
         has[unsafe { set.wrapping_add(at).read() } as u8 as usize] = true;
     }
     has
@@ -147,10 +147,10 @@ impl<const READS: bool> Glance<READS> {
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// Bytes at `from` will be read up to the first that is `byte`, `n` at most.
+    /// The function will read the bytes at `from` up to the first `byte`, or `n` of them.
     pub(super) fn reads_until(self, from: *const c_void, byte: c_int, n: usize) {
         if let Some(room) = fewer_than(from.cast::<c_char>(), n) {
-            // SAFETY: so many bytes of the block are left.
+            // SAFETY: the block has `room` bytes from here on.
             let found = unsafe { libc::memchr(from, byte, room) };
             if found.is_null() {
                 self.refuse(Access::Read, from.addr(), if n == usize::MAX { room + 1 } else { n });
@@ -158,12 +158,12 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Wide characters at `from` will be read up to the first that is `what`, or to the end of a
-    /// string where that is no number of characters, `n` at most.
+    /// The function will read the wide characters at `from` up to the first `what`, or `n` of them.
+    /// An `n` of `usize::MAX` means a string, which also ends at a zero.
     pub(super) fn finds(self, from: *const wchar_t, what: wchar_t, n: usize) {
         if let Some(room) = fewer_than(from, n) {
             let is = |character| character == what || n == usize::MAX && character == 0;
-            // SAFETY: so many characters of the block are left.
+            // SAFETY: the block has `room` characters from here on.
             if unsafe { find(from, room, is) }.is_none() {
                 let characters = if n == usize::MAX { room + 1 } else { n };
                 self.refuse(Access::Read, from.addr(), product(characters, size_of::<wchar_t>()));
@@ -171,18 +171,18 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The string at `text` will be read up to the first character that is `what`, or to its end.
+    /// The function will read the string at `text` up to the first `what`, or to its end.
     pub(super) fn finds_in_text(self, text: *const c_char, what: c_int) {
         if let Some(room) = bounded(text) {
             let is = |character| character == 0 || character == what as c_char;
-            // SAFETY: so many bytes of the block are left.
+            // SAFETY: the block has `room` bytes from here on.
             if unsafe { find(text, room, is) }.is_none() {
                 self.refuse(Access::Read, text.addr(), room + 1);
             }
         }
     }
 
-    /// Two strings will be read up to where they differ, or end, or `limit` characters.
+    /// The function will read two strings up to their difference, their end, or `limit` characters.
     pub(super) fn compares<C: Character + Into<i64>>(
         self,
         one: *const C,
@@ -192,7 +192,7 @@ impl<const READS: bool> Check<'_, READS> {
         self.compares_as(one, other, limit, |character| character);
     }
 
-    /// ... up to where they differ in more than their letters' case.
+    /// As [`compares`](Self::compares), but a difference in case alone is none.
     pub(super) fn compares_letters<C: Character + Into<i64>>(
         self,
         one: *const C,
@@ -216,8 +216,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
         for at in 0..room {
             let [one, other] = [one, other].map(|text| {
-                // SAFETY: so many characters of both are left in their blocks, or are a string's
-                // that has not ended.
+                // SAFETY: both blocks have `room` characters; a string without a known block has
+                // not ended before this character.
                 unsafe { text.wrapping_add(at).read_unaligned() }
             });
             if one == C::default() || as_(one.into()) != as_(other.into()) {
@@ -231,12 +231,12 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The string at `text` will be read up to the first place where `what` is, or to its end.
+    /// The function will read the string at `text` up to the first `what` in it, or to its end.
     pub(super) fn finds_text(self, text: *const c_char, what: *const c_char) {
         self.reads_text(what, usize::MAX);
         if let Some(room) = bounded(text) {
             let bytes = length(what, bounded(what).unwrap_or(usize::MAX));
-            // SAFETY: so many bytes of the block are left, and of the string.
+            // SAFETY: the block has `room` bytes from here on, and the other string has `bytes`.
             let found = unsafe { libc::memmem(text.cast(), room, what.cast(), bytes) };
             if found.is_null() {
                 self.ends_within(text, room);
@@ -244,8 +244,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The same without the letters' case. (Where the text has its end near that of its block, that
-    /// is enough.)
+    /// The same without regard to case. (An end of the text in the last bytes of its block is proof
+    /// enough: then nothing else is checked.)
     pub(super) fn finds_letters(self, text: *const c_char, what: *const c_char) {
         const NEAR: usize = 64;
         self.reads_text(what, usize::MAX);
@@ -257,15 +257,15 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The string at `text`, which has so many bytes of its block left, will be read to its end.
+    /// The function will read the string at `text` to its end. The block has `room` bytes of it.
     fn ends_within(self, text: *const c_char, room: usize) {
         if length(text, room) == room {
             self.refuse(Access::Read, text.addr(), room + 1);
         }
     }
 
-    /// The string at `text` will be read up to the first character that is in a set, or the first
-    /// that is not, or to its end.
+    /// The function will read the string at `text` to its end, or up to the first character in the
+    /// set (`at_set`), or the first that is not in it.
     pub(super) fn stops(self, text: *const c_char, set: *const c_char, at_set: bool) {
         self.reads_text(set, usize::MAX);
         if let Some(room) = bounded(text) {
@@ -274,10 +274,10 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Characters at `text` will be read, of which the block has `room`, up to the first for which
-    /// `goes_on` is false. Returns how many stand before that.
+    /// The function will read `text` up to the first character for which `goes_on` is false. The
+    /// block has `room` characters. Returns the number of characters before that one.
     fn reads_while(self, text: *const c_char, room: usize, goes_on: impl Fn(u8) -> bool) -> usize {
-        // SAFETY: so many bytes of the block are left.
+        // SAFETY: the block has `room` bytes from here on.
         let stop = unsafe { find(text, room, |character: c_char| !goes_on(character as u8)) };
         if stop.is_none() {
             self.refuse(Access::Read, text.addr(), room + 1);
@@ -285,9 +285,9 @@ impl<const READS: bool> Check<'_, READS> {
         stop.unwrap_or(room)
     }
 
-    /// The string at `text`, or where that is null the one that `rest` leads to, will be read up to
-    /// the end of its first part, behind those characters of the set that it begins with, if it
-    /// `skips` them.
+    /// The function will read the first part of the string at `text`, or at `*rest` if `text` is
+    /// null. A character of the set ends the part. If the function `skips`, it first passes the
+    /// characters of the set with which the string begins.
     pub(super) fn splits(
         self,
         text: *mut c_char,
@@ -302,7 +302,7 @@ impl<const READS: bool> Check<'_, READS> {
             if rest.is_null() {
                 return;
             }
-            // SAFETY: the function reads it next.
+            // SAFETY: the function reads the pointer next.
             from = unsafe { rest.read_unaligned() }.cast_const();
         }
         if let Some(room) = bounded(from) {
@@ -317,12 +317,12 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The number of a base (0: as it says itself) at `text` will be read, and the character behind
-    /// it.
+    /// The function will read the number at `text`, and the character behind it. A base of 0 means
+    /// that a prefix of the number decides.
     pub(super) fn reads_integer(self, text: *const c_char, base: c_int) {
         let Some(room) = bounded(text) else { return };
         let byte = |at: usize| {
-            // SAFETY: asked for places in the block alone.
+            // SAFETY: `at` is inside the block.
             (at < room).then(|| unsafe { text.wrapping_add(at).read() } as u8)
         };
         let mut at = 0;
@@ -349,7 +349,7 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The floating-point number at `text` will be read, and what stands behind it.
+    /// The function will read the floating-point number at `text`, and the character behind it.
     pub(super) fn reads_float(self, text: *const c_char) {
         if let Some(room) = bounded(text) {
             let before = self.reads_while(text, room, is_space);
@@ -359,26 +359,26 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// A line will be written to `*line`, where there is said to be room for `*size` bytes, or to
-    /// another block.
+    /// The function will write a line to `*line`, which has room for `*size` bytes by the program's
+    /// word, or to another block.
     pub(super) fn writes_line(self, line: *mut *mut c_char, size: *mut usize) {
         self.reads(line.cast_const(), size_of::<*mut c_char>());
         self.reads(size.cast_const(), size_of::<usize>());
         if line.is_null() || size.is_null() {
             return;
         }
-        // SAFETY: the function reads both next.
+        // SAFETY: the function reads both words next.
         let line = unsafe { line.read_unaligned() };
         if !line.is_null() {
-            // SAFETY: the function reads it next, with the line that it is the size of.
+            // SAFETY: the function reads the line's size next.
             let size = unsafe { size.read_unaligned() };
-            // (The function asks for more where no byte is said to be there.)
+            // (With a size of 0 the function makes a larger block.)
             self.writes(line, size);
         }
     }
 }
 
-/// A character without its case, as far as all locales agree.
+/// A letter of ASCII in lower case; other characters unchanged, because locales differ there.
 fn lower(character: i64) -> i64 {
     u8::try_from(character).map_or(character, |byte| i64::from(byte.to_ascii_lowercase()))
 }

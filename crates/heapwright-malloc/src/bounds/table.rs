@@ -1,4 +1,4 @@
-//! The table: one line a function of the C library.
+//! The table: one line for each function of the C library.
 //!
 //! ```text
 //!   memcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
@@ -8,16 +8,16 @@
 //!
 //!   sprintf as vsprintf(...) -> ... { instead print::sprintf }
 //!              |                              |
-//!              the real function's name       this is called, with the real function, and decides what is done
+//!              the real function's name       called instead, with the real function to use
 //! ```
 //!
 //! `as nothing` means that no real function is needed. A function that some C libraries lack must
-//! not be looked up: a failed `dlsym` allocates its error message, at times within the first call
-//! of a program's own `malloc`, which calls `read` or `readlink` with its lock held.
+//! not be looked up, because a failed `dlsym` allocates its error message. The lookup can happen
+//! in a program's own `malloc`, which calls `read` or `readlink` with its lock held.
 //!
 //! A check is a method of [`Check`]: `writes` and `reads` for ranges of known length, the others
-//! (`text`) for strings. A function that gets a limit and may write less (`read`, `fgets`,
-//! `getcwd`) is checked for the limit, as the C library's own `__*_chk` forms are.
+//! (`text`) for strings. For a function that may write less than its limit (`read`, `fgets`,
+//! `getcwd`) the limit is checked, as in the C library's own `__*_chk` forms.
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
 //! Functions that only read are in `readers`, and calls of the kernel in `calls`.
@@ -35,7 +35,7 @@ pub(super) type Text = *mut c_char;
 pub(super) type ConstText = *const c_char;
 pub(super) type Wide = *mut wchar_t;
 pub(super) type ConstWide = *const wchar_t;
-/// A `va_list`: on both processors a pointer to what it consists of.
+/// A `va_list` as an argument: on both processors a pointer to its contents.
 pub(super) type List = *mut c_void;
 
 functions! { TABLE:
@@ -99,7 +99,7 @@ functions! { TABLE:
     readlinkat(folder: c_int, path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), names(path) }
     getcwd(to: Text, n: usize) -> Text { writes(to, n) }
 
-    // The same where the compiler knew how large the destination's object is (`_FORTIFY_SOURCE`).
+    // The same, for objects whose size the compiler knew (`_FORTIFY_SOURCE`).
     __memcpy_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }
     __memmove_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }
     __mempcpy_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }

@@ -1,12 +1,12 @@
-//! Strings: how much will be written shows when the source is looked at, up to the destination's
-//! room and no further.
+//! Strings: the checks read the source, up to the destination's room, to learn how much will be
+//! written.
 //!
-//! Plain and wide strings differ in the size of a character and in the C library's functions that
-//! look for the end; the checks are the same code. A string that does not fit is looked at to its
-//! end only to say how long it is.
+//! Plain and wide strings share the checks; they differ in a character's size and in the C
+//! library's function that finds the end. The checks read a string that does not fit to its end,
+//! only to report its length.
 //!
-//! `strlcpy` and `strlcat` are done here altogether: older C libraries have none, and what they do
-//! is a length and a copy.
+//! `strlcpy` and `strlcat` are implemented here, because older C libraries lack them: each is a
+//! length and a copy.
 
 use super::{Access, Check, SLOTS, bounded};
 use core::mem::transmute;
@@ -41,7 +41,7 @@ impl Character for wchar_t {
     }
 }
 
-/// The C library counts no further than to the last address.
+/// The most characters that fit between `from` and the last address.
 fn most<C>(from: *const C) -> usize {
     (usize::MAX - from.addr()) / size_of::<C>()
 }
@@ -49,12 +49,12 @@ fn most<C>(from: *const C) -> usize {
 /// Characters of a string, `limit` at most.
 #[inline(always)]
 pub(super) fn length<C: Character>(from: *const C, limit: usize) -> usize {
-    // SAFETY: the program gives it to a function that reads it as a string, or as far as `limit`.
+    // SAFETY: the program passes the string to a function that reads its end or `limit` characters.
     unsafe { C::length(from, limit.min(most(from))) }
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// The string at `from` will be read up to its end, or up to `limit` characters.
+    /// The function will read the string at `from` to its end, or `limit` characters.
     #[inline(always)]
     pub(super) fn reads_text<C: Character>(self, from: *const C, limit: usize) {
         if READS && let Some(room) = bounded(from) {
@@ -65,7 +65,7 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The string at `from`, with its end, will be written to `to`.
+    /// The function will write the string at `from`, with its end, to `to`.
     #[inline(always)]
     pub(super) fn copies_text<C: Character>(self, to: *mut C, from: *const C) {
         self.reads_text(from, usize::MAX);
@@ -74,8 +74,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// At most `limit` characters of the string at `from` will be written behind the string at
-    /// `to`, and an end.
+    /// The function will write at most `limit` characters of the string at `from`, and an end,
+    /// behind the string at `to`.
     #[inline(always)]
     pub(super) fn appends_text<C: Character>(self, to: *mut C, from: *const C, limit: usize) {
         self.reads_text(from, limit);
@@ -83,7 +83,7 @@ impl<const READS: bool> Check<'_, READS> {
             let room = room / size_of::<C>();
             let before = length(to, room);
             if before == room {
-                // It has no end within its block: it would go on wherever a zero is.
+                // The string has no end in its block: the function would append somewhere beyond.
                 let more = length(from, limit) + 1;
                 self.refuse(Access::Write, to.addr(), (room + more) * size_of::<C>());
             } else {
@@ -92,7 +92,7 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Whether so much of a string, with its end, fits in `room` characters.
+    /// Reports a string that does not fit in `room` characters with its end.
     #[inline(never)]
     fn fits<C: Character>(self, to: *mut C, room: usize, from: *const C, limit: usize) {
         if length(from, limit.min(room)) == room {
@@ -101,11 +101,11 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Bytes from `from` will be written to `to`, up to the first one that is `byte`, or `n`.
+    /// The function will write bytes from `from` to `to`, up to the first `byte`, or `n` of them.
     #[inline(always)]
     pub(super) fn copies_until(self, to: *mut c_void, from: *const c_void, byte: c_int, n: usize) {
         let until = |most: usize| {
-            // SAFETY: the program has them read up to `byte` or to `n`, whichever comes first.
+            // SAFETY: the function reads the bytes up to `byte` or `n`, and `memchr` no further.
             let found = unsafe { libc::memchr(from, byte, most) };
             if found.is_null() { None } else { Some(found.addr() - from.addr() + 1) }
         };
@@ -133,13 +133,13 @@ impl<const READS: bool> Check<'_, READS> {
 unsafe fn copy(to: *mut c_char, from: *const c_char, bytes: usize) {
     type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
     let real = SLOTS.own.memmove.load(Ordering::Relaxed);
-    // SAFETY: `memmove`, the C library's or heapwright-entry's.
+    // SAFETY: the slot holds a `memmove`, the C library's or heapwright-entry's.
     let real = unsafe { transmute::<*mut c_void, Copy>(real) };
     // SAFETY: as the caller promises.
     unsafe { real(to.cast(), from.cast(), bytes) };
 }
 
-/// Writes as much of `from` to `to` as there is room for in `n` characters, with an end.
+/// Writes as much of `from` to `to` as fits in `n` characters with an end.
 ///
 /// # Safety
 ///
@@ -154,9 +154,9 @@ unsafe fn write_within<const READS: bool>(
     if n > 0 {
         let bytes = length.min(n - 1);
         check.writes(to, bytes + 1);
-        // SAFETY: the source has that many characters, the destination room for `n`.
+        // SAFETY: the source has `length` characters, the destination room for `n`.
         unsafe { copy(to, from, bytes) };
-        // SAFETY: it has room for one more.
+        // SAFETY: `bytes` is below `n`, so the destination has room for the end.
         unsafe { to.wrapping_add(bytes).write(0) };
     }
 }
@@ -197,7 +197,7 @@ pub(super) unsafe fn append_within<const READS: bool, R>(
     let room = bounded(to).unwrap_or(usize::MAX);
     let before = length(to, n.min(room));
     if before == room && room < n {
-        // It has no end within its block: it would go on wherever a zero is.
+        // The string has no end in its block: the function would append somewhere beyond.
         check.refuse(Access::Write, to.addr(), room.saturating_add(whole + 1).min(n));
     }
     // SAFETY: the destination has room for `n` characters, of which `before` stay.

@@ -107,7 +107,7 @@ fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
 fn is_ours(operator: *mut c_void) -> bool {
     let (start, stop): (*mut c_void, *mut c_void);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: computes two addresses.
+    // SAFETY: the assembly computes two addresses, and accesses no memory.
     unsafe {
         core::arch::asm!(
             ".hidden __start_heapwright_operators",
@@ -120,7 +120,7 @@ fn is_ours(operator: *mut c_void) -> bool {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: computes two addresses.
+    // SAFETY: the assembly computes two addresses, and accesses no memory.
     unsafe {
         core::arch::asm!(
             ".hidden __start_heapwright_operators",
@@ -177,7 +177,7 @@ pub(crate) fn distinguish_forms() -> bool {
     // The table is aligned to its size, so it is in one page.
     const { assert!(size_of::<Forward>() == align_of::<Forward>()) };
     let whole = FORWARD.0.as_ptr().with_addr(start).cast_mut().cast();
-    // SAFETY: a page of ours becomes writable; its contents stay.
+    // SAFETY: a page of this library becomes writable; its contents stay.
     if unsafe { libc::mprotect(whole, page, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
         // Then new[] is reported as new, and delete[] as delete, which agree.
         return all;

@@ -143,11 +143,11 @@ unsafe extern "C" fn nothrow_personality(
     if actions & HANDLER_FRAME == 0 {
         return CONTINUE_UNWIND;
     }
-    // SAFETY: the unwinder gave us the context.
+    // SAFETY: the context is the unwinder's.
     let call_returns_to = unsafe { (unwinder.ip)(context) };
-    // SAFETY: the unwinder gave us the context.
+    // SAFETY: the context is the unwinder's.
     unsafe { (unwinder.set_register)(context, RESULT_REGISTER, exception.addr()) };
-    // SAFETY: the unwinder gave us the context.
+    // SAFETY: the context is the unwinder's.
     unsafe { (unwinder.set_ip)(context, call_returns_to + LANDING_PAD) };
     INSTALL_CONTEXT
 }

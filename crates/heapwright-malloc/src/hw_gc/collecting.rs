@@ -58,7 +58,7 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 /// The duties of heapwright_gc.h, also those for objects that move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
     // move.
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 /// As hw_gc_compact.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
     // move.
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
 /// As hw_gc_compact.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
     // move.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
 /// The duties of heapwright_gc.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void) -> bool {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     unsafe { of(mutator) }.pin(object.cast())
 }
 
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void)
 /// The object was pinned more often than unpinned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_void) {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
     // SAFETY: by the contract the object was pinned more often than unpinned.
     unsafe { mutator.unpin(object.cast()) };
@@ -133,9 +133,9 @@ pub unsafe extern "C" fn hw_gc_resize(
     object: *mut c_void,
     size: usize,
 ) -> bool {
-    // SAFETY: by the contract the mutator is attached, and the caller's.
+    // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract an object of the heap, which is the caller's to change.
+    // SAFETY: by the contract the object is in the heap, and the caller may change it.
     unsafe { mutator.resize(object.cast(), size) }
 }
 

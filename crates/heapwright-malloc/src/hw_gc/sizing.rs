@@ -53,7 +53,7 @@ pub unsafe extern "C" fn hw_gc_set_policy(
     policy: GcPolicy,
     context: *mut c_void,
 ) {
-    // SAFETY: both are pointers to functions that take a pointer to the same struct.
+    // SAFETY: both types are pointers to functions that take the same struct's address.
     let policy =
         unsafe { core::mem::transmute::<GcPolicy, Option<heapwright::gc::Policy>>(policy) };
     // SAFETY: by the contract the heap lives.

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_v
 /// As hw_gc_mark_slot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mut *mut c_void) {
-    // SAFETY: by the contract the tracer is what the running callback was given.
+    // SAFETY: by the contract the running callback got this tracer.
     let tracer = unsafe { tracer_of(tracer) };
     // SAFETY: by the contract the slot is a reference in the object that the callback traces.
     unsafe { tracer.mark_slot(slot.cast()) };
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     slots: *mut *mut c_void,
     count: usize,
 ) {
-    // SAFETY: by the contract the tracer is what the running callback was given.
+    // SAFETY: by the contract the running callback got this tracer.
     let tracer = unsafe { tracer_of(tracer) };
     // SAFETY: by the contract the slots can be read for as long as the object lives.
     unsafe { tracer.mark_range(slots.cast(), count) };

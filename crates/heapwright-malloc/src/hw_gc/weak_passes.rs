@@ -10,7 +10,7 @@ type Pass = unsafe extern "C" fn(tracer: &heapwright::gc::raw::Tracer, context: 
 
 /// The library's type of a pass.
 fn pass_of(pass: GcWeakPass) -> Option<Pass> {
-    // SAFETY: both are pointers to functions that take pointers to the same.
+    // SAFETY: both types are pointers to functions with the same arguments.
     unsafe { core::mem::transmute::<GcWeakPass, Option<Pass>>(pass) }
 }
 

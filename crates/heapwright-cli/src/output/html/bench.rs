@@ -1,7 +1,7 @@
 //! The page of a race: a headline, means as a scatter and in tables, the figures of each program,
 //! and how to repeat it.
 //!
-//! This module decides what is said and where the dots go. Only heapwright has a colour: it is
+//! This module decides the contents and the places of the dots. Only heapwright has a colour: it is
 //! compared with every other allocator.
 
 use super::scale::{Mark, Scale, place};
@@ -14,14 +14,14 @@ use crate::output::sentences::quoted;
 use crate::output::{race, units};
 use askama::Template;
 
-/// What is said of the way in which it was measured.
+/// The description of the method.
 const METHOD: &str = "Every allocator is preloaded into the same program. In each round each \
     program runs once under every one of them, in turning order; ratios are formed round by round. \
     Times are medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, \
     as the kernel counts it; every program is started by a parent of a few pages, so that it is the \
     program's own.";
 
-/// Time against memory: a dot an allocator.
+/// Time against memory: a dot for each allocator.
 #[derive(Template)]
 #[template(path = "scatter.html")]
 struct Scatter {
@@ -108,8 +108,8 @@ pub(crate) fn document(results: &Results) -> Document {
     document
 }
 
-/// How heapwright stands among the others, in time and in memory, and what was measured. Where
-/// programs disagree with a mean, it says that the claim is of the mean.
+/// heapwright's standing in time and in memory, and the programs of the race. If programs disagree
+/// with a mean, the sentence claims only the mean.
 fn headline(results: &Results) -> String {
     let verdicts = |measure| -> Vec<Verdict> {
         let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
@@ -136,8 +136,8 @@ fn headline(results: &Results) -> String {
     format!("{on_average}{} ({})", claims.join("; "), measured.join(", "))
 }
 
-/// Whether heapwright is on the same side of each other allocator in every program, by intervals
-/// of its time and of its memory.
+/// Whether heapwright is on the same side of each other allocator in every program, in time and in
+/// memory, by their intervals.
 fn agrees(results: &Results) -> bool {
     let Some(ours) = results.allocator(HEAPWRIGHT) else { return true };
     let others = (0..results.allocators.len()).filter(|other| *other != ours);
@@ -230,12 +230,12 @@ fn scatter(results: &Results) -> Option<Scatter> {
         })
         .collect();
     spread_labels(&mut dots);
-    // What is drawn last lies on top.
+    // The last dot is drawn on top.
     dots.sort_by_key(|dot| dot.class == "ours");
     Some(Scatter { x_marks: x.marks(30.0), y_marks: y.marks(20.0), dots })
 }
 
-/// Moves labels up that would stand on others.
+/// Moves labels up that would overlap others.
 fn spread_labels(dots: &mut [ScatterDot]) {
     const LETTER: f64 = 6.2;
     const LINE: f64 = 12.0;
@@ -257,7 +257,7 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-/// A program: what it is, and its figures.
+/// A program: its description, and its figures.
 fn card(results: &Results, program: &Program) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {
@@ -275,8 +275,8 @@ fn card(results: &Results, program: &Program) -> Vec<Part> {
     parts
 }
 
-/// A name that fits beside a plot. The title has the whole name. Option sets are cut in front: they
-/// differ at their ends.
+/// A name that fits beside a plot. The title has the whole name. Option sets are cut at the front,
+/// because they differ at their ends.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
     let options = name.strip_prefix(OPTION_SET);
@@ -315,7 +315,7 @@ mod tests {
         );
     }
 
-    /// A claim of the mean is one of every program only where all agree.
+    /// The headline claims every program only if all agree with the mean.
     #[test]
     fn the_headline_says_what_was_measured_and_whether_all_agree() {
         let mut results = example(&[("a", Kind::Program), ("b", Kind::Program)]);

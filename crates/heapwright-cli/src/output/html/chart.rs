@@ -1,9 +1,9 @@
-//! Live bytes over time: an area, its axes, and the checks on it; of a heap profile the process's
-//! resident memory, too, and the moments that its figures are of; and the small line of what grows.
+//! Live bytes over time: an area, its axes, and the checks on it. For a heap profile, also the
+//! process's resident memory and the moments of its figures. And the small line of a growth.
 //!
-//! The drawing is stretched to the page's width, its words are not: they are HTML, at
-//! places in percent. Many samples are thinned to the lowest and the highest of each
-//! stretch of time, so that no peak gets lost.
+//! The drawing is stretched to the page's width. Its words are not: they are HTML, at places in
+//! percent. Many samples are thinned to the lowest and the highest of each stretch of time, so that
+//! no peak gets lost.
 
 use crate::output::stack::clipped;
 use crate::output::{sentences, units};
@@ -23,12 +23,12 @@ pub(super) struct Chart {
     peak: String,
     area: String,
     line: String,
-    /// What was resident, as a line; empty: that is not known.
+    /// The resident memory, as a line; empty if unknown.
     resident: String,
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     checks: Vec<CheckMark>,
-    /// `ns,bytes,blocks` of each point, for figures under the pointer; of a heap profile
+    /// `ns,bytes,blocks` of each point, for figures under the pointer; for a heap profile
     /// `ns,bytes,resident bytes`.
     points: String,
     is_profile: bool,
@@ -55,7 +55,7 @@ pub(super) struct Sparkline {
 }
 
 impl Chart {
-    /// None of a process that was never looked at twice.
+    /// The chart of a process. `None` with fewer than two samples.
     pub(super) fn of(process: &Process) -> Option<Self> {
         let end = process.lasted().max(1);
         let checks = process.checks.iter().map(|check| CheckMark {
@@ -73,7 +73,7 @@ impl Chart {
         Some(Self { checks, ..Self::drawn(process, &thinned(&process.samples), &[], end)? })
     }
 
-    /// The one of a heap profile. None of a record of an older version.
+    /// The chart of a heap profile. `None` for a record of an older version.
     pub(super) fn of_profile(process: &Process, check: &Check, profile: &Profile) -> Option<Self> {
         let mut points = profile.points.clone();
         // The peak lies between two points.
@@ -99,17 +99,17 @@ impl Chart {
             let at = sentences::duration(ns);
             mark(ns, "G", format!("growth is counted from here, {at}, to the end"))
         }));
-        // One point says nothing that the peak does not.
+        // One point adds nothing to the peak.
         Some(Self { checks, is_profile: true, ..Self::drawn(process, &live, &resident, end)? })
             .filter(|_| profile.points.len() > 1)
     }
 
-    /// Where it stands under the program's name already.
+    /// Removes the name, for a page that already has it as its title.
     pub(super) fn forget_name(&mut self) {
         self.name.clear();
     }
 
-    /// One without marks. None of fewer than two samples.
+    /// A chart without marks. `None` with fewer than two samples.
     fn drawn(process: &Process, live: &[Sample], resident: &[Sample], end: u64) -> Option<Self> {
         if live.len() < 2 {
             return None;
@@ -156,7 +156,7 @@ impl Chart {
 }
 
 impl Sparkline {
-    /// As a small picture of what this says.
+    /// A small picture, with this description.
     pub(super) fn picture(&self, what: &str) -> String {
         format!(
             "<svg class=\"spark\" viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" \
@@ -177,7 +177,7 @@ impl Sparkline {
     }
 }
 
-/// Paths in a box of 1000 by 100, the origin below.
+/// Paths in a box of 1000 by 100, with the origin at the bottom.
 fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     let x = |ns: u64| units::share(ns.saturating_sub(start), end - start) * 1000.0;
     let mut line = String::new();
@@ -194,7 +194,7 @@ fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     Sparkline { area, line }
 }
 
-/// At most so many as are drawn: of each stretch the lowest and the highest.
+/// At most [`POINTS`] samples: the lowest and the highest of each stretch of time.
 fn thinned(samples: &[Sample]) -> Vec<Sample> {
     if samples.len() <= POINTS {
         return samples.to_vec();
@@ -214,15 +214,14 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
     out
 }
 
-/// A step that makes two to five marks: 1, 2 or 5, ten or a hundred times that, of a
-/// power of 1024.
+/// A step that makes two to five marks: 1, 2 or 5, ten or a hundred times that, of a power of 1024.
 fn byte_step(highest: u64) -> u64 {
     let mut unit = 1;
     while highest / 1024 >= unit {
         unit *= 1024;
     }
     let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-    // Below 4 of a unit, quarters and halves; bytes have none.
+    // Below 4 of a unit, quarters and halves; not for bytes.
     let parts = [unit / 4, unit / 2].into_iter().filter(|_| unit > 1);
     let mut all = parts.chain(steps.map(|step: u64| step.saturating_mul(unit)));
     all.find(|step| highest.div_ceil(*step) <= 5).unwrap_or(highest)

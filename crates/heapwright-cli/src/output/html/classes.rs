@@ -1,12 +1,12 @@
-//! How full the buckets of each size were, as bars.
+//! The use of the buckets of each size, as bars.
 //!
 //! ```text
 //! 64 B   [bytes asked for | slack |  freed, waiting  | unused |   rest  ]   128 KiB
 //!         `------- live slots ---'                               `- guards and records
 //! ```
 //!
-//! A bar is the whole memory of a class; how much that is, compared with the largest
-//! class, is the thin bar beside its figure.
+//! A bar is the whole memory of a class. The thin bar beside its figure compares that memory with
+//! the largest class.
 
 use crate::output::document::{Cell, Part, Table, Words, cells};
 use crate::output::stack::clipped;
@@ -14,7 +14,7 @@ use crate::output::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
 
-/// What the parts of the bars are.
+/// The legend of the bars.
 pub(super) fn legend() -> Part {
     let keys = [
         ("asked", "asked for"),
@@ -26,14 +26,14 @@ pub(super) fn legend() -> Part {
     Part::Legend(keys.map(|(class, text)| Words::of(class, text)).into())
 }
 
-/// The classes of a process. None if the process said nothing of them.
+/// The classes of a process. `None` if the record does not have them.
 pub(super) fn table(process: &Process) -> Option<Table> {
     let largest = process.classes.iter().map(|class| class.memory).max()?;
     let sum =
         |part: fn(&Class) -> u64| process.classes.iter().map(part).fold(0, u64::saturating_add);
     let (total, asked) = (sum(|class| class.memory), sum(|class| class.bytes));
     let mut classes: Vec<&Class> = process.classes.iter().collect();
-    // Blocks that stand alone come last: they are the large ones.
+    // Spans of a single block come last: they are the large ones.
     classes.sort_by_key(|class| class.slot.wrapping_sub(1));
     let caption = format!(
         "{}: process {}, {}, {} of it asked for by the program",
@@ -69,7 +69,7 @@ fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
     let slack = live - class.bytes;
     let (freed, unused) = (slots(class.freed), slots(class.unused));
     let rest = class.memory.saturating_sub(live.saturating_add(freed).saturating_add(unused));
-    // What does not add up is drawn in the proportions that it has.
+    // Figures that do not add up are drawn in their own proportions.
     let whole = [freed, unused, rest].into_iter().fold(live, u64::saturating_add).max(1);
     let freed_slots = units::counted(class.freed, "slot");
     let unused_slots = units::counted(class.unused, "slot");

@@ -1,14 +1,14 @@
-//! The flame graph of a page: what is held, from the outside in, roots above.
+//! The flame graph of a page: held memory, from the outermost call inwards, roots at the top.
 //!
 //! ```text
 //! all 7.4 MiB                                 depth 0
-//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour; of a heap profile the process, where there
-//! main                     | main             2: the outermost function             are several, else the outermost function
+//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour; in a heap profile
+//! main                     | main             2: the outermost function     the process, if several
 //! ```
 //!
-//! Every box is an SVG of its own, placed in percent: it is as wide as the page
-//! lets it be, cuts its name off at its end, and is zoomed by changing two attributes.
-//! What would be too narrow to be seen is left out, the more the larger the graph is.
+//! Every box is an SVG of its own, placed in percent. Its width follows the page, it cuts its name
+//! off at its end, and a zoom changes two attributes. Boxes too narrow to be seen are left out; the
+//! larger the graph, the more.
 
 use super::report::{fate_class, fate_word};
 use crate::output::calls::calls;
@@ -21,11 +21,11 @@ use askama::Template;
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
-/// Boxes there may be.
+/// The most boxes.
 pub(super) const MOST: usize = 2500;
-/// Boxes on top of each other.
+/// The most boxes on top of each other.
 const DEPTH: usize = 100;
-/// Of one box, in pixels; with the gap below it.
+/// The height of one box and the gap below it, in pixels.
 const HEIGHT: usize = 19;
 
 /// The graph.
@@ -57,7 +57,7 @@ struct Node {
 }
 
 impl Node {
-    /// Adds what a stack holds, call by call.
+    /// Adds the memory of a stack, call by call.
     fn add(&mut self, report: &Report, stack: StackId, amount: Amount) {
         let mut node = self;
         node.amount += amount;
@@ -76,12 +76,12 @@ impl Node {
     }
 }
 
-/// What heap profiles come to, stack by stack, for a graph of one of their figures.
+/// The sum of heap profiles, stack by stack, for a graph of one of their figures.
 #[derive(Default)]
 pub(super) struct Tree(Node);
 
 impl Tree {
-    /// Adds what a stack has; `process` is whose it is, where there are several.
+    /// Adds the figure of a stack; `process` names the process if there are several.
     pub(super) fn add(
         &mut self,
         report: &Report,
@@ -94,7 +94,7 @@ impl Tree {
         self.0.inner.entry(name.to_owned()).or_default().add(report, stack, amount);
     }
 
-    /// The graph, of `most` boxes. None where there is nothing.
+    /// The graph, with at most `most` boxes. `None` if it would be empty.
     pub(super) fn flame(&self, label: String, most: usize) -> Option<Part> {
         let groups: Vec<_> =
             self.0.by_size().into_iter().map(|(name, node)| ("", name, node)).collect();
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// The graph of what is held. None where there is nothing.
+/// The graph of held memory. `None` if it would be empty.
 pub(super) fn of(report: &Report) -> Option<Part> {
     Some(Part::Drawing(Flame::of(report)?.to_string()))
 }
@@ -125,7 +125,7 @@ impl Flame {
         Self::drawn("flame graph of the memory held".to_owned(), all.amount, &groups, MOST)
     }
 
-    /// Groups beside each other, under one box for all. None where there is nothing.
+    /// Groups side by side, under one box for all. `None` if they are empty.
     fn drawn(
         label: String,
         all: Amount,

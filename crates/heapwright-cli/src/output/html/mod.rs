@@ -1,13 +1,13 @@
-//! Pages for people: each one file, complete in itself, that asks nothing of
-//! any network. What they are made of is escaped by the templates (askama).
+//! Pages for people: each is one complete file that uses no network. The templates (askama) escape
+//! all contents.
 //!
 //! ```text
 //! report    a report: its findings, flame graph, charts and tables
 //! profile   a report of heap profiles alone
-//! bench     a race: what its page says, and where its dots go
+//! bench     a race: the contents of its page, and the places of its dots
 //! pages     the pages of a heap dump
 //! flame, chart, classes, scale     pictures of reports; a logarithmic axis
-//! ../../../templates/   how they look
+//! ../../../templates/   their markup and style
 //! ```
 
 pub(crate) mod bench;

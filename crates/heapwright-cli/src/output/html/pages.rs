@@ -3,13 +3,13 @@
 //! ```text
 //! a page    4 x 4 parts of 3 points, and a gap of 2       64 KiB: a part is 4 KiB
 //! group     the pages of a pool, 80 in a row; empty and large ones apart
-//! colour    dark: how full a part is; which: how many of the page's objects are old
-//! marks     an outline: something is pinned; a corner: objects were moved into it
+//! colour    its darkness: how full a part is; its hue: how many of the page's objects are old
+//! marks     an outline: an object is pinned; a corner: objects were moved into the page
 //! ```
 //!
-//! Parts that are equally full, of pages equally old, are one SVG path, so that a heap of a
-//! gigabyte is a page of a megabyte. There are no scripts: a few thousand pages have a tip that
-//! says what they are.
+//! Parts that are equally full, of pages equally old, are one SVG path: a heap of a gigabyte becomes
+//! a page of a megabyte. There are no scripts: a few thousand pages have a tip that describes
+//! them.
 
 use crate::heap::{PageRow, SEGMENTS, Summary};
 use crate::output::document::Part;
@@ -18,23 +18,23 @@ use askama::Template;
 use heapwright_record::heap::{PageState, kind};
 use std::fmt::Write;
 
-/// Pages in a row of the picture, and the points that one takes.
+/// Pages in a row of the picture, and the points of one.
 const COLUMNS: usize = 80;
 const STEP: usize = 14;
 const PART: usize = 3;
 /// Parts in a row of a page.
 const SIDE: usize = 4;
-/// How full: nothing, seven steps, all.
+/// Levels of fullness: empty, seven steps, full.
 const LEVELS: usize = 9;
-/// How old: nothing, less than half, more, all.
+/// Levels of age: nothing old, less than half, more, all.
 const AGES: usize = 4;
-/// Pages of a group that are drawn, and those of all that say what they are.
+/// The most pages of a group that are drawn, and the most pages of all groups that have a tip.
 const MOST_DRAWN: usize = 20_000;
 const MOST_TIPS: usize = 3000;
 
 const _: () = assert!(SIDE * SIDE == SEGMENTS);
 
-/// What the colours mean, and the groups.
+/// The legend, and the groups.
 #[derive(Template)]
 #[template(path = "pages.html")]
 struct Picture {
@@ -57,20 +57,20 @@ struct Group {
     left: Option<String>,
 }
 
-/// All that is equally full, and equally old.
+/// All parts that are equally full, and equally old.
 struct Layer {
     class: String,
     path: String,
 }
 
-/// What a page is.
+/// The description of a page.
 struct Tip {
     x: usize,
     y: usize,
     text: String,
 }
 
-/// The picture. Nothing where no page is known.
+/// The picture; nothing if no page is known.
 pub(crate) fn picture(summary: &Summary) -> Vec<Part> {
     let picture = Picture {
         groups: groups(&summary.pages),
@@ -81,7 +81,7 @@ pub(crate) fn picture(summary: &Summary) -> Vec<Part> {
     if picture.groups.is_empty() { Vec::new() } else { vec![Part::Drawing(picture.to_string())] }
 }
 
-/// The groups of the picture: a pool each, small slots first, then empty and large.
+/// The groups of the picture: one for each pool, small slots first, then empty and large ones.
 fn groups(pages: &[PageRow]) -> Vec<Group> {
     let key = |row: &PageRow| (row.page.state, row.page.slot, row.page.address);
     let mut sorted: Vec<&PageRow> = pages.iter().collect();
@@ -150,7 +150,7 @@ fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     }
 }
 
-/// What is said of pages whose objects are old, or pinned.
+/// The sentence about pages whose objects are old, or pinned.
 fn ages_and_pins(rows: &[&PageRow]) -> String {
     let mut text = String::new();
     let taken: u64 = rows.iter().map(|row| u64::from(row.taken)).sum();
@@ -165,7 +165,7 @@ fn ages_and_pins(rows: &[&PageRow]) -> String {
     text
 }
 
-/// How old a page is.
+/// The level of age of a page.
 fn old(row: &PageRow) -> usize {
     match row.page.old {
         0 => 0,
@@ -174,7 +174,7 @@ fn old(row: &PageRow) -> usize {
     }
 }
 
-/// How dark a part is.
+/// The level of darkness of a part.
 fn level(part: u8) -> usize {
     match part {
         0 => 0,
@@ -183,7 +183,7 @@ fn level(part: u8) -> usize {
     }
 }
 
-/// A page's parts; neighbours that are equally full are one rectangle.
+/// Draws a page's parts; neighbours that are equally full are one rectangle.
 fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
     let mut rectangle = |level: usize, x: usize, y: usize, width: usize, height: usize| {
         let _ = write!(paths[level], "M{x} {y}h{width}v{height}h-{width}z");

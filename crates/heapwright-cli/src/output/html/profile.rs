@@ -1,18 +1,17 @@
 //! The page of a heap profile.
 //!
 //! ```text
-//! head          what ran, and each figure in all
+//! head          the command, and the sum of each figure
 //! over time     live and resident bytes of the largest processes
 //! figures       a tab each: live, growth, temporary, peak, allocated
-//!                 what it is, in all, with its 95 % interval; a flame graph; the stacks, the largest first
+//!                 a description; the sum, with its 95 % interval; a flame graph; the largest stacks
 //! by thread     live and allocated
 //! the run       processes, notes
 //! ```
 //!
-//! Figures are sums over all processes that have a profile, each as of its last one. Without
-//! scripts all tabs are shown, one below the other. It is the page of a report that has profiles
-//! and nothing else; the style, the charts, the flame graph and the scripts are those of every
-//! report.
+//! Figures are sums over the last profiles of all processes that have one. Without scripts all tabs
+//! are shown, one below the other. Only a report that has profiles and nothing else has this page;
+//! the style, the charts, the flame graph and the scripts are those of every report.
 
 use super::chart::Chart;
 use super::flame::{self, Tree};
@@ -25,17 +24,17 @@ use crate::report::model::{Amount, Check, Figure, Profiled as One, Report, Sampl
 use askama::Template;
 use std::cmp::Reverse;
 
-/// Stacks of each figure that are shown.
+/// The most stacks of each figure.
 const MOST_SITES: usize = 50;
-/// Processes whose time line is drawn, and the part of the highest peak that they must have: one of
-/// so many.
+/// The most time lines. A process has one if its peak is at least the highest peak divided by the
+/// second number.
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
-/// Threads that are shown.
+/// The most threads.
 const MOST_THREADS: usize = 100;
-/// The length of the bar of the largest stack, in letters' widths.
+/// The length of the largest stack's bar, in widths of a letter.
 const BAR: f64 = 4.4;
-/// So many standard deviations to both sides are an interval that has the truth in 95 of 100 cases.
+/// Standard deviations to both sides of an interval that holds the truth in 95 of 100 cases.
 const SURE: f64 = 1.96;
 
 /// The figures, one of which is chosen.
@@ -50,13 +49,13 @@ struct Tab {
     open: bool,
 }
 
-/// What a process is called, beside others.
+/// The name of a process among several.
 fn name(one: &One<'_>) -> String {
     let exe = one.process.exe.rsplit('/').next().unwrap_or_default();
     clipped(format!("{exe} ({})", one.process.pid))
 }
 
-/// None of a report that has more than profiles, or none.
+/// The page. `None` if the report has no profiles, or has other findings.
 pub(super) fn page(report: &Report) -> Option<Document> {
     let all = report.profiles();
     let is_more = !report.errors.is_empty()
@@ -72,7 +71,7 @@ pub(super) fn page(report: &Report) -> Option<Document> {
     let sums: Vec<_> = figures.iter().map(|&figure| (figure, sum(&all, figure))).collect();
     let mut page = Document {
         kind: "profile",
-        // The program that was started is not always the one that allocates: shells start others.
+        // The started program is not always the one that allocates: shells start others.
         title: clipped(sentences::command(largest.process)),
         verdict: verdict(&all).into(),
         facts: facts(&all),
@@ -130,7 +129,7 @@ fn charts(all: &[One<'_>]) -> Vec<Part> {
     drawings.chain(left.map(|text| Part::text_of("left", text))).collect()
 }
 
-/// So many time lines are left out.
+/// A sentence about time lines that are left out.
 fn undrawn(processes: usize) -> Option<String> {
     let of = match processes {
         0 => return None,
@@ -140,7 +139,7 @@ fn undrawn(processes: usize) -> Option<String> {
     Some(format!("The time line of {of} is left out of this page. The JSON has it."))
 }
 
-/// Whether the records say it: those of older versions say nothing of growth.
+/// Whether the records have a figure: those of older versions lack growth.
 fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
     figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
 }
@@ -179,14 +178,14 @@ fn total(all: &[One<'_>], figure: Figure) -> Amount {
     all.iter().map(|one| one.profile.total(|site| figure.of(site))).sum()
 }
 
-/// One standard deviation of a figure's bytes in all, where that is known.
+/// One standard deviation of a figure's sum in bytes, if known.
 fn error(all: &[One<'_>], figure: Figure) -> Option<f64> {
     let squares: Option<f64> =
         all.iter().map(|one| Some((one.profile.error(figure)? as f64).powi(2))).sum();
     squares.map(f64::sqrt)
 }
 
-/// By how much more is live than at the earlier moments, in all.
+/// The growth of live bytes since the earlier moments, of all processes.
 fn growth(all: &[One<'_>]) -> i64 {
     all.iter().filter_map(|one| one.profile.growth()).sum()
 }
@@ -196,7 +195,7 @@ fn half(error: f64) -> u64 {
     (error * SURE) as u64
 }
 
-/// What a figure is in all: the bytes, and the rest of the sentence.
+/// The sum of a figure: the bytes, and the rest of the sentence.
 fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
     let Amount { bytes, blocks } = total(all, figure);
     let half = error(all, figure).map(half);
@@ -242,7 +241,7 @@ fn means(all: &[One<'_>], figure: Figure) -> String {
     }
 }
 
-/// A figure, which comes to `sum`; `of` so many.
+/// The tab of a figure, with its `sum`.
 fn panel(
     report: &Report,
     stacker: &Stacker<'_>,
@@ -343,7 +342,7 @@ fn age(check: &Check, ns: u64) -> String {
     sentences::duration(check.ns.saturating_sub(ns))
 }
 
-/// All that is known of a stack.
+/// All known facts about a stack.
 fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
     let off = |figure: Figure| {
         let error = figure.error(site).map(|error| half(error as f64));
@@ -382,7 +381,7 @@ fn tile(all: &[One<'_>], figure: Figure, amount: &str) -> Tile {
     }
 }
 
-/// The threads that have most, if there are several.
+/// The threads with the largest figures, if there are several.
 fn threads(all: &[One<'_>]) -> Vec<Part> {
     let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
     if threads.len() < 2 {
@@ -456,7 +455,7 @@ mod tests {
         let html = page(&report);
         assert!(html.contains("83.0 MiB live, 158.0 MiB at the peak<"));
         assert!(html.contains("shop server (7)") && html.contains("shop server (4242)"));
-        // Of small ones among them no time line is drawn.
+        // Small processes have no time line.
         let charts = |report: &Report| page(report).matches("<figure").count();
         assert_eq!(charts(&report), 2);
         let profile = report.processes[1].checks[0].profile.as_mut().expect("is one");

@@ -1,20 +1,20 @@
 //! The page of a report: one file that can be kept, sent and opened anywhere.
 //!
 //! ```text
-//! head          what ran, the verdict, the figures that matter
-//! errors        a card each: what happened, and its moments on a line of time
-//! memory held   how much met which fate; groups of blocks, with what leads to them
+//! head          the command, the verdict, the main figures
+//! errors        a card each: the error, and its moments on a line of time
+//! memory held   bytes of each fate; groups of blocks, with the pointers that lead to them
 //! flame graph   the same as a picture that can be zoomed
-//! over time     live bytes of each process; what grows
-//! size classes  how full the buckets were
+//! over time     live bytes of each process; growth
+//! size classes  the use of the buckets
 //! the run       processes, checks, suppressions, notes
 //! ```
 //!
-//! A report of heap profiles alone has a page of its own ([`profile`]). This module decides what is
-//! said and in which order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
+//! A report of heap profiles alone has a page of its own ([`profile`]). This module decides the
+//! contents and their order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
-//! A page has to open: so many findings are shown in full, and so many lines of stacks in
-//! all; what is left out is counted, and is in the JSON.
+//! A page must stay small enough to open. The number of findings and of lines of stacks is limited;
+//! the page counts the rest, which is in the JSON.
 
 use super::chart::{Chart, Sparkline};
 use super::{classes, flame, profile};
@@ -31,14 +31,14 @@ use heapwright_record::debug::{End, FindingKind, Reach, Role};
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How many are shown in full: of errors, and of groups of blocks.
+/// The most errors, and the most groups of blocks, that are shown in full.
 const MOST: usize = 500;
-/// Charts, tables of size classes, and what grows.
+/// The most charts, tables of size classes, and growths.
 const MOST_CHARTS: usize = 24;
-/// Rows of the tables of processes, checks and suppressions.
+/// The most rows of the tables of processes, checks and suppressions.
 pub(super) const MOST_ROWS: usize = 500;
 
-/// How much met each fate.
+/// The bytes of each fate.
 #[derive(Template)]
 #[template(path = "fates.html")]
 struct Fates(Vec<FateBar>);
@@ -132,7 +132,7 @@ fn over_time(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
     parts
 }
 
-/// What ran, and what else is to be said of it.
+/// The processes, and facts about them.
 fn run(report: &Report) -> Vec<Part> {
     let mut parts = notes(report.lines());
     let tables = [processes(report), checks(report), used(report)];
@@ -145,13 +145,13 @@ fn run(report: &Report) -> Vec<Part> {
     parts
 }
 
-/// What could not be read, if anything.
+/// The parts of records that could not be read, if any.
 pub(super) fn notes<'a>(lines: impl Iterator<Item = &'a String>) -> Vec<Part> {
     let lines: Vec<Words> = lines.take(MOST_ROWS).map(|line| line.as_str().into()).collect();
     if lines.is_empty() { Vec::new() } else { vec![Part::List("notes", lines)] }
 }
 
-/// `The other 12 errors are left out of this page; ...`, where there are more than fit.
+/// `The other 12 errors are left out of this page; ...`, if there are more than fit.
 pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
     let left = all.checked_sub(most).filter(|left| *left != 0)?;
     let left = units::count(left as u64);
@@ -159,7 +159,7 @@ pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
     Some(Part::text_of("left", text))
 }
 
-/// Errors that even the report does not have.
+/// Errors that the report itself lacks.
 fn unreported(report: &Report) -> Option<Part> {
     let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
     let (errors, times) =
@@ -290,7 +290,7 @@ fn process_name(report: &Report, process: usize) -> String {
         .unwrap_or_default()
 }
 
-/// Where to look first, and in which process.
+/// The place to look at first, and its process.
 pub(super) fn whereabouts(report: &Report, stack: StackId, process: &str) -> Words {
     let words = Words::of("where", "");
     let words = match look_at(&report.stacks, stack) {
@@ -308,7 +308,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Freed => "freed",
             Role::Allocated => "allocated",
         };
-        // That no stack was kept is said in its place.
+        // The place of the stack states that none was kept.
         let title = sentences::moment(&error.finding, happened).replace(" (no stack was kept)", "");
         let at = Some(happened.moment.ns).filter(|ns| *ns != 0).map(sentences::duration);
         let when = at.map(|at| format!(" at {at}")).unwrap_or_default();
@@ -421,7 +421,7 @@ fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> Part {
     })
 }
 
-/// What leads to a block, of so many bytes.
+/// The pointers that lead to a block of `size` bytes.
 fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     let mut steps = vec![Words::of("root", sentences::root(path))];
     steps.extend(path.steps.iter().map(|step| {
@@ -438,7 +438,7 @@ fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     steps
 }
 
-/// What the checks left out, being small.
+/// The small groups that the checks left out.
 fn omitted(report: &Report) -> Option<Part> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
@@ -486,7 +486,7 @@ fn used(report: &Report) -> Table {
     table
 }
 
-/// What suppressions hid.
+/// The findings that suppressions hid.
 fn suppressed(report: &Report) -> Option<String> {
     let hid = &report.suppressed;
     let mut parts = Vec::new();

@@ -1,10 +1,10 @@
-//! A logarithmic axis for ratios: twice as much is as far from 1 as half.
+//! A logarithmic axis for ratios: 2 is as far from 1 as a half.
 
-/// Marks in the order in which they are wanted.
+/// Marks, the most useful first.
 const MARKS: [f64; 15] =
     [1.0, 0.5, 2.0, 0.25, 4.0, 0.1, 10.0, 0.75, 1.5, 0.9, 1.1, 0.6, 1.25, 0.8, 1.75];
 
-/// The widest that an axis becomes: what lies outside is drawn at its end.
+/// The bounds of an axis: values outside are drawn at its ends.
 const LEAST: f64 = 0.2;
 const MOST: f64 = 5.0;
 
@@ -35,7 +35,7 @@ impl Scale {
         Self { low: low.max(LEAST), high: high.min(MOST), start, length }
     }
 
-    /// The same turned upwards: small values at the far end.
+    /// The same axis turned round, for a vertical drawing: small values at the far end.
     pub(super) fn upwards(self) -> Self {
         Self { start: self.start + self.length, length: -self.length, ..self }
     }
@@ -45,12 +45,12 @@ impl Scale {
         self.start + share.clamp(0.0, 1.0) * self.length
     }
 
-    /// Where a value goes.
+    /// The coordinate of a value.
     pub(super) fn at(&self, value: f64) -> String {
         place(self.raw(value))
     }
 
-    /// Where a value goes, as a number.
+    /// The coordinate of a value, as a number.
     pub(super) fn number(&self, value: f64) -> f64 {
         self.raw(value)
     }
@@ -100,7 +100,7 @@ mod tests {
         let scale = Scale::around([40.0, 0.001].into_iter(), 0.0, 100.0);
         assert_eq!((scale.at(40.0), scale.at(0.001)), ("100.0".to_owned(), "0.0".to_owned()));
         assert!(scale.is_outside(40.0) && !scale.is_outside(4.9));
-        // Nonsense does not spoil the axis.
+        // Values that are no ratios do not spoil the axis.
         let scale = Scale::around([f64::NAN, f64::INFINITY, 0.0].into_iter(), 0.0, 100.0);
         assert_eq!(scale.at(1.0), "50.0");
     }

@@ -1,10 +1,10 @@
-//! What is different between two points in time, or two runs, as one JSON object.
+//! The differences between two points in time, or two runs, as one JSON object.
 //!
 //! ```text
 //! format      1
 //! live        {before, after: {blocks, bytes}}
-//! stacks      [{bytes, blocks: how many more, before, after: {blocks, bytes},
-//!               new, gone: bool, frames: [string]}]     those that grew most first
+//! stacks      [{bytes, blocks: the growth, before, after: {blocks, bytes},
+//!               new, gone: bool, frames: [string]}]     the largest growth first
 //! new, gone   {errors: [{kind, sentence, times, frames: [string]}],
 //!              leaks: [{blocks, bytes, frames: [string]}]}
 //! frames      innermost first, as `function file:line`, or `module+offset`

@@ -1,18 +1,18 @@
-//! Why a process's resident memory is what it is, as one JSON object.
+//! The explanation of a process's resident memory, as one JSON object.
 //!
 //! ```text
 //! format, pid, resident_bytes, age_seconds    numbers
 //! parts, gone_bytes    as of `top`, bytes
-//! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; those that have none are left out
-//! others    [{name, bytes}]    what is mapped beside the heap, the largest first
+//! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; classes without any left out
+//! others    [{name, bytes}]    mappings beside the heap, the largest first
 //! huge_page_bytes    number    of the heap
-//! profile   object|null    of a process that is sampled: what its heap profile says (below)
+//! profile   object|null    of a process that is sampled: its heap profile (below)
 //!
 //! of the record of a heap profile, when it was written:
 //! format, pid, after_seconds                     numbers
-//! resident_bytes                                 number|null    null: the record does not say it
+//! resident_bytes                                 number|null    null: not in the record
 //! live_bytes, live_error, allocated_bytes, temporary_bytes, peak_bytes, peak_seconds, period
-//! earlier_seconds                         number|null    the moment that growth is counted from
+//! earlier_seconds                         number|null    the moment from which growth is counted
 //! live, kept, mixed, grown, temporary     [SITE]         the largest first; see docs/live.md
 //! SITE      {function, place, live_bytes, live_error, samples, youngest_seconds, oldest_seconds,
 //!            growth_bytes, growth_error: number|null, temporary_bytes, allocated_bytes}
@@ -56,7 +56,7 @@ pub(crate) fn report(
     })
 }
 
-/// What a heap profile says, as text.
+/// The explanation of a heap profile, as text.
 pub(crate) fn record(report: &Report, explained: &Explained<'_>) -> String {
     super::formatted(recorded(report, explained))
 }

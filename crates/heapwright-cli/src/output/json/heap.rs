@@ -1,5 +1,5 @@
-//! A heap dump, as one JSON object. Addresses are text in hexadecimal, because a JSON
-//! number does not hold every address.
+//! A heap dump, as one JSON object. Addresses are text in hexadecimal, because a JSON number cannot
+//! hold every address.
 //!
 //! ```text
 //! format      1
@@ -8,26 +8,26 @@
 //!              external, goal: bytes, cycles, flags, minor_cycles, old: bytes,
 //!              compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages}
 //! objects, bytes, references                      of the dump
-//! roots       {handle: number, ...}               how many of each kind there are
-//! unreachable {objects, bytes}                    what no root leads to
+//! roots       {handle: number, ...}               the number of each kind
+//! unreachable {objects, bytes}                    objects that no root reaches
 //! types       [{name, objects, bytes, retained, unreachable: {objects, bytes},
-//!               old: {objects, bytes}}]           many bytes first; all of them
+//!               old: {objects, bytes}}]           all types, the most bytes first
 //! sizes       [{slot: number|null, objects, bytes, pages, page_bytes, slots, taken,
 //!               tail: bytes behind the slots of pages,
-//!               slack: {objects, bytes}: what slots have more than was asked for,
+//!               slack: {objects, bytes}: bytes of slots beyond the requested sizes,
 //!               old: objects, pinned: pages, moved_in: objects}]
 //!                                                 null: large objects
 //! pages       [{number, address, bytes, pool, leaf, freed: bool, state, slot, slots, taken,
 //!               old: objects, pins, moved_in: objects,
-//!               aside: "candidate"|"evacuated"|null}]         what compaction makes of it
-//! retainers   [OBJECT and path: PATH | null]      those that retain the most first
+//!               aside: "candidate"|"evacuated"|null}]         its state in a compaction
+//! retainers   [OBJECT and path: PATH | null]      the largest retained size first
 //! type        {name, from, to: [{type, references}]} | null     with --type
 //! paths       [OBJECT and asked: address, path: PATH | null,
 //!               dominators: [OBJECT]: nearest first, dominators_omitted]     with --path
 //!
 //! OBJECT      {type, address, size, retained: bytes, leaf, old: bool}
 //! PATH        {root: {kind, number, mutator}, steps: [OBJECT], omitted}
-//!             omitted: so many behind the first half of the steps
+//!             omitted: the number left out behind the first half of the steps
 //! ```
 
 use super::{list, object};

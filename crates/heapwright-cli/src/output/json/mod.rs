@@ -1,10 +1,10 @@
-//! For machines: one module for each thing that is reported.
+//! JSON for machines: one module for each kind of report.
 //!
-//! Every object begins with `"format": 1`. A field may be added under the same
-//! number; a field that changes its meaning raises it. Results of a race and a replay, which other
-//! programs read, begin with the name of their format instead (`bench::results`).
+//! Every object begins with `"format": 1`. A new field keeps the number; a new meaning of a field
+//! raises it. Results of a race and a replay, which other programs read, begin with the name of
+//! their format instead (`bench::results`).
 //!
-//! Objects are written down where they are made, with [`object!`]: each field once.
+//! [`object!`] declares an object where it is made, so that each field is written once.
 #![allow(non_camel_case_types, reason = "a field's type has the field's name in `object`")]
 
 pub(crate) mod diff;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 use std::io;
 
-/// A JSON object: names and values, in the order in which they are written.
+/// A JSON object: names and values, in the order of the output.
 macro_rules! object {
     ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
         #[derive(serde::Serialize)]
@@ -30,7 +30,7 @@ macro_rules! object {
 }
 use object;
 
-/// What every object begins with, and the rest of it.
+/// The first field of every object, and the rest.
 #[derive(Serialize)]
 struct Formatted<T> {
     format: u32,
@@ -44,7 +44,7 @@ impl<T> Formatted<T> {
     }
 }
 
-/// Writes pretty JSON with a newline behind it, which begins with the number of the format.
+/// Writes an object with the format's number in front, as pretty JSON with a newline at the end.
 fn write(out: &mut dyn io::Write, object: impl Serialize) -> io::Result<()> {
     write_value(out, &Formatted::of(object), PrettyFormatter::new())?;
     out.write_all(b"\n")
@@ -55,15 +55,15 @@ fn formatted(object: impl Serialize) -> String {
     text(&Formatted::of(object))
 }
 
-/// Pretty JSON with a newline behind it.
+/// Pretty JSON with a newline at the end.
 pub(crate) fn text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
-    // Serialising plain structs into memory does not fail.
+    // Serialising plain structs into memory cannot fail.
     let _ = write_value(&mut out, value, PrettyFormatter::new());
     String::from_utf8(out).unwrap_or_default() + "\n"
 }
 
-/// All of a list's objects.
+/// The objects of a list.
 fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().collect()
 }
@@ -82,7 +82,7 @@ fn write_value(
     value.serialize(&mut writer).map_err(io::Error::from)
 }
 
-/// A layout in which characters that a screen does not show are escaped.
+/// A layout that escapes characters that a screen does not show.
 struct Visible<F>(F);
 
 /// Passes calls on to the layout.

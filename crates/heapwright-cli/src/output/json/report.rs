@@ -1,5 +1,5 @@
-//! A report, as one JSON object: everything that is known. Addresses and build-ids
-//! are text in hexadecimal, because a JSON number does not hold every address.
+//! A report, as one JSON object, with all that is known. Addresses and build-ids are text in
+//! hexadecimal, because a JSON number cannot hold every address.
 //!
 //! ```text
 //! format      1
@@ -20,8 +20,8 @@
 //!                                   threads: [{tid, name, live: AMOUNT,
 //!                                              allocated: AMOUNT}]} | null}],
 //!               classes: [{slot, buckets, memory, live, bytes, freed, unused}]}]
-//!                           in the order in which they began; one that executes
-//!                           another program is two
+//!                           in the order of their begin; a process that executes
+//!                           another program appears twice
 //! errors      [{kind, sentence, times, process, processes, call, origin, region,
 //!               access, value, pointer, block: address|null, size, align, offset,
 //!               length, given_size, given_align, suppression: string|null,
@@ -37,16 +37,16 @@
 //! summary     {errors, contexts, definitely_lost, indirectly_lost, possibly_lost,
 //!              still_reachable, suppressed: {errors, contexts, leaks, lost, growths},
 //!              untold: {contexts, errors, leaks}, unwritten}
-//! suppressions [{name, file, line, times, blocks, bytes}]    all that were given
-//! unseen      [string]: processes that had no last look; then the report is incomplete
+//! suppressions [{name, file, line, times, blocks, bytes}]    all given ones
+//! unseen      [string]: processes without a last check; then the report is incomplete
 //! notes       [string]
 //! stacks      [{cut, frames: [index]}]    the first is the empty one: no stack was kept
 //! frames      [{address, module, offset, build_id, each or null,
 //!               functions: [{name, symbol, source, line, column}, each or null]}]
 //!
 //! AMOUNT      {blocks, bytes}
-//! earlier     what was live earlier_ns after sampling began, which growth is counted from. It is null in records of
-//!             older versions, as are earlier_ns, temporary_error, peak_error and growth_error
+//! earlier     live blocks earlier_ns after sampling began, from which growth is counted; null in
+//!             records of older versions, with earlier_ns, temporary_error, peak_error, growth_error
 //! process     an index into processes; check: into the process's checks
 //! stack       an index into stacks; frames there: into frames, innermost first
 //! functions   the last is the frame's function, those before it were inlined there

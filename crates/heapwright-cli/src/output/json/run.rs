@@ -1,4 +1,4 @@
-//! What a program's memory did, as one JSON object.
+//! A run of a program and its memory, as one JSON object.
 //!
 //! ```text
 //! format           1
@@ -48,7 +48,7 @@ pub(crate) fn report(run: &Run) -> String {
     })
 }
 
-/// Named by the struct itself, so that a field added there appears here.
+/// The fields take their names from the struct, so that a new field there appears here.
 pub(super) struct Process<'a>(pub(super) &'a Stats);
 
 impl Serialize for Process<'_> {

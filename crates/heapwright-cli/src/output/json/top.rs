@@ -1,4 +1,4 @@
-//! Processes that run, as one JSON object.
+//! Running processes, as one JSON object.
 //!
 //! ```text
 //! format      1
@@ -7,19 +7,19 @@
 //! process
 //!   pid, user                numbers
 //!   command                  [string]
-//!   options                  string    the option string that it was started with
-//!   resident_bytes, peak_resident_bytes, page_faults    numbers, as the kernel has them
-//!   limit_bytes              number|null   the memory limit that it lives under
+//!   options                  string    the option string at its start
+//!   resident_bytes, peak_resident_bytes, page_faults    numbers from the kernel
+//!   limit_bytes              number|null   its memory limit
 //!   rates                    {page_faults, given_back_bytes}|null    a second
 //!   parts                    {live, rounding, partial, caches, remote, waiting, metadata, pools,
 //!                             not_ours, unattributed}|null
 //!                            bytes; their sum is resident_bytes and gone_bytes
-//!   gone_bytes               number|null   in old figures, and not in memory any more
+//!   gone_bytes               number|null   in old figures, but no longer in memory
 //!   swapped_bytes            number|null
 //!   sampling_bytes           number|null   mean distance of samples; 0: none are made
 //!   purge_delay_ms           number|null   null, too, if free pages stay for ever
-//!   age_seconds              number|null   since the process has said so
-//!   report_ns                number|null   how long that took the process
+//!   age_seconds              number|null   since the process wrote its figures
+//!   report_ns                number|null   the time that this took the process
 //!   stats                    object|null   every figure of `heapwright_record::Stats`, residency reckoned
 //! ```
 

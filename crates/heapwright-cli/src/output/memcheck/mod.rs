@@ -1,5 +1,4 @@
-//! What memcheck would call it: a report's findings in valgrind's words, for programs that
-//! read those.
+//! A report's findings in the words of valgrind's memcheck, for programs that read those.
 //!
 //! ```text
 //! heapwright's                                 memcheck's
@@ -11,13 +10,13 @@
 //! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
 //! ```
 //!
-//! The sentences are memcheck's up to the place where parsers stop reading; what memcheck cannot
-//! know is said behind it: a write that was found later has the stack where it was found, and says
-//! so. `size N` is what is known to have been touched, one byte at least: a guard page shows where
-//! an access was and not how wide. Where a function of the C library was asked for the access, it
-//! is the innermost call, as valgrind's own copy of it is there.
+//! The sentences are memcheck's up to the place where parsers stop reading. Facts that memcheck
+//! cannot know follow: a write that was found later has the stack where it was found, and says so.
+//! `size N` is the known part of the access, at least one byte: a guard page shows the place of an
+//! access, not its width. If a function of the C library made the access, it is the innermost call,
+//! as in memcheck's own reports.
 //!
-//! `text` and `xml` print [`Entry`]s. Growth is no finding of memcheck's, and left out.
+//! `text` and `xml` print [`Entry`]s. Growth is left out: memcheck has no such finding.
 
 #[cfg(test)]
 pub(crate) mod protocol;
@@ -30,34 +29,34 @@ use super::words;
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
 
-/// What was asked for beside the report.
+/// Settings of the output.
 pub(crate) struct Style {
     /// Print findings only.
     pub(crate) quiet: bool,
-    /// Print which suppressions hid something.
+    /// Print the suppressions that hid something.
     pub(crate) lists: bool,
     /// Leaks that count as errors.
     pub(crate) errors_for: Vec<Reach>,
-    /// Whether leaks could be reported one by one, and were not asked for.
+    /// Whether there are leaks that the command did not ask to list.
     pub(crate) has_more: bool,
     /// Report callers of `main`, too.
     pub(crate) below_main: bool,
-    /// How much of a source's path text has.
+    /// The part of a source's path in text.
     pub(crate) paths: Paths,
     /// The command line of this command, for XML.
     pub(crate) command: Vec<String>,
-    /// Variables that the name of the XML's file has, and their values.
+    /// Variables in the name of the XML file, and their values.
     pub(crate) qualifiers: Vec<(String, String)>,
-    /// What stands verbatim in XML.
+    /// A comment to copy verbatim into XML.
     pub(crate) comment: Option<String>,
 }
 
-/// How much of a source's path is printed.
+/// The part of a source's path to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
     /// Its last part.
     Name,
-    /// What follows the first of these that is in it; with none of them, all.
+    /// The part behind the first of these prefixes in it; without one, the whole path.
     After(Vec<String>),
 }
 
@@ -78,7 +77,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Errors and groups of blocks that count as errors, and how often they were found.
+    /// The number of errors and of groups of blocks that count as errors, and of their occurrences.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let (times, contexts) = report.counted(&self.errors_for);
         (times.saturating_add(report.unwritten), contexts)
@@ -91,17 +90,16 @@ struct Entry {
     thread: u32,
     kind: &'static str,
     what: String,
-    /// Blocks that leaked, with what was lost with them.
+    /// Leaked blocks, with those lost with them.
     leaked: Option<Amount>,
-    /// The function of the C library that an access was asked of, which is the stack's innermost
-    /// call.
+    /// The function of the C library that made the access, which is the innermost call.
     function: Option<&'static str>,
     /// Its own stack.
     stack: StackId,
-    /// Sentences about the block, with a stack each where one is known.
+    /// Sentences about the block, each with a stack if one is known.
     more: Vec<(String, StackId)>,
     times: u64,
-    /// A suppression of it, where those were asked for.
+    /// A suppression for it, if the command asks for them.
     suppression: Option<String>,
 }
 
@@ -110,7 +108,7 @@ fn errors(report: &Report) -> Vec<Entry> {
     report.errors.iter().map(|error| of_error(report, error)).collect()
 }
 
-/// The leaks that are reported one by one, the smallest first, as memcheck has them.
+/// The leaks that are listed, the smallest first, as in memcheck's reports.
 fn leaks(report: &Report) -> Vec<Entry> {
     let size = |leak: &Leak| leak.lost.bytes.saturating_add(leak.indirect.bytes);
     let mut all: Vec<&Leak> = report.leaks.iter().collect();
@@ -118,7 +116,7 @@ fn leaks(report: &Report) -> Vec<Entry> {
     let details = |leak: &Leak| report.wanted.details.contains(&leak.reach);
     let records = all.len();
     let shown = (1..).zip(all).filter(|(_, leak)| details(leak));
-    // The largest are the ones to keep.
+    // The largest ones are kept.
     let mut shown: Vec<_> = shown.collect();
     shown.drain(..shown.len().saturating_sub(report.wanted.most));
     shown.into_iter().map(|(number, leak)| of_leak(report, leak, number, records)).collect()
@@ -160,10 +158,10 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
     }
 }
 
-/// Where the functions are that stand before the C library's.
+/// The library with the functions that precede the C library's.
 const INTERPOSER: &str = "libheapwright_check.so";
 
-/// What valgrind calls a suppression that has no name yet.
+/// valgrind's name of a suppression without a name.
 const UNNAMED: &str = "<insert_a_suppression_name_here>";
 
 fn wants(report: &Report) -> bool {
@@ -194,7 +192,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
     let mut stack = here;
     if stack == StackId::NONE {
-        // Nobody was at it when it was found: whose block it is says more than nothing.
+        // The error was found without a stack: that of the block's owner is better than none.
         stack = more
             .iter()
             .map(|(_, stack)| *stack)
@@ -297,7 +295,7 @@ fn address(finding: &Finding, is_freed: bool) -> String {
     format!("Address {at:#x} is {is}")
 }
 
-/// The calls of a stack, down to `main`.
+/// The calls of a stack, up to `main`.
 fn shown<'a>(
     report: &'a Report,
     stack: StackId,
@@ -345,7 +343,7 @@ mod tests {
         }
     }
 
-    /// An access that was seen before it was made is what it was to be.
+    /// An access that was caught in advance has the kind and size that it was about to have.
     #[test]
     fn what_functions_do_is_no_write_that_was_found_later() {
         let (call, length) = (Where::Function, 16);

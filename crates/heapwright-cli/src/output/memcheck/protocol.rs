@@ -1,20 +1,20 @@
-//! Whether a document is one of protocol 4 for memcheck: the grammar of `xml-output-protocol4.txt`,
-//! read strictly.
+//! Checks that a document follows protocol 4 for memcheck: the grammar of
+//! `xml-output-protocol4.txt`, read strictly.
 //!
 //! ```text
 //! document     <?xml version="1.0"?>, valgrindoutput, whose grammar is OUTPUT
 //! element      no attributes; elements in the order of their rules, or text
-//! besides      errors have different numbers, and only errors are counted; a leak has its sizes
+//! also         errors have different numbers, and only errors are counted; a leak has its sizes
 //! ```
 //!
-//! No reader in the wild is as strict: what passes here is what all of them were written for. Tests
-//! only; those of the command include this file, too.
+//! No reader in use is as strict: all of them accept a document that passes here. For tests only;
+//! those of the command include this file, too.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::HashSet;
 
-/// How often an element may come.
+/// How often an element may occur.
 #[derive(Clone, Copy, PartialEq)]
 enum Times {
     Once,
@@ -24,7 +24,7 @@ enum Times {
 }
 use Times::{Any, Maybe, Once, Some as AtLeastOne};
 
-/// What is in an element.
+/// The contents of an element.
 #[derive(Clone, Copy)]
 enum Of {
     Text,
@@ -36,7 +36,7 @@ enum Of {
     /// Text with a colon.
     Kind,
     Cdata,
-    /// Whatever it was: not even escaped.
+    /// Any contents, even unescaped.
     Anything,
     Parts(&'static [Rule]),
 }
@@ -109,7 +109,7 @@ const SUPPRESSION: &[Rule] = &[
     (Once, &[("rawtext", Cdata)]),
 ];
 
-/// What memcheck finds.
+/// The kinds of memcheck's findings.
 const KINDS: [&str; 15] = [
     "InvalidFree",
     "MismatchedFree",
@@ -128,7 +128,7 @@ const KINDS: [&str; 15] = [
     "Leak_StillReachable",
 ];
 
-/// What is wrong with a document, if anything is.
+/// The first mistake in a document, as an error.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.lines().next() != Some("<?xml version=\"1.0\"?>") {
         return Err(String::from("the first line is no declaration"));
@@ -170,17 +170,17 @@ struct Element {
     name: String,
     parts: Vec<Element>,
     text: String,
-    /// What stood in CDATA sections.
+    /// The contents of CDATA sections.
     raw: String,
 }
 
 impl Element {
-    /// The text of the first part of that name.
+    /// The text of the first part with that name.
     fn text_of(&self, name: &str) -> &str {
         self.parts.iter().find(|part| part.name == name).map_or("", |part| &part.text)
     }
 
-    /// Whether there is in it what there should be.
+    /// Checks its contents.
     fn is(&self, of: Of) -> Result<(), String> {
         let digits = |text: &str, radix| {
             !text.is_empty() && text.chars().all(|letter| letter.is_digit(radix))
@@ -203,7 +203,7 @@ impl Element {
         if is_right { Ok(()) } else { Err(format!("{} is '{}'", self.name, self.text)) }
     }
 
-    /// Whether its parts are those of the rules, in their order.
+    /// Checks that its parts follow the rules, in their order.
     fn follows(&self, rules: &[Rule]) -> Result<(), String> {
         let mut rest = self.parts.iter().peekable();
         for (times, names) in rules {
@@ -260,7 +260,7 @@ fn tree(text: &str) -> Result<Element, String> {
                 top.text.push('&');
             }
             Event::Eof => break,
-            // Comments and instructions: nothing of the protocol's.
+            // Comments and instructions are not in the protocol.
             other => return Err(format!("there is a {other:?}")),
         }
     }

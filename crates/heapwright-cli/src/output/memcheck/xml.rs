@@ -8,9 +8,9 @@
 //! frame   ip obj? fn? dir? file? line?
 //! ```
 //!
-//! One document for a report, whose process is the first. It is written when the process
-//! has ended, so both statuses come at once. A stack has a frame at least, since readers
-//! take that for granted: where none was kept its address is 0.
+//! One document for a report; its pid is the first process's. It is written after the end of the
+//! process, so both statuses come at once. A stack has at least one frame, because readers expect
+//! that: if none was kept, its address is 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::calls::Call;
@@ -186,12 +186,12 @@ fn frame(text: &mut String, call: &Call<'_>) {
     text.push_str("    </frame>\n");
 }
 
-/// A block in valgrind's language, taken apart.
+/// A suppression of valgrind's text format, as elements.
 fn suppression(text: &mut String, block: &str) {
     let mut lines = block.lines().map(str::trim).filter(|line| !matches!(*line, "{" | "}"));
     text.push_str("  <suppression>\n");
     let name = lines.next().unwrap_or_default();
-    // Valgrind has no brackets around it here.
+    // In XML valgrind has no brackets around this name.
     let name = if name == UNNAMED { UNNAMED.trim_matches(['<', '>']) } else { name };
     element(text, 4, "sname", name);
     element(text, 4, "skind", lines.next().unwrap_or_default());

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! bklt, bkacc   false: lifetimes and accesses of blocks are not known
-//! verb          what is said of blocks
+//! verb          the word for the state of blocks
 //! tu, Mtu, te   the unit of time, a million of it, and the end
 //! pps           tb bytes, tbk blocks, fs the stack: indexes into ftbl, innermost first
 //! ftbl          frames as text; the first one is "[root]"
 //! ```
 //!
-//! The innermost frame of each stack is what became of its blocks, as in
-//! `[definitely-lost]`: the viewer's tree begins there.
+//! The innermost frame of each stack is the fate of its blocks, as in `[definitely-lost]`: the
+//! viewer's tree begins there.
 
 use crate::output::calls::calls;
 use crate::output::held::held;
@@ -60,7 +60,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
             table.len() - 1
         })
     };
-    // Two stacks may read alike; the viewer wants each once.
+    // Two stacks may have the same text; the viewer needs each text once.
     let mut points: BTreeMap<Vec<usize>, Amount> = BTreeMap::new();
     for held in held(report) {
         let mut frames = vec![number(format!("[{}]", held.fate.word()))];

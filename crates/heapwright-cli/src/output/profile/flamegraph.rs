@@ -1,5 +1,5 @@
-//! The folded stacks as a picture, by inferno: one SVG file that can be zoomed and
-//! searched in a browser. Equal reports make equal pictures.
+//! The folded stacks as a picture, by inferno: one SVG file to zoom and search in a browser. Equal
+//! reports make equal pictures.
 
 use super::folded;
 use crate::output::held::Fate;
@@ -10,7 +10,7 @@ use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, Palette, 
 use inferno::flamegraph::{self, Options};
 use std::io;
 
-/// What there is to see if nothing is held.
+/// The picture if nothing is held.
 const NOTHING: &str = "\
 <svg version=\"1.1\" width=\"640\" height=\"60\" viewBox=\"0 0 640 60\" xmlns=\"http://www.w3.org/2000/svg\">\
 <text x=\"320\" y=\"36\" text-anchor=\"middle\" font-family=\"monospace\">No block is held.</text>\
@@ -18,7 +18,7 @@ const NOTHING: &str = "\
 
 const WHITE: Color = Color { r: 255, g: 255, b: 255 };
 
-/// What became of blocks has the colours that it has on the page of a report.
+/// The colours of fates, as on the page of a report.
 const FATES: [(Fate, Color); 4] = [
     (Fate::Checked(Reach::Definite), Color { r: 0xe8, g: 0x6a, b: 0x78 }),
     (Fate::Checked(Reach::Indirect), Color { r: 0xea, g: 0x9c, b: 0x78 }),
@@ -42,7 +42,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     options.colors = Palette::Basic(BasicPalette::Aqua);
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.deterministic = true;
-    // Percent: half a pixel, as the page of a report has it.
+    // Percent: half a pixel, as on the page of a report.
     options.min_width = 0.04;
     let mut fates = PaletteMap::default();
     for (fate, colour) in FATES {

@@ -1,17 +1,17 @@
-//! Folded stacks, one a line: what flame graphs are made of.
+//! Folded stacks, one on each line: the data of flame graphs.
 //!
 //! ```text
 //! definitely-lost;main;Server::serve;Session::open;malloc 1214880
 //! `- the fate     `- outermost first, inlined functions too    `- live bytes
 //! ```
 //!
-//! What is counted is said in `held`; the fate stands where the outermost function would,
-//! so that a picture shows what is lost apart from what is still in use. Equal lines are
-//! one, and lines are in the order of their bytes as text: equal reports, equal files.
+//! `held` states what is counted. The fate takes the place of the outermost function, so that a
+//! picture separates lost memory from memory in use. Equal lines are merged, and lines are sorted
+//! as bytes: equal reports make equal files.
 //!
-//! A frame's name must not hold what divides frames and lines. A `;` becomes `:`, white space,
-//! control characters and what XML cannot hold become a space, and a number at the end keeps to its
-//! word by a `_`: readers would take it for a second count.
+//! A frame's name must not contain separators of frames and lines. A `;` becomes `:`; white space,
+//! control characters and characters that XML cannot hold become a space. A `_` joins a number at
+//! the end to its word: readers would take the number for a second count.
 
 use crate::output::calls::calls;
 use crate::output::held::held;
@@ -41,7 +41,7 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     sums.into_iter().map(|(stack, bytes)| format!("{stack} {bytes}")).collect()
 }
 
-/// A name that can stand in a line.
+/// A name, made fit for a line.
 fn frame(name: &str) -> String {
     let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
     let clean = name.replace(is_bad, " ").replace(';', ":");
@@ -84,7 +84,7 @@ mod tests {
             let line = format!("{stack} {bytes}");
             let (before, count) = line.rsplit_once(' ').expect("one");
             assert_eq!((before, count), (&*stack, "7"));
-            // Readers take digits here for a second count.
+            // Readers would take digits here for a second count.
             let second = before.rsplit_once(' ').map_or("", |(_, word)| word);
             let is_count = |letter: char| letter.is_ascii_digit() || letter == '.';
             assert!(second.parse::<f64>().is_err() || !second.chars().all(is_count), "{line}");

@@ -1,15 +1,15 @@
-//! What is held at the end, for the tools that read profiles of memory.
+//! Memory held at the end, for tools that read profiles of memory.
 //!
 //! ```text
-//! folded      outer;inner bytes: what flame graph tools read
-//! flamegraph  that as a picture (SVG)
-//! pprof       profile.proto, for pprof and what reads its files
+//! folded      outer;inner bytes: for flame graph tools
+//! flamegraph  the same as a picture (SVG)
+//! pprof       profile.proto, for pprof and readers of its files
 //! dhat        JSON for the viewer of valgrind's DHAT
 //! ```
 //!
-//! All of them contain the same: [`super::held`]. What became of blocks (definitely lost,
-//! still reachable, ...) is the outermost thing they are divided by. None of them knows
-//! of errors: for those there are text, JSON, HTML, SARIF and JUnit.
+//! All of them contain the same data: [`super::held`]. The fate of blocks (definitely lost, still
+//! reachable, ...) is the outermost level. None of them has errors: those are in text, JSON, HTML,
+//! SARIF and JUnit.
 
 pub(crate) mod dhat;
 pub(crate) mod flamegraph;

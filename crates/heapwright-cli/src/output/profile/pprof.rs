@@ -1,5 +1,5 @@
-//! A profile for pprof: gzip around profile.proto (`perftools.profiles`), as heap
-//! profilers write it, so that every tool that reads those reads this.
+//! A profile for pprof: gzip around profile.proto (`perftools.profiles`), as heap profilers write
+//! it, for every tool that reads those.
 //!
 //! ```text
 //! Profile   1 sample_type  2 sample   3 mapping  4 location  5 function
@@ -11,19 +11,17 @@
 //! Line      1 function  2 line              Function  1 id  2 name  4 file
 //! ```
 //!
-//! Sample types are `inuse_objects/count` and `inuse_space/bytes`, and of a heap profile
-//! `alloc_objects/count` and `alloc_space/bytes` before them, as Go's, with the mean distance of
-//! samples as the period; where its peak is asked for, they are called `peak_objects` and
-//! `peak_space`; every sample has the labels `reach` (what became of the blocks) and `pid`, so that
-//! `-tagfocus` and `-tagroot` distinguish them.
+//! Sample types are `inuse_objects/count` and `inuse_space/bytes`. A heap profile has
+//! `alloc_objects/count` and `alloc_space/bytes` before them, as Go's, and the mean distance of
+//! samples as the period. For its peak the names are `peak_objects` and `peak_space`. Every sample
+//! has the labels `reach` (the fate of the blocks) and `pid`, for `-tagfocus` and `-tagroot`.
 //!
-//! Addresses are not those of a process. Files lie one after the other in the order in
-//! which they are met, each at a round address, and a place is where its file begins plus
-//! its offset: two runs of one program make profiles that can be compared, wherever the
-//! kernel had put its libraries. A place of no file keeps its address. Places of calls are
-//! the byte before the return address, as everywhere in pprof. The program's own file is
-//! the first, which pprof takes for the profile's name. Functions have no `system_name`:
-//! pprof then takes the name as it is, where it would drop templates and arguments.
+//! Addresses are not those of a process. Files lie one after the other in order of appearance, each
+//! at a round address, and a place is its file's begin plus its offset. So profiles of two runs can
+//! be compared, at whatever addresses the kernel put the libraries. A place in no file keeps its
+//! address. Places of calls are the byte before the return address, as usual in pprof. The
+//! program's own file is the first, which pprof takes for the profile's name. Functions have no
+//! `system_name`: pprof then keeps templates and arguments in the name.
 
 use super::proto::Message;
 use crate::output::calls::{Call, of_frame};
@@ -43,7 +41,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     gzip.finish().map(drop)
 }
 
-/// The profile as it is within.
+/// The uncompressed profile.
 fn profile(report: &Report) -> Vec<u8> {
     let mut tables = Tables::default();
     let held = held(report);
@@ -54,7 +52,7 @@ fn profile(report: &Report) -> Vec<u8> {
     if let Some(program) = places.find(is_program) {
         tables.file(program);
     }
-    // Which places there are comes first: how large a file is shows by them.
+    // Places come first, because they bound the sizes of files.
     let places: Vec<Vec<u64>> = held
         .iter()
         .map(|held| report.stacks.frames(held.stack).map(|frame| tables.location(frame)).collect())
@@ -106,7 +104,7 @@ fn profile(report: &Report) -> Vec<u8> {
     out.finish()
 }
 
-/// What a profile names by number. Numbers begin with 1; text 0 is empty.
+/// The objects that a profile names by number. Numbers begin with 1; text 0 is empty.
 struct Tables<'a> {
     texts: Vec<String>,
     text_numbers: HashMap<String, u64>,
@@ -119,9 +117,9 @@ struct Tables<'a> {
 /// A file of code.
 struct File<'a> {
     place: &'a Place,
-    /// The byte behind the last place that is known in it.
+    /// The byte behind the last known place in it.
     end: u64,
-    /// Whether something in it has a name, a line, others compiled into it.
+    /// Whether a place in it has a name, a line, or inlined functions.
     names: bool,
     lines: bool,
     inlined: bool,
@@ -155,7 +153,7 @@ impl<'a> Tables<'a> {
         Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
-    /// The number of a place in code. A report has each frame once, where it lies.
+    /// The number of a place in code. A report has each frame once, at one place.
     fn location(&mut self, frame: &'a Frame) -> u64 {
         if let Some(place) = &frame.place {
             let file = self.file(place);
@@ -235,7 +233,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Where each file begins.
+/// The begin of each file.
 fn starts(files: &[File<'_>]) -> Vec<u64> {
     const ROUND: u64 = 1 << 32;
     let mut next = ROUND;
@@ -247,7 +245,7 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
-/// A file's fields, a message a line: texts in quotes, messages in braces, numbers in brackets.
+/// A file's fields, a message on each line: texts in quotes, messages in braces, numbers in brackets.
 #[cfg(test)]
 pub(in crate::output) fn fields(file: &[u8]) -> String {
     use super::proto::read::{Value, fields, packed};
@@ -276,7 +274,7 @@ mod tests {
     use crate::output::sample;
     use std::process;
 
-    /// Where Go is installed, its pprof has to understand the file.
+    /// If Go is installed, its pprof must understand the file.
     #[test]
     fn pprof_reads_it() {
         let folder = crate::statistics::Folder::quietly().expect("is made");

@@ -1,10 +1,10 @@
-//! As much of protocol buffers as a profile needs: numbers, bytes, and messages in
-//! messages. What is zero or empty is not written, which is how the format says it.
+//! The part of protocol buffers that a profile needs: numbers, bytes, and messages in messages.
+//! Zero and empty fields are not written, as the format defines.
 //!
 //! ```text
 //! field    key = number << 3 | wire type, as a varint
 //! 0        a varint: seven bits a byte, the lowest first, the top bit: more follow
-//! 2        a length as a varint, and so many bytes: text, a message, packed numbers
+//! 2        a length as a varint, and that many bytes: text, a message, packed numbers
 //! ```
 
 /// A message that is being written.
@@ -19,7 +19,7 @@ impl Message {
         message
     }
 
-    /// A number, where it is not 0.
+    /// A number, unless it is 0.
     pub(super) fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             varint(&mut self.0, u64::from(field) << 3);
@@ -27,7 +27,7 @@ impl Message {
         }
     }
 
-    /// Text or bytes, even if empty: an entry of a list is one nonetheless.
+    /// Text or bytes, even if empty: an empty entry of a list counts.
     pub(super) fn bytes(&mut self, field: u32, value: &[u8]) {
         varint(&mut self.0, u64::from(field) << 3 | 2);
         varint(&mut self.0, value.len() as u64);
@@ -38,7 +38,7 @@ impl Message {
         self.bytes(field, &value.0);
     }
 
-    /// A list of numbers, packed, where there are any.
+    /// A list of numbers, packed, unless it is empty.
     pub(super) fn numbers(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
         let mut packed = Vec::new();
         values.into_iter().for_each(|value| varint(&mut packed, value));
@@ -47,7 +47,7 @@ impl Message {
         }
     }
 
-    /// The message as it goes to a file.
+    /// The bytes of the message.
     pub(super) fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -61,7 +61,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads back what was written: the tests' own way to look.
+/// Reads messages back, for tests.
 #[cfg(test)]
 pub(super) mod read {
     /// A field of a message.
@@ -71,7 +71,7 @@ pub(super) mod read {
         Bytes(Vec<u8>),
     }
 
-    /// All fields, in the order in which they lie.
+    /// All fields, in their order.
     pub(in super::super) fn fields(mut bytes: &[u8]) -> Vec<(u64, Value)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {

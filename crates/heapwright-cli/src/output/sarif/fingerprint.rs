@@ -1,14 +1,14 @@
-//! By what a result is known again in the next run.
+//! Fingerprints, which identify a result in the next run.
 //!
-//! A hash (FNV-1a, 64 bits) of the rule and, of every stack, the names of the functions;
-//! a place without a name is known by its file. Neither addresses nor lines are in it:
-//! those change with every build. What is alike all the same gets numbers: `...:1`.
+//! A hash (FNV-1a, 64 bits) of the rule and of the functions' names in every stack; for a place
+//! without a name, of its file. Addresses and lines are left out: they change with every build.
+//! Equal fingerprints get numbers: `...:1`.
 
 use crate::output::calls::calls;
 use crate::report::model::{StackId, Stacks};
 use std::collections::HashMap;
 
-/// Those that there were, and how often.
+/// The fingerprints so far, and the count of each.
 #[derive(Default)]
 pub(super) struct Fingerprints(HashMap<u64, u32>);
 
@@ -40,7 +40,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// The word and an end: `ab` `c` is not `a` `bc`.
+    /// Adds a word and an end: `ab` `c` is not `a` `bc`.
     fn word(&mut self, word: &str) {
         for byte in word.bytes().chain([0]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

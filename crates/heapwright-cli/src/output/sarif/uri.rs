@@ -1,6 +1,6 @@
-//! Files as URIs: relative to the folder where they are in it, else whole.
+//! Files as URIs: relative to the folder if they are in it, else absolute.
 //!
-//! A `.` and a `..` in a name are worked out as text: compilers write names such as
+//! A `.` and a `..` in a name are resolved as text: compilers write names such as
 //! `/src/lib/../a.c`, and readers of SARIF refuse them.
 
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What relative ones are relative to.
+/// The base of relative URIs.
 const BASE: &str = "%SRCROOT%";
 
 /// A file, under SARIF's names.
@@ -20,7 +20,7 @@ pub(super) struct Artifact {
     pub(super) uri_base_id: Option<&'static str>,
 }
 
-/// Knows the folder.
+/// Makes URIs for a folder.
 pub(super) struct Uris<'a> {
     folder: Vec<&'a [u8]>,
 }
@@ -42,7 +42,7 @@ impl<'a> Uris<'a> {
             None if path.starts_with(b"/") => {
                 Artifact { uri: format!("file:///{}", joined(&parts(path))), uri_base_id: None }
             }
-            // Relative to a folder that is not known, or no file, such as [vdso].
+            // Relative to an unknown folder, or no file, such as [vdso].
             None => Artifact { uri: joined(&parts(path)), uri_base_id: None },
         }
     }
@@ -75,7 +75,7 @@ fn parts(path: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// With what is not plain as `%20`.
+/// The parts of a path, joined, with special characters as `%20`.
 fn joined(parts: &[&[u8]]) -> String {
     let mut out = String::new();
     for (at, part) in parts.iter().enumerate() {
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(printed(path), (uri.to_owned(), inside), "{path}");
         }
         assert_eq!(uris.base()[BASE].uri, "file:///home/ada/sh%20op/");
-        // In the root folder everything is everything's.
+        // The root folder contains everything, so it counts as none.
         assert!(!Uris::new(Path::new("/")).is_inside("/usr/x.c"));
         assert_eq!(Uris::new(Path::new("/")).base()[BASE].uri, "file:///");
     }

@@ -1,14 +1,14 @@
 //! A race, on a screen.
 //!
-//! Of a few programs each has a table of its own, the fastest allocator first:
+//! A few programs have a table each, the fastest allocator first:
 //!
 //! ```text
 //! allocator      time    +-  ratio to glibc          CPU   peak RSS  ratio     faults
 //! heapwright  50.0 ms  0.3%  0.50 (0.50..0.51)   49.8 ms   34.0 MiB   0.81      8,704
 //! ```
 //!
-//! Of many, a matrix of ratios for time and one for peak memory; then, always,
-//! the means over all of them and a sentence for each other allocator.
+//! Many programs have a matrix of ratios for time and one for peak memory. Then follow the means
+//! over all of them and a sentence for each other allocator.
 
 use crate::bench::allocators::{self, HEAPWRIGHT};
 use crate::bench::comparison::{self, Group};
@@ -20,7 +20,7 @@ use crate::output::{Look, units};
 use heapwright_workloads::Workload;
 use std::fmt::Write;
 
-/// Up to so many programs have tables of their own.
+/// The most programs that have tables of their own.
 const FEW: usize = 3;
 
 pub(crate) fn report(results: &Results, look: Look) -> String {
@@ -53,7 +53,7 @@ pub(crate) fn report(results: &Results, look: Look) -> String {
     out
 }
 
-/// One program: a row an allocator, by time.
+/// One program: a row for each allocator, by time.
 fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     if program.results.iter().all(|entry| Middle::of(entry).is_none()) {
         return;
@@ -66,7 +66,7 @@ fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     out.push_str(&race::figures(results, program, false).text(look));
 }
 
-/// Programs down, allocators across: as many at a time as fit.
+/// Programs down, allocators across: as many as fit in the width, then the next.
 fn matrix(out: &mut String, results: &Results, measure: Measure, look: Look) {
     let baseline = results.baseline();
     let raced = |at: &usize| results.programs.iter().any(|p| !p.results[*at].runs.is_empty());
@@ -181,7 +181,7 @@ fn sentences(out: &mut String, results: &Results) {
     }
 }
 
-/// What went wrong, what to bear in mind, and where it was measured.
+/// Failures, notes, and the machine.
 fn foot(out: &mut String, results: &Results) {
     let counted = results.programs.iter().filter(|p| !p.is_empty_workload()).count();
     let failures = race::failures(results);
@@ -197,7 +197,7 @@ fn foot(out: &mut String, results: &Results) {
     }
 }
 
-/// `--list`: what would race, and on what.
+/// `--list`: the allocators and programs of a race.
 pub(crate) fn list(all: &[allocators::Allocator], workloads: &[Workload]) -> String {
     let mut out = String::from("allocators\n");
     let name = all.iter().map(|one| one.name.len()).max().unwrap_or_default();

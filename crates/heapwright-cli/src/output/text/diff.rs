@@ -1,4 +1,4 @@
-//! What is different between two points in time, or two runs.
+//! The differences between two points in time, or two runs.
 //!
 //! ```text
 //! heapwright: 40 bytes in 1 block -> 4,040 bytes in 101 blocks
@@ -16,7 +16,7 @@ use crate::output::{Look, units};
 use crate::report::diff::{Change, Diff};
 use std::fmt::Write;
 
-/// The differences; of stacks at most so many.
+/// The differences, with at most `most` stacks.
 pub(crate) fn report(diff: &Diff<'_>, most: usize, look: Look) -> String {
     let mut out = String::new();
     let line = format!("heapwright: {} -> {}", amount(diff.live.0), amount(diff.live.1));

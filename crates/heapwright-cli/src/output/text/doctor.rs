@@ -58,7 +58,7 @@ pub(crate) fn system(system: &System, look: Look) -> String {
     on_screen(&parts, look)
 }
 
-/// What a run showed.
+/// The result of a run.
 fn tried(trial: &Trial) -> String {
     match trial {
         Trial::Loaded { allocations: 0 } => String::from(
@@ -105,7 +105,7 @@ mod tests {
             example(&[], None),
             example(&[yes, no], None),
             example(&odd, None),
-            // A trial overrules the files, where it shows something.
+            // A trial with a result overrules the files.
             example(&odd, loaded(1234)),
             example(&[], loaded(0)),
             example(&odd, loaded(0)),

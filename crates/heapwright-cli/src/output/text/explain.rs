@@ -1,5 +1,5 @@
-//! Why a process's resident memory is what it is, for people: its parts, the largest first, each
-//! with what can be done about it.
+//! The explanation of a process's resident memory, for people: its parts, the largest first, each
+//! with a remedy.
 //!
 //! ```text
 //! process 4242: ./server
@@ -21,18 +21,18 @@ use crate::report::model::Report;
 use heapwright_record::status::MOST;
 use std::time::Duration;
 
-/// Parts below this share of what is resident are not explained.
+/// Parts below this share of the resident memory are not explained.
 const LEAST: f64 = 0.03;
-/// Size classes, mappings and call stacks that are listed.
+/// The most size classes, mappings and call stacks in a list.
 pub(super) const LISTED: usize = 5;
 
-/// What to do about what a phase has left, and its price.
+/// The remedy for free memory after a phase, and its price.
 pub(super) const PHASE_OVER: &str = "a phase that is over: malloc_trim(0) behind it gives back what is whole pages, and costs faults";
-/// What to do about survivors, and its price.
+/// The remedy for survivors, and its price.
 pub(super) const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";
 
-/// The whole explanation; with what the process's heap profile says, if it has one.
+/// The whole explanation, with the process's heap profile if it has one.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
@@ -70,7 +70,7 @@ pub(crate) fn report(
     on_screen(&out, look)
 }
 
-/// A part of memory, with what there is to be said of it.
+/// A part of memory, with its explanation.
 pub(super) struct Memory {
     pub(super) name: &'static str,
     pub(super) bytes: u64,

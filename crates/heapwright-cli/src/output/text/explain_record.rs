@@ -1,5 +1,5 @@
-//! Why a process's memory is what it was when its heap profile was written, for people; and, behind
-//! the explanation of a running process that is sampled, what its profile adds.
+//! The explanation of a process's memory by its heap profile, for people. For a running process
+//! that is sampled, the profile's part of the explanation.
 //!
 //! ```text
 //! process 4242: ./server
@@ -13,8 +13,8 @@
 //!     ...
 //! ```
 //!
-//! Shares are of what is resident, where the record says it, else of what is live; of temporary
-//! blocks, of what was allocated.
+//! Shares are of the resident memory if the record has it, else of live memory; for temporary
+//! blocks, of allocated memory.
 
 use super::explain::{LISTED, Memory, PHASE_OVER, SURVIVORS};
 use crate::output::calls::look_at;
@@ -23,9 +23,9 @@ use crate::output::{Look, of_process, sentences, units};
 use crate::report::explained::Explained;
 use crate::report::model::{Amount, Figure, Report, Sampled};
 
-/// Live bytes have fallen since the peak where they are below this share of it.
+/// Live bytes have fallen since the peak if they are below this share of it.
 const FALLEN: f64 = 0.9;
-/// Temporary blocks are worth a word from this share of what is allocated on.
+/// Temporary blocks are mentioned from this share of the allocated bytes on.
 const MUCH: f64 = 0.1;
 
 /// The whole explanation.
@@ -59,7 +59,7 @@ pub(crate) fn report(report: &Report, explained: &Explained<'_>, look: Look) -> 
     on_screen(&out, look)
 }
 
-/// What the profile of a running process adds to its explanation.
+/// The profile's part of a running process's explanation.
 pub(super) fn of_running(report: &Report, explained: &Explained<'_>) -> Vec<Part> {
     let since = sentences::duration(explained.check.ns);
     let mut out =
@@ -83,7 +83,7 @@ fn estimate(bytes: u64, error: Option<u64>) -> String {
     units::bytes(bytes) + &error
 }
 
-/// Each part, and what it is a share of. `all` is the command that lists all that is live.
+/// Each part, and its whole. `all` is the command that lists all live blocks.
 fn parts(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Memory, u64)> {
     let whole = explained.resident.unwrap_or(explained.live.bytes);
     let of = |sites: &[&Sampled], figure: Figure| -> u64 {
@@ -169,7 +169,7 @@ fn not_live_lines(explained: &Explained<'_>) -> Vec<String> {
     lines
 }
 
-/// The largest of some stacks, a line each.
+/// The largest stacks, a line each.
 fn lines(
     report: &Report,
     explained: &Explained<'_>,
@@ -195,7 +195,7 @@ fn lines(
     lines
 }
 
-/// How old the live blocks of a stack are.
+/// The ages of a stack's live blocks.
 fn ages(explained: &Explained<'_>, site: &Sampled) -> String {
     let age = |ns| sentences::duration(explained.check.ns.saturating_sub(ns));
     let (youngest, oldest) = (age(site.youngest_ns), age(site.oldest_ns));

@@ -1,4 +1,4 @@
-//! For people: one module for each thing that is reported.
+//! Text for people: one module for each kind of report.
 
 pub(crate) mod bench;
 pub(crate) mod diff;

@@ -1,4 +1,4 @@
-//! A heap profile, for people: where a process's memory comes from, the largest sites first.
+//! A heap profile, for people: the sites that allocate a process's memory, the largest first.
 //!
 //! ```text
 //! ==4242== heap profile of ./server after 3.20 s, one sample per 512 KiB allocated, on average
@@ -13,9 +13,9 @@
 //!     ...
 //! ```
 //!
-//! A share is of all bytes of the figure that is reported. Sites beyond `--limit` are one line; a
-//! site with a few samples is an anecdote, and its error says so. Sites of pools, arenas and
-//! collected heaps count their segments, chunks and pages.
+//! A share is of all bytes of the reported figure. Sites beyond `--limit` are one line. A site with
+//! few samples has a large error. Sites of pools, arenas and collected heaps count their segments,
+//! chunks and pages.
 
 use super::report::stack;
 use crate::output::sentences::{self, FigureWords, duration};
@@ -25,7 +25,7 @@ use std::fmt::Write;
 
 const THREADS: usize = 10;
 
-/// The last profile of each process that has one, those that allocated most first.
+/// The last profile of each process that has one, the largest allocation first.
 pub(super) fn write(out: &mut String, report: &Report, look: Look) {
     let mut profiles = report.profiles();
     let all = profiles.len();
@@ -87,7 +87,7 @@ fn write_one(out: &mut String, report: &Report, one: &Profiled<'_>, look: Look) 
     threads(out, profile);
 }
 
-/// An estimate, and one standard deviation, where that is known.
+/// An estimate, and one standard deviation if known.
 fn amount(Amount { blocks, bytes }: Amount, error: Option<u64>, noun: &str) -> String {
     let blocks = units::counted(blocks, noun);
     format!("{}{} in {blocks}", units::bytes(bytes), off(error))

@@ -89,7 +89,7 @@ fn ratio(row: &Row, first: &Row) -> String {
     format!("{}{tie}", race::estimate(&estimate))
 }
 
-/// What went wrong with a row.
+/// The failure of a row.
 fn failure(outcome: Outcome, why: &str) -> String {
     match outcome {
         Outcome::Ok | Outcome::Failed => why.to_owned(),

@@ -1,5 +1,5 @@
-//! A report, in the shape in which the library itself reports mistakes on stderr, and
-//! in which people know them from AddressSanitizer and valgrind.
+//! A report, in the form of the library's own messages on stderr, which people know from
+//! AddressSanitizer and valgrind.
 //!
 //! ```text
 //! ==4242==ERROR: heapwright: double-free: free of a 40-byte block that was freed before
@@ -40,13 +40,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::io;
 
-/// Processes that are reported one by one, at most.
+/// The most processes that are listed.
 const LISTED: usize = 20;
 
-/// Frames behind `main` that are shown. What starts a program has three in C, twenty in Rust.
+/// Frames behind `main` that are shown. A program's start has three in C, twenty in Rust.
 const STARTS: usize = 1;
 
-/// The whole report, a finding at a time: there may be many.
+/// Writes the whole report, one finding at a time, because there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
     let mut out = String::new();
     let mut flush = |out: &mut String| {
@@ -106,7 +106,7 @@ pub(super) fn write_error(out: &mut String, report: &Report, error: &Error, look
     ready(out, report, kind, &block, None, words::asked(&error.finding), at_fault);
 }
 
-/// How often something was found, if that is worth saying.
+/// The number of times a finding occurred, if more than one.
 fn again(out: &mut String, times: u64, processes: usize) {
     let mut parts = Vec::new();
     if times > 1 {
@@ -179,7 +179,7 @@ pub(super) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: L
     ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), None, leak.stack);
 }
 
-/// What leads to a block.
+/// The pointers that lead to a block.
 fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     let _ = write!(out, "    {}", if leak.reach == Reach::Possible { "only " } else { "" });
     let thread = path.thread.as_ref().map(|(number, name)| match &**name {
@@ -230,7 +230,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
         units::bytes(first.bytes),
         units::bytes(last.bytes),
         duration(last.ns.saturating_sub(first.ns)),
-        // Tau is the share of pairs that rise less that of pairs that fall.
+        // Tau is the share of pairs that rise minus the share of pairs that fall.
         (growth.tau + 1.0) * 50.0,
     );
     let _ = writeln!(out, "{}", look.strong(&line));
@@ -239,8 +239,8 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, None, growth.stack);
 }
 
-/// The frames of a stack, and the lines around its innermost line. Functions that get memory for
-/// others are one line, and so is what starts a program whose language has much of that.
+/// The frames of a stack, and the source around its innermost line. Functions that allocate for
+/// others are one line, and so is a long start of a program.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
@@ -263,8 +263,7 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         all.iter().position(|(_, function)| function.name.as_deref().is_some_and(is))
     };
     let main = position(&is_main);
-    // What starts Rust's threads, and calls the functions of its tests, ends in a function of this
-    // name.
+    // The code that starts Rust's threads and tests ends in a function of this name.
     let begins = position(&|name| name.contains("__rust_begin_short_backtrace"));
     let end = main.map(|main| main + 1).into_iter().chain(begins).min().unwrap_or(all.len());
     let end = if all.len() - end > STARTS { end } else { all.len() };
@@ -312,7 +311,7 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// Which processes were not looked at when they ended.
+/// The processes without a check at their end.
 fn unseen(out: &mut String, report: &Report, look: Look) {
     let first = pid(report.first());
     for line in report.unseen.iter().take(LISTED) {
@@ -325,7 +324,7 @@ fn unseen(out: &mut String, report: &Report, look: Look) {
     }
 }
 
-/// What could not be read.
+/// The parts of records that could not be read.
 fn notes(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {
@@ -333,7 +332,7 @@ fn notes(out: &mut String, report: &Report) {
     }
 }
 
-/// The build-ids of the modules that frames are in.
+/// The build-ids of the frames' modules.
 fn modules(out: &mut String, report: &Report) {
     let first = pid(report.first());
     let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
@@ -344,7 +343,7 @@ fn modules(out: &mut String, report: &Report) {
     }
 }
 
-/// The processes, and what was found.
+/// The processes, and the sums of findings.
 fn summary(out: &mut String, report: &Report) {
     notes(out, report);
     modules(out, report);
@@ -422,8 +421,7 @@ fn summary(out: &mut String, report: &Report) {
     ));
 }
 
-/// The processes to report one by one: the only one, or those with findings,
-/// or that did not end as programs do.
+/// The processes to list: the only one, or those with findings or an unusual end.
 fn listed(report: &Report) -> Vec<&Process> {
     let reported: HashSet<usize> = (report.errors.iter().map(|error| error.process))
         .chain(report.leaks.iter().filter(|leak| leak.is_definite()).map(|leak| leak.process))
@@ -468,7 +466,7 @@ fn pid(process: Option<&Process>) -> String {
     }
 }
 
-/// Its command line, or what else is known of it.
+/// Its command line, or other known facts.
 fn program(process: &Process) -> String {
     match (&*process.command, &*process.exe) {
         ([], "") => String::from("a process"),
@@ -477,7 +475,7 @@ fn program(process: &Process) -> String {
     }
 }
 
-/// What a process did.
+/// The figures of a process.
 fn life(process: &Process) -> String {
     const LONGEST: usize = 120;
     let mut line = program(process);
@@ -497,7 +495,7 @@ fn life(process: &Process) -> String {
     line
 }
 
-/// Where a fault ended a process of which a caught access is reported.
+/// A remark if a fault ended a process with a reported access.
 fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     let is_fault = matches!(
         process.fate,
@@ -512,7 +510,7 @@ fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     }
 }
 
-/// How it ended.
+/// The end of a process.
 pub(in crate::output) fn ended(process: &Process) -> String {
     let ending = process.end.map(|end| end.ending);
     String::from(match (ending, process.fate) {

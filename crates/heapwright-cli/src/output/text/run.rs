@@ -1,4 +1,4 @@
-//! What a program's memory did, on a screen.
+//! A run of a program and its memory, on a screen.
 //!
 //! ```text
 //! heapwright: python3 ended with exit code 0
@@ -16,15 +16,14 @@ use crate::output::{Look, Run, printable_text, units};
 use crate::process::{End, Outcome, signal_name};
 use heapwright_record::{SIZE_BUCKETS, Stats};
 
-/// The smallest and the largest size that has a row of its own in the chart:
-/// up to 8 bytes, and over 1 MiB.
+/// The first and the last row of the chart: up to 8 bytes, and over 1 MiB.
 const FIRST_BUCKET: usize = 3;
 const LAST_BUCKET: usize = 20;
 
-/// How many other processes are listed.
+/// The most other processes in the list.
 const LISTED: usize = 20;
 
-/// The parts may miss the whole by this before it is mentioned.
+/// The share by which the parts may miss the whole without a remark.
 const TOLERANCE: f64 = 0.05;
 
 pub(crate) fn report(run: &Run, look: Look) -> String {
@@ -52,7 +51,7 @@ pub(crate) fn report(run: &Run, look: Look) -> String {
     on_screen(head.iter().chain(&parts), look)
 }
 
-/// How a program ended, in words.
+/// The end of a program, in words.
 pub(crate) fn ended(end: End) -> String {
     match end {
         End::Code(code) => format!("ended with exit code {code}"),
@@ -106,7 +105,7 @@ fn figures(stats: &Stats) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// A line of a chart: of `whole`, and drawn against `full`.
+/// A line of a chart: a share of `whole`, with a bar in proportion to `full`.
 fn bar(name: impl Into<String>, figure: String, value: u64, whole: u64, full: u64) -> Bar {
     let (percent, share) = (units::percent(value, whole), units::share(value, full));
     Bar { name: name.into(), figure, percent, share }
@@ -140,7 +139,7 @@ fn residency(stats: &Stats) -> Vec<Part> {
     parts
 }
 
-/// How many allocations were of which size.
+/// The number of allocations by size.
 fn sizes(stats: &Stats) -> Vec<Part> {
     let rows = size_rows(&stats.sizes);
     let all: u64 = rows.iter().map(|(_, count)| count).sum();
@@ -153,7 +152,7 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     vec![Part::heading("allocation sizes"), Part::Bars([14, 13], "  ", bars)]
 }
 
-/// The histogram with its ends drawn together and its empty ends cut off.
+/// The histogram, with the sizes at each end merged and its empty ends cut off.
 fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
     let mut rows = vec![(
         format!("to {}", units::round_bytes(1 << FIRST_BUCKET)),

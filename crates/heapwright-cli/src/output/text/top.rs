@@ -1,4 +1,4 @@
-//! Processes that run, on a screen: a line each, or one of them in full.
+//! Running processes, on a screen: a line each, or one of them in full.
 //!
 //! ```text
 //!     PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING METADATA NOT OURS  FAULTS/S    AGE  CACHE  COMMAND
@@ -17,7 +17,7 @@ use heapwright_record::status::MOST;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What can be said of a process in a column.
+/// A column of the table of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Pid,
@@ -36,8 +36,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// In the order in which they are shown, each with its title and the letters that it takes; the
-    /// command takes what is left.
+    /// All columns in their order, each with its title and its width; the command takes the rest.
     const TITLES: [(Self, &'static str, usize); 13] = [
         (Self::Pid, "PID", 8),
         (Self::Resident, "RESIDENT", 8),
@@ -69,17 +68,17 @@ impl Column {
         Self::TITLES[self as usize].1
     }
 
-    /// Letters that it takes.
+    /// Its width in letters.
     pub(crate) fn width(self) -> usize {
         Self::TITLES[self as usize].2
     }
 
-    /// Whether it is a number, which is written to the right.
+    /// Whether it is a number, which is aligned to the right.
     pub(crate) fn is_number(self) -> bool {
         !matches!(self, Self::Model | Self::Command)
     }
 
-    /// What it says of a process.
+    /// Its text for a process.
     pub(crate) fn text(self, watched: &Watched) -> String {
         let process = &watched.seen.process;
         match self {
@@ -103,7 +102,7 @@ impl Column {
         }
     }
 
-    /// What processes are ordered by, the largest first.
+    /// The key by which processes are sorted, the largest first.
     pub(crate) fn key(self, watched: &Watched) -> f64 {
         let process = &watched.seen.process;
         match self {
@@ -122,7 +121,7 @@ impl Column {
 
     fn bytes(self, parts: &Parts) -> u64 {
         match self {
-            // Pools and arenas are the program's, too; what is free in them is not told apart.
+            // Memory of pools and arenas counts as live: their free parts are not known.
             Self::Live => parts.live + parts.rounding + parts.pools,
             Self::Partial => parts.partial,
             Self::Caches => parts.caches + parts.remote,
@@ -141,7 +140,7 @@ fn age(watched: &Watched) -> Option<Duration> {
     watched.seen.report.as_ref().map(|report| report.age)
 }
 
-/// How threads of a process share caches, or that it debugs.
+/// The cache model of a process, or that it debugs.
 fn model(seen: &Seen) -> String {
     if seen.process.option("mode") == Some("debug") {
         return "debug".to_owned();
@@ -166,7 +165,7 @@ pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
     out
 }
 
-/// What is said where there is nothing to see.
+/// The message if there are no processes.
 pub(crate) const NONE: &str = "no process of yours on heapwright has allocated and shows itself (start one by `heapwright run`)";
 
 /// The process, and the age of its own figures, if that matters.
@@ -202,7 +201,7 @@ pub(crate) fn one(watched: &Watched, look: Look) -> String {
     on_screen(&parts, look)
 }
 
-/// The parts of resident memory, by the names that people read.
+/// The parts of resident memory, with names for people.
 pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
     let names = [
         "live blocks",
@@ -220,7 +219,7 @@ pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
     all.map(|(name, (_, bytes))| (name, bytes)).filter(|(_, bytes)| *bytes > 0).collect()
 }
 
-/// What else is to be said of a process.
+/// Further facts about a process.
 pub(crate) fn facts(watched: &Watched) -> Vec<(&'static str, String)> {
     let process = &watched.seen.process;
     let mut facts = vec![
@@ -298,11 +297,11 @@ fn caches(stats: &Stats) -> String {
     text
 }
 
-/// Sites of a heap profile that are listed, and calls of each.
+/// The most sites of a heap profile, and the most calls of each.
 const SITES: usize = 20;
 const CALLS: usize = 4;
 
-/// A process's heap profile in some lines, the first one a heading: the sites that hold most, each
+/// A process's heap profile in some lines, the first one a heading: the sites with most memory, each
 /// with its innermost calls.
 pub(crate) fn sites(report: &Report) -> Vec<String> {
     let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
