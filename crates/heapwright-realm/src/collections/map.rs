@@ -489,7 +489,7 @@ where
     #[inline]
     fn next(&mut self) -> Option<(K, V)> {
         let entries = self.of.entries()?;
-        // What was taken from the front meanwhile is not there to be seen.
+        // Entries that were removed from the front meanwhile are not visited.
         let mut n = (self.next.wrapping_sub(entries.first()) as isize).max(0) as usize;
         loop {
             let entry = entries.get(n)?;
