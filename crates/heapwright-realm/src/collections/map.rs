@@ -427,7 +427,7 @@ where
     }
 }
 
-/// An index for so many entries, of which seven eighths are in use at most.
+/// An index for that many entries. At most seven eighths of its words are in use.
 fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
     mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }
