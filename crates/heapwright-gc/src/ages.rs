@@ -1,9 +1,9 @@
-//! Ages and places: what the heap knows of one object.
+//! Ages and places: the heap's facts about one object.
 //!
 //! ```text
-//!   old      a minor collection does not look at it      its mark stayed, or was taken because it is remembered
+//!   old      a minor collection does not trace it        its mark stayed, or was cleared because it is remembered
 //!   pinned   it stays where it is                        its page has pins
-//!   moved    it was there when objects moved             its first word says where it is
+//!   moved    it was at this address before it moved      its first word says where it is
 //! ```
 //!
 //! Called by `raw` and `dump`.
@@ -15,8 +15,8 @@ use super::page::Page;
 use super::phase::Phase;
 
 impl Heap {
-    /// Calls `with` while objects have their marks that are remembered, and so are old. While the
-    /// world is stopped.
+    /// Calls `with` while remembered objects, which are old, have their marks. While the world is
+    /// stopped.
     pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
         let generations = &self.trace.generations;
         if !generations.has_ages() {
@@ -42,8 +42,8 @@ impl Heap {
                 })
     }
 
-    /// Returns whether the object that begins at byte `offset` of a page is old, but for those
-    /// whose marks were taken because they are remembered.
+    /// Returns whether the object that begins at byte `offset` of a page is old, except for
+    /// remembered objects, whose marks were cleared.
     pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
         let all = self.trace.generations.sticky_marks() == StickyMarks::Everything
             && self.space.cycle.phase() != Phase::Marking;

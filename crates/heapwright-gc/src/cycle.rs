@@ -110,7 +110,7 @@ impl Heap {
         if !self.may_collect() {
             return;
         }
-        // What the last cycle left must be moved and swept before marks are made.
+        // The last cycle's moves and sweep must end before new marks are made.
         if self.space.cycle.phase() == Phase::Moving {
             self.move_some(me, budget.deadline);
             if self.space.cycle.phase() == Phase::Moving || budget.is_spent() {

@@ -1,12 +1,12 @@
 //! Generations: the age of objects by sticky mark bits, and the choice of major collections.
 //!
 //! ```text
-//!   major  all marks are cleared first; everything that it marks is old afterwards
+//!   major  all marks are cleared first; every object that it marks is old afterwards
 //!          its sweep leaves all marks                                       StickyMarks::Everything
-//!   minor  marks that stayed stand for old objects, which are not looked at but for the remembered set
-//!          its sweep leaves the marks of what has survived twice            StickyMarks::Survivors
-//!   next   a major one if minor ones do not pay (see `growth`), something was forgotten, or
-//!          somebody wants one: then no marks are left, or those that are get cleared, a few pages at a time
+//!   minor  marks that stayed stand for old objects, which are traced only if they are remembered
+//!          its sweep leaves the marks of objects that survived twice        StickyMarks::Survivors
+//!   next   a major one if minor ones do not pay (see `growth`), an object was not remembered, or on
+//!          request: then no marks stay, or the old ones are cleared, a few pages at a time
 //! ```
 //!
 //! Minor collections that do not pay are skipped for a while (see `minors`), as in a heap with
@@ -41,7 +41,7 @@ pub(super) struct Generations {
     pub(super) remembered: Remembered,
     /// Whether the last cycle, or the one under way, is a minor one.
     minor: Num,
-    /// Which marks the last cycle's sweep leaves: a [`StickyMarks`].
+    /// The marks that the last cycle's sweep leaves: a [`StickyMarks`].
     sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
     pub(super) wants_major: Num,
@@ -93,7 +93,7 @@ impl Generations {
         minor
     }
 
-    /// Which marks the last cycle's sweep leaves.
+    /// The marks that the last cycle's sweep leaves.
     pub(super) fn sticky_marks(&self) -> StickyMarks {
         match self.sticky.get() {
             0 => StickyMarks::Nothing,
@@ -111,7 +111,7 @@ impl Generations {
         self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
     }
 
-    /// Returns whether sticky marks are being cleared. Once begun there is no way back.
+    /// Returns whether sticky marks are being cleared. Once begun, it cannot be undone.
     pub(super) fn is_clearing(&self) -> bool {
         self.clearing.get() != 0
     }
@@ -142,18 +142,18 @@ impl Generations {
         self.scopes.get() != 0
     }
 
-    /// How many of the bytes that a cycle found live are surely so: after a minor one, no more than
-    /// the last major one found, because the rest may be old garbage.
+    /// Returns how many of the live bytes are surely live: after a minor cycle, no more than the
+    /// last major one found, because the rest may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);
         known
     }
 
-    /// A cycle has marked so many bytes, after so many were allocated. `young` is what the sweep of
-    /// the one before found to have survived its first cycle; `first`: there was none before.
-    /// Returns the last survival that is known: only the sweep knows that of a major cycle, so then
-    /// it is that of the cycle before.
+    /// A cycle has marked `marked` bytes, after `allocated` bytes. `young` bytes survived the cycle
+    /// before as their first, by its sweep. `first`: there was none before. Returns the last known
+    /// survival. Only the sweep knows that of a major cycle, so then it is that of the cycle
+    /// before.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -174,8 +174,8 @@ impl Generations {
         }
     }
 
-    /// Marking has ended: chooses what the next cycle is to be, which is what marks are for until
-    /// then, in a heap that `has` generations. Whether marks are to stay.
+    /// Marking has ended: chooses the kind of the next cycle, in a heap that `has` generations.
+    /// Returns whether marks stay.
     pub(super) fn choose_next(
         &self,
         has: bool,
@@ -194,7 +194,7 @@ impl Generations {
         let outcome = Outcome { live, live_at_major, goal, allocated, survived };
         let rest = !self.is_minor() && self.pay.rest();
         let due = rest || growth::is_major_due(outcome);
-        // Where there are scopes, one may begin at any time.
+        // With scopes, one may begin at any time.
         let scopes = self.has_scopes.get() != 0;
         if due && scopes {
             self.want_major();
@@ -216,13 +216,12 @@ impl Generations {
         }
     }
 
-    /// Clears sticky marks, from the first page on or where it was left: a few pages at a time,
-    /// until `deadline`; 0: no matter how late. Whether none is left. While nothing is marked, and
+    /// Clears sticky marks, a few pages at a time, until `deadline` (0: no limit). Begins with the
+    /// first page, or where it stopped. Returns whether none is left. While nothing is marked, and
     /// every page has been claimed for the sweep.
     pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
-            // Under the lock pages neither come nor go, and another mutator that does this goes on
-            // from here.
+            // Under the lock no page comes or goes. Another mutator that clears continues here.
             let lists = space.lists.lock();
             let from = self.clearing.get();
             if from == 0 {

@@ -65,7 +65,7 @@ const STATE: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
-/// What a sweep found: objects, those that had survived before, and those whose marks stayed.
+/// The result of a sweep: objects, those that had survived before, and those whose marks stayed.
 pub(super) struct Counts {
     pub(super) live: usize,
     pub(super) survivors: usize,
@@ -86,7 +86,7 @@ pub(super) struct Held {
 
 /// The state of the page.
 impl Held {
-    /// What it is.
+    /// Its state.
     pub(super) fn state(&self) -> State {
         match self.state.get() & STATE {
             0 => State::None,

@@ -1,4 +1,4 @@
-//! How a heap begins and ends.
+//! The beginning and the end of a heap.
 //!
 //! Called by `raw`.
 
@@ -16,13 +16,13 @@ use super::runtime::Runtime;
 use super::space::Space;
 
 impl Heap {
-    /// A heap of its own. `None` where there is no memory.
+    /// Makes a new heap. `None` without memory.
     pub(super) fn make(options: Options, runtime: Runtime) -> Option<&'static Slot<Self>> {
         if !substrate::open_and_begin() {
             return None;
         }
         fork::join();
-        // SAFETY: zero is a heap that nobody uses.
+        // SAFETY: zero is an unused heap.
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
         // SAFETY: nobody else knows the heap yet.
@@ -45,7 +45,7 @@ impl Heap {
         heap.world.close(fork::wait_limit());
         heap.open.set(0);
         heap.trace.marking.helpers.end();
-        // A mutator that is still attached must not be waited for when the heap is used again.
+        // When the heap is reused, no collector may wait for a mutator that is still attached.
         heap.world.forget_others(None, |handshake| {
             if heap.space.is_verified() {
                 misuse::collected_heap(

@@ -1,20 +1,20 @@
-//! Locks: all of one heap's, which a fork holds.
+//! Locks: all locks of one heap, which a fork holds.
 //!
-//! Each part names its own, in the order in which they are taken. `fork` takes them before the
-//! process is copied, and gives them back on either side.
+//! Each part lists its own, in the order in which they are taken. `fork` takes them before the
+//! process is copied, and releases them on either side.
 
 use heapwright_substrate::sync::Lock;
 
-/// A lock, whatever it guards.
+/// A lock over any data.
 pub(super) trait AnyLock {
     /// Takes it without a guard.
     fn acquire(&self);
 
-    /// Gives it back.
+    /// Releases it.
     ///
     /// # Safety
     ///
-    /// Taken by [`AnyLock::acquire`], by this thread or by the one that it is a copy of.
+    /// [`AnyLock::acquire`] took it, in this thread or the one that it is a copy of.
     unsafe fn release(&self);
 }
 
@@ -29,5 +29,5 @@ impl<T> AnyLock for Lock<T> {
     }
 }
 
-/// What each lock of a part is handed to.
+/// The function that gets each lock of a part.
 pub(super) type With<'a> = &'a mut dyn FnMut(&dyn AnyLock);

@@ -1,7 +1,7 @@
 //! The state that the marking threads of one heap share.
 //!
 //! ```text
-//!   gang       chunks to be looked at, and who looks    chunks       their memory
+//!   gang       chunks to be marked, and the workers         chunks       their memory
 //!   helpers    threads that only mark                   local_marks  a bitmap for the second of two
 //!   counted    objects by page list, of tracers that have given their counts
 //! ```
@@ -27,7 +27,7 @@ pub(super) struct Marking {
     pub(super) helpers: Helpers,
     pub(super) local_marks: LocalMarks,
     pub(super) chunks: MarkChunks,
-    /// Whether a page is to be looked through, because there was no chunk for an object of it.
+    /// Whether some page is to be looked through, because there was no chunk for an object of it.
     pub(super) overflowed: AtomicU32,
     /// The deadline of the step under way, for threads that help.
     deadline: Num,
@@ -37,17 +37,17 @@ pub(super) struct Marking {
 }
 
 impl Marking {
-    /// Takes memory for the first chunks. False: there is none.
+    /// Takes memory for the first chunks. Returns false without memory.
     pub(super) fn begin(&self) -> bool {
         self.chunks.begin(&self.gang)
     }
 
-    /// An empty chunk. `None` where there is no memory.
+    /// Takes an empty chunk. `None` without memory.
     pub(super) fn take_chunk(&self) -> Option<*mut Chunk> {
         self.chunks.take(&self.gang)
     }
 
-    /// A chunk, although there is no memory: see [`MarkChunks::last_resort`].
+    /// Takes a chunk when there is no memory: see [`MarkChunks::last_resort`].
     pub(super) fn last_resort(&self) -> *mut Chunk {
         self.chunks.last_resort(&self.gang)
     }
@@ -57,12 +57,12 @@ impl Marking {
         self.deadline.get() as u64
     }
 
-    /// A step begins.
+    /// Sets the deadline of a step.
     pub(super) fn set_deadline(&self, deadline: u64) {
         self.deadline.set(deadline as usize);
     }
 
-    /// Gives chunks back that a heap of so many bytes is not likely to need. While nobody marks.
+    /// Gives back chunks that a heap of `heap` bytes is not likely to need. While nobody marks.
     pub(super) fn trim(&self, heap: usize) {
         self.chunks.trim(&self.gang, heap);
     }
@@ -73,8 +73,8 @@ impl Marking {
         self.overflowed.store(1, Ordering::Release);
     }
 
-    /// Adds objects that a tracer has marked, by page list, and their bytes. The tracer's counts
-    /// are zero then.
+    /// Adds the objects that a tracer has marked, by page list, and their bytes. Zeroes the
+    /// tracer's counts.
     pub(super) fn keep_counts(&self, marked: &[Num; PAGE_LISTS], bytes: usize) {
         for (kept, count) in self.counted.iter().zip(marked) {
             if count.get() != 0 {
@@ -84,12 +84,12 @@ impl Marking {
         self.counted_bytes.add_shared(bytes);
     }
 
-    /// Bytes of what was counted.
+    /// Bytes of the counted objects.
     pub(super) fn counted_bytes(&self) -> usize {
         self.counted_bytes.get()
     }
 
-    /// Keeps a chunk that was taken from a bag, whose words were looked at.
+    /// Takes back a chunk that was taken from a bag, whose words were processed.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
         // A tracer that takes it relies on its count.
         // SAFETY: taken from a bag, and in no list.
@@ -100,7 +100,7 @@ impl Marking {
         unsafe { self.gang.give_empty(chunk) };
     }
 
-    /// Subtracts objects of a page that two counted.
+    /// Subtracts objects of a page that two tracers counted.
     pub(super) fn uncount(&self, page: &Page, twice: usize) {
         self.counted[page.page_list.get()].add(twice.wrapping_neg());
         self.counted_bytes.add((twice * page.footprint()).wrapping_neg());
@@ -115,7 +115,7 @@ impl Marking {
         self.counted_bytes.take()
     }
 
-    /// Gives all memory back. Nobody marks.
+    /// Gives all memory back. While nobody marks.
     pub(super) fn end(&self) {
         self.chunks.end();
         self.gang.forget();

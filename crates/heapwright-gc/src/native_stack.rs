@@ -5,9 +5,9 @@
 //!            <------------- scanned, words that may be anything -->         not scanned
 //! ```
 //!
-//! The stack is noted where the thread enters the heap, so that what the heap's own frames still
-//! hold keeps no object. Registers that a callee must preserve are noted with it: a reference may
-//! be nowhere else.
+//! The stack is noted where the thread enters the heap, so stale values in the heap's own frames
+//! keep no object. Callee-saved registers are noted too: they may hold the only copy of a
+//! reference.
 //!
 //! Part of `mutator`.
 

@@ -17,7 +17,7 @@ pub struct Options {
     pub layout: Layout,
     /// The memory target, in percent of the live bytes. 0: 200.
     pub factor_percent: u32,
-    /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
+    /// The checks: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
     pub verify: u32,
     /// Bytes that each mutator may always allocate between two collections. 0: 4 MiB.
     pub least: usize,

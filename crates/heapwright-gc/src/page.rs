@@ -46,14 +46,14 @@ pub(super) enum Evacuation {
     Evacuated = 2,
 }
 
-/// What a sweep found in a page.
+/// The result of a page's sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     /// Objects.
     pub(super) live: usize,
-    /// Of these, those that are old.
+    /// How many of these are old.
     pub(super) old: usize,
-    /// Of these, those that survived for the first time.
+    /// How many of these survived for the first time.
     pub(super) young: usize,
     /// The page's objects were moved elsewhere, except those that are left.
     pub(super) evacuated: bool,

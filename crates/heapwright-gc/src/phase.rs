@@ -5,7 +5,7 @@
 //!   Idle --> Marking --> (Moving) --> Sweeping --> Idle        the number grows when marking ends
 //! ```
 //!
-//! Changed by `cycle`; read by all that look at pages or report stores.
+//! Changed by `cycle`; read by the parts that visit pages or report stores.
 
 use core::sync::atomic::Ordering::Relaxed;
 

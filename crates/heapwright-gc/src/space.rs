@@ -8,8 +8,8 @@
 //! ```
 //!
 //! [`Space`] owns the records and lists of all pages, the accounts that limit their number
-//! (`pacing`, `sizing`), and the phase of collections (`phase`), because a page is as new as a
-//! cycle. A record and a list change under the lock of the lists, or by the thread that has claimed
+//! (`pacing`, `sizing`), and the phase of collections (`phase`). A record and a list change under
+//! the lock of the lists, or by the thread that has claimed the page.
 //! the page.
 //!
 //! The lowest part of a heap: it knows no other part. `find` and `marks` map addresses to objects,

@@ -162,7 +162,7 @@ pub(crate) enum Stop {
 /// Calls the closure for each mutator of a thread.
 pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handshake));
 
-/// A call for a world and the calling thread's handshake in it. False: no further world is wanted.
+/// A call for a world and the calling thread's handshake in it. Returns false to end the calls.
 pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
 
 /// Calls the closure for each world.

@@ -203,7 +203,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         unsafe { (*self.head()).first = first };
     }
 
-    /// Changes value `n`. False: there is none.
+    /// Changes value `n`. Returns false if there is none.
     #[inline]
     pub(super) fn set(self, mc: &Mutation<'_>, n: usize, value: T) -> bool {
         let is_there = n < self.len();
@@ -213,7 +213,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         is_there
     }
 
-    /// Adds a value at the end. False: it is full.
+    /// Adds a value at the end. Returns false if it is full.
     #[inline]
     pub(super) fn push_back(self, mc: &Mutation<'_>, value: T) -> bool {
         let length = self.len();
@@ -225,7 +225,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         has_room
     }
 
-    /// Adds a value at the front. False: it is full.
+    /// Adds a value at the front. Returns false if it is full.
     #[inline]
     pub(super) fn push_front(self, mc: &Mutation<'_>, value: T) -> bool {
         let (length, capacity) = (self.len(), self.capacity());
@@ -269,7 +269,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
         self.set_length(length.min(self.len()));
     }
 
-    /// Adds values at the end. False: there is no room for all of them, and none was added.
+    /// Adds values at the end. Returns false, and adds none, without room for all.
     pub(super) fn extend(self, mc: &Mutation<'_>, values: &[T]) -> bool {
         let has_room = values.len() <= self.capacity() - self.len();
         if has_room && T::TRACED {
@@ -310,7 +310,7 @@ impl<T: Copy + Trace> Buffer<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// An empty buffer with room for so many values. Never collects.
+    /// An empty buffer with room for that many values. Never collects.
     ///
     /// # Panics
     ///

@@ -67,7 +67,7 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         self.0.is(other.0)
     }
 
-    /// A buffer with the same values, and room for so many.
+    /// A buffer with the same values, and room for that many.
     #[cold]
     #[inline(never)]
     pub(super) fn grow(self, mc: &Mutation<'gc>, capacity: usize) -> Buffer<'gc, T> {

@@ -132,7 +132,7 @@ impl<'gc> Mutation<'gc> {
     ) -> Slice<'gc, T> {
         let made = self.head::<T>(length);
         for n in 0..length {
-            // SAFETY: within the object, which has room for so many.
+            // SAFETY: within the object, which has room for all values.
             unsafe { made.values().wrapping_add(n).write(value(n)) };
         }
         // The references in these values are still valid, because a mutation never collects.
@@ -347,7 +347,7 @@ pub(super) mod sealed {
     pub trait Object {
         /// Its start.
         fn start(self) -> *mut u8;
-        /// Returns whether so many bytes from an address on lie in its value.
+        /// Returns whether that many bytes from an address on lie in its value.
         fn has(self, at: usize, size: usize) -> bool;
         /// The place to trace again after a store at an address in its value (not its end), and the
         /// function that traces it. No store changes the type of the place.

@@ -1,16 +1,16 @@
 //! The gang under loom: a few items, each of which leads to others, and workers.
 //!
 //! ```text
-//!   0 --> 1 --> 3 4        what an item leads to: 2n + 1 and 2n + 2
+//!   0 --> 1 --> 3 4        item n leads to 2n + 1 and 2n + 2
 //!     --> 2 --> 5 6
 //!
 //!   canary of an item      touched by its taker: once
-//!   canary of the work     read by workers, written by the thread that has closed
+//!   canary of the work     read by workers, written by the thread that closed the gang
 //! ```
 //!
-//! What is lost has its canary untouched at the end, what is taken twice touched twice. A
-//! worker that is not notified that there is work, or will be none, sleeps for ever, which loom
-//! says (see `sync::modelled`).
+//! At the end, the canary of a lost item is untouched, and that of an item taken twice is touched
+//! twice. A worker that is not woken for work, or for the end of it, sleeps for ever, which loom
+//! reports (see `sync::modelled`).
 
 extern crate std;
 
@@ -36,7 +36,7 @@ fn chunk(items: &[usize]) -> *mut Chunk {
 }
 
 fn items(chunk: *mut Chunk) -> Vec<usize> {
-    // SAFETY: made by `chunk`, and taken from the gang by one.
+    // SAFETY: made by `chunk`, and taken from the gang by one thread.
     let chunk = unsafe { Box::from_raw(chunk) };
     chunk.items[..chunk.count].to_vec()
 }
@@ -47,7 +47,7 @@ impl Scene {
         Arc::new(Self { gang: Gang::new(), items, work: UnsafeCell::new(0) })
     }
 
-    /// Gives items to any worker that wants them, a chunk's at a time.
+    /// Gives items to the gang, a chunk at a time.
     fn give(&self, given: &[usize]) {
         for some in given.chunks(ITEMS) {
             // SAFETY: just made.
@@ -55,18 +55,18 @@ impl Scene {
         }
     }
 
-    /// Looks at an item. Returns what it leads to.
+    /// Processes an item. Returns the items that it leads to.
     fn look(&self, item: usize) -> Vec<usize> {
         self.items[item].with_mut(|count| {
-            // SAFETY: a thread that has the item has its canary; loom checks that nobody else does.
+            // SAFETY: a thread that has the item has its canary; loom checks that no other has.
             unsafe { *count += 1 };
         });
         self.work.with(|_| {});
         (2 * item + 1..2 * item + 3).filter(|&item| item < self.items.len()).collect()
     }
 
-    /// Looks at items until there are none, or somebody says stop: which this one does
-    /// when it has looked at `most`. Whether it came to the end.
+    /// Processes items until there are none, or until the gang is stopped. Stops the gang after
+    /// `most` items. Returns whether no item is left.
     fn drain(&self, mut most: usize) -> bool {
         let mut own = Vec::new();
         loop {
@@ -90,7 +90,7 @@ impl Scene {
         }
     }
 
-    /// Comes as often as there is something to help with.
+    /// Joins the gang as long as it is open.
     fn help(&self, most: usize) {
         while self.gang.come() {
             if !self.drain(most) {
@@ -100,7 +100,7 @@ impl Scene {
         }
     }
 
-    /// The first worker's part. Whether all was done.
+    /// The first worker's part. Returns whether all work was done.
     fn lead(&self, most: usize) -> bool {
         self.gang.open(8);
         let through = self.drain(most);
@@ -108,7 +108,7 @@ impl Scene {
             self.gang.stop();
         }
         self.gang.close();
-        // Nobody is here any more.
+        // All workers have left.
         self.work.with_mut(|count| {
             // SAFETY: loom checks that nobody reads it.
             unsafe { *count += 1 };
@@ -116,7 +116,7 @@ impl Scene {
         through && self.gang.is_empty()
     }
 
-    /// What is left, by a thread that works alone.
+    /// Processes the remaining items, by a thread that works alone.
     fn finish(&self) {
         while let Some(chunk) = self.gang.take_now() {
             let mut own = items(chunk);
@@ -138,7 +138,7 @@ impl Scene {
     }
 }
 
-/// A leader that looks at `most` items at most, and helpers that look at theirs.
+/// A leader that processes at most `most` items, and helpers with limits of their own.
 fn together(count: usize, most: usize, helpers: &'static [usize]) {
     let mut model = loom::model::Builder::new();
     if helpers.len() > 1 {
@@ -202,7 +202,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
         };
         assert!(scene.lead(ALL));
         assert!(!scene.gang.come());
-        // The next step, for which one may be late or early.
+        // The next step, for which a helper may be late or early.
         assert!(scene.lead(ALL));
         assert!(!scene.gang.come());
         helper.join().unwrap();
@@ -210,7 +210,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
     });
 }
 
-/// A leader that waits until a helper has nothing to do, and then does what `then` says.
+/// A leader that waits until a helper is idle, and then calls `then`.
 fn with_an_idle_helper(items: usize, then: fn(&Scene)) {
     loom::model(move || {
         let scene = Scene::new(items);
@@ -233,7 +233,7 @@ fn with_an_idle_helper(items: usize, then: fn(&Scene)) {
 fn loom_who_waits_is_told_of_work() {
     with_an_idle_helper(1, |scene| {
         scene.give(&[0]);
-        // The helper takes it, not the leader.
+        // The helper takes the item, not the leader.
         while !scene.gang.is_empty() {
             thread::yield_now();
         }
@@ -247,7 +247,7 @@ fn loom_no_more_come_than_may() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let scene = Scene::new(1);
-        // What one helper has for itself: two would meet there.
+        // The local bitmap of one helper: two would collide there.
         let local_bitmap = Arc::new(UnsafeCell::new(0));
         scene.give(&[0]);
         let helpers = [(); 2].map(|()| {
@@ -267,7 +267,7 @@ fn loom_no_more_come_than_may() {
         assert!(scene.drain(ALL));
         scene.gang.close();
         let came = local_bitmap.with(|count| {
-            // SAFETY: every thread that came has gone.
+            // SAFETY: every thread that joined has left.
             unsafe { *count }
         });
         assert!(came <= 1, "one comes when another has gone");

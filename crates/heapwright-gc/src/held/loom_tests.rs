@@ -1,14 +1,14 @@
-//! What a page holds under loom: one thread asks while others collect, sweep, allocate, move.
+//! A page's objects under loom: one thread queries while others collect, sweep, allocate, move.
 //!
 //! ```text
 //!   page     | slot 0 | slot 1 | ...      slots of 16 bytes, a bitmap of one word
-//!   mutator  hands slots out of a region, lets it go, marks, ends the cycle, sweeps, goes on
-//!   asks     is there an object in this slot?
+//!   mutator  hands slots out of a region, releases it, marks, ends the cycle, sweeps, continues
+//!   query    is there an object in this slot?
 //! ```
 //!
-//! Of an object that lives throughout the answer is always yes, and of one that was dead before it
-//! was asked always no. The threads that collect are one here, or one after the other: that is the
-//! world's part, and the lists' locks'.
+//! For an object that lives throughout, the answer is always yes. For one that was dead before the
+//! query, it is always no. The collecting threads are one here, or take turns: the world and the
+//! locks of the lists ensure that.
 
 extern crate std;
 
@@ -38,7 +38,7 @@ fn at(offset: usize) -> *mut u8 {
     ptr::without_provenance_mut(BASE + offset)
 }
 
-/// A page, its marks, what else is known of it (twice), a region, and how many cycles have ended.
+/// A page, its marks, its slot size (twice), a region, and the number of ended cycles.
 struct Scene {
     held: Held,
     marks: Bits,
@@ -46,7 +46,7 @@ struct Scene {
     same_slot: Num,
     region: Region,
     cycles: Num,
-    /// What a lock of the heap's gives: a thread that has it sees what was done under it before.
+    /// A lock of the heap: a thread that takes it sees what was done under it before.
     lists: Mutex<()>,
 }
 
@@ -74,7 +74,7 @@ impl Scene {
         scene
     }
 
-    /// Makes it a page of such slots.
+    /// Makes it a page of slots of this size.
     fn open(&self, slot: usize) {
         self.held.open(&self.marks, Words::ALL, 0, || {
             self.slot.set(slot);
@@ -82,18 +82,18 @@ impl Scene {
         });
     }
 
-    /// A mutator takes the page, from byte `from` on, which is free.
+    /// A mutator takes the page from byte `from` on, which is free.
     fn take(&self, from: usize) {
         self.region.page.set(PAGE);
         self.region.open(at(from), at(4 * SLOT));
     }
 
-    /// It allocates a slot.
+    /// The mutator allocates a slot.
     fn allocate(&self) {
         self.region.next.set(self.region.next.get().wrapping_add(SLOT));
     }
 
-    /// It lets the page go.
+    /// The mutator releases the page.
     fn let_go(&self) {
         self.held.settle(self.region.next.get().addr() - BASE);
         self.region.close();
@@ -116,12 +116,12 @@ impl Scene {
         })
     }
 
-    /// As `Heap::find`: of what was settled.
+    /// As `Heap::find`: settled objects.
     fn holds(&self, offset: usize) -> bool {
         self.held.holds(&self.marks, &self.cycles, offset)
     }
 
-    /// As `Heap::slot_at`, of a page that has slots of any size.
+    /// As `Heap::slot_at`, for a page with slots of any size.
     fn finds_slot_of(&self, offset: usize) -> Option<usize> {
         let seen = self.held.look()?;
         let start = offset / self.slot.get() * self.slot.get();
@@ -130,11 +130,11 @@ impl Scene {
     }
 }
 
-/// Runs threads that each do something with a scene, and one that asks, whose answer is to be
+/// Runs threads that each do something with a scene, and one that queries it. The answer must be
 /// `found`.
 ///
-/// Loom looks for other orders from the last access to a word, and a thread that changes one mostly
-/// reads it before: so the thread that asks goes first in one model, and last in the other.
+/// Loom tries other orders from the last access to a word on, and a thread that changes a word
+/// mostly reads it before. So the querying thread starts first in one model, and last in the other.
 fn meanwhile(
     begin: impl Fn(&Scene) + Copy + Send + Sync + 'static,
     does: &[fn(&Scene)],
@@ -166,7 +166,7 @@ fn meanwhile(
     }
 }
 
-/// The page has `count` objects, of which it knows.
+/// The page has `count` settled objects.
 fn settled(scene: &Scene, count: usize) {
     scene.take(0);
     (0..count).for_each(|_| scene.allocate());
@@ -181,7 +181,7 @@ fn sweep_twice(scene: &Scene, sticky: StickyMarks) {
     }
 }
 
-/// It has one, which no page knows of.
+/// The page has one object, which only a region records.
 fn fresh(scene: &Scene) {
     scene.take(0);
     scene.allocate();
@@ -206,7 +206,7 @@ fn loom_what_was_just_allocated_is_found_while_its_mutator_goes_on_elsewhere() {
         scene.region.open(at(4 * SLOT), at(8 * SLOT));
         scene.allocate();
     };
-    // The next slot was never anybody's, however far the region is by now.
+    // The next slot was never allocated, however far the region is by now.
     let asks = |scene: &Scene| scene.finds(0) && !scene.finds(SLOT);
     meanwhile(fresh, &[does], asks, true);
 }
@@ -230,7 +230,7 @@ fn loom_what_lives_is_found_while_another_allocates_behind_the_sweep() {
         scene.end_cycle(&[SLOT]);
         scene.sweep(StickyMarks::Nothing);
     };
-    // Below the object that is asked for: the cursor does not cover that any more.
+    // Below the queried object: the cursor does not cover that any more.
     let takes = |scene: &Scene| {
         let _lists = scene.lists.lock().unwrap();
         if scene.held.is_swept(1) {
@@ -262,7 +262,7 @@ fn loom_an_old_object_is_found_while_another_thread_takes_its_mark() {
         settled(scene, 1);
         scene.end_cycle(&[0]);
     };
-    // As a store does, of a page whose marks stay.
+    // As a store into a page whose marks stay.
     let stores = |scene: &Scene| {
         if scene.held.is_swept(1) {
             bits::take(&scene.marks, 0);
@@ -275,7 +275,7 @@ fn loom_an_old_object_is_found_while_another_thread_takes_its_mark() {
 #[test]
 fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
     let does: &[fn(&Scene)] = &[|scene| scene.held.forget_cursor(SLOT)];
-    // A thread that asks has not seen the cycle end.
+    // The querying thread has not seen the cycle end.
     meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
 }
 
@@ -292,8 +292,8 @@ fn loom_nothing_is_found_in_a_page_that_becomes_another() {
         scene.open(SLOT);
         scene.held.settle(3 * SLOT);
     };
-    // As one of the large slots it begins where one of the small is that holds an object; but it is
-    // none of the large, and the small one that it lies in holds nothing.
+    // As a large slot it begins where a small slot with an object begins. But it is no large slot,
+    // and the small slot that contains it holds nothing.
     let asks = |scene: &Scene| scene.finds_slot_of(3 * SLOT).is_some();
     meanwhile(with_large_slots, &[does], asks, false);
 }

@@ -58,7 +58,7 @@ impl Moving {
             }
         }
         let through = plan.through == plan.pages.len();
-        // The runtime is called with no lock held: it may look at the mutators.
+        // The runtime is called with no lock held: it may visit the mutators.
         drop(plan);
         step.change_roots();
         if through {

@@ -132,7 +132,7 @@ impl Tracer {
     #[cold]
     fn trace_words(&self, object: *mut u8) {
         let size = self.space().size_of(object);
-        // SAFETY: an object of the heap, which has so many bytes.
+        // SAFETY: an object of the heap, which has `size` bytes.
         unsafe { self.scan(object, object.wrapping_add(size)) };
     }
 

@@ -256,7 +256,7 @@ impl Tracer {
         }
         let Some(other) = self.of().marking.take_chunk() else { return };
         // The lower half: items that were found first lead to more.
-        // SAFETY: both have room for so many items, and belong to this tracer.
+        // SAFETY: both have room for `keep` items, and belong to this tracer.
         unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
         // SAFETY: within the chunk, from its upper half to its start.
         unsafe { ptr::copy(items.wrapping_add(keep), items, count - keep) };

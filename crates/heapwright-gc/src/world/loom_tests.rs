@@ -1,14 +1,14 @@
-//! The world under loom: collectors, and mutators that come, rest, go, join and part.
+//! The world under loom: collectors, and mutators that enter, rest, leave, join and part.
 //!
 //! ```text
 //!   mutator  at work: writes its own canary | away or parked: nothing
 //!   collector                                 everybody's canaries
 //! ```
 //!
-//! A canary is loom's cell, which two threads may not touch without an order between them. So a
-//! collector that meets a mutator at work, and a mutator that does not see what the last collector
-//! did, both show, on a machine that does not hide it. A sleep ends when it is woken and no sooner
-//! (`sync::modelled`): a thread that is not reported sleeps for ever, which loom says.
+//! A canary is loom's cell, which two threads may not touch without an order between them. So it
+//! shows a collector that meets a mutator at work, and a mutator that misses the last collector's
+//! writes. A sleep ends only when it is woken (`sync::modelled`): a thread that is not woken sleeps
+//! for ever, which loom reports.
 
 extern crate std;
 
@@ -20,12 +20,12 @@ use loom::thread;
 
 use super::*;
 
-/// A mutator's place, and what only it touches while it is at work.
+/// A mutator's place, and the canary that only it touches while it is at work.
 struct Place {
     handshake: Handshake,
     poll: AtomicU32,
     canary: UnsafeCell<usize>,
-    /// Stands for the memory of the handshake, which is not the world's any more once it parted.
+    /// Stands for the memory of the handshake, which leaves the world when the mutator parts.
     membership: UnsafeCell<usize>,
 }
 
@@ -69,7 +69,7 @@ impl Scene {
         touch(&place.membership);
     }
 
-    /// Comes to work, does something, looks once whether it is to stop, goes on, leaves.
+    /// Enters, works, checks once whether it is to stop, continues, leaves.
     fn work(&self, me: usize) {
         let Place { handshake, poll, canary, .. } = &self.places[me];
         self.world.enter(handshake);
@@ -81,7 +81,7 @@ impl Scene {
         self.world.leave(handshake);
     }
 
-    /// What a collector does while the world is stopped.
+    /// A collector's work while the world is stopped.
     fn collect(&self) {
         self.world.each(|handshake| {
             let place = self.place_of(handshake);
@@ -96,7 +96,7 @@ impl Scene {
         self.places.iter().find(|place| ptr::eq(&raw const place.handshake, handshake)).unwrap()
     }
 
-    /// Comes to work and collects, unless another does. Whether it did.
+    /// Enters and collects, unless another thread does. Returns whether it did.
     fn try_to_collect(&self, me: usize) -> bool {
         let Place { handshake, canary, .. } = &self.places[me];
         self.world.enter(handshake);
@@ -113,7 +113,7 @@ impl Scene {
     }
 }
 
-/// Threads that each do something with the scene; the first in this one.
+/// Runs threads that each do something with the scene; the first one in this thread.
 fn together(scene: &Arc<Scene>, does: &[fn(&Scene, usize)]) {
     let others: Vec<_> = (1..does.len())
         .map(|me| {
@@ -220,7 +220,7 @@ fn loom_two_collections_in_a_row() {
 
 #[test]
 fn loom_a_collector_a_mutator_and_one_without_a_seat() {
-    // As a fork does, which has a handshake or not.
+    // As a fork does, with a handshake or without.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(
@@ -304,7 +304,7 @@ fn loom_three_of_whom_one_collects() {
     });
 }
 
-/// Worlds, and the substrate's lock of forks. In each world a thread has the place of its number.
+/// Worlds, and the substrate's fork lock. A thread has the same place in each world.
 struct Scenes {
     worlds: Vec<Arc<Scene>>,
     forking: Lock<()>,
@@ -320,7 +320,7 @@ impl Scenes {
         self.worlds.iter().for_each(|scene| with(&scene.world, &scene.places[me].handshake));
     }
 
-    /// The thread comes to work in all worlds, like a thread that waits for the first one.
+    /// The thread enters all worlds, like a thread that waits for the first one.
     fn enter(&self, me: usize) {
         self.each_seat(me, &mut |world, handshake| world.come_later(handshake));
         come_back(&|with| self.each_seat(me, with));
@@ -332,7 +332,7 @@ impl Scenes {
         self.each_seat(me, &mut |world, handshake| world.leave(handshake));
     }
 
-    /// Collects in one world, at work in all: as `Heap::stop_world` and its kin.
+    /// Collects in one world, at work in all: as `Heap::stop_world` does.
     fn collect(&self, me: usize, of: usize) {
         let scene = &self.worlds[of];
         let own = &scene.places[me].handshake;
@@ -349,7 +349,7 @@ impl Scenes {
         come_back(&|with| self.each_seat(me, with));
     }
 
-    /// Forks: as `fork::before`, and what follows.
+    /// Forks: as `fork::before`, and the code after it.
     fn fork(&self, me: usize) {
         stop_all(
             me + 1,
@@ -369,8 +369,8 @@ impl Scenes {
     }
 }
 
-/// Runs threads that are at work in all worlds, and each of which makes one call. The number of
-/// preemptions is bounded, because there are many orders.
+/// Runs threads that are at work in all worlds and make one call each. The number of preemptions is
+/// bounded, because there are many orders.
 fn at_work(worlds: usize, does: &'static [fn(&Scenes, usize)]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);

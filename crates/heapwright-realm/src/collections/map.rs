@@ -427,7 +427,7 @@ where
     }
 }
 
-/// An index for so many entries, of which seven eighths are in use at most.
+/// An index for that many entries. At most seven eighths of its words are in use.
 fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
     mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }
@@ -489,7 +489,7 @@ where
     #[inline]
     fn next(&mut self) -> Option<(K, V)> {
         let entries = self.of.entries()?;
-        // What was taken from the front meanwhile is not there to be seen.
+        // Entries that were removed from the front meanwhile are not visited.
         let mut n = (self.next.wrapping_sub(entries.first()) as isize).max(0) as usize;
         loop {
             let entry = entries.get(n)?;

@@ -49,7 +49,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Self(Growing::new(mc, None))
     }
 
-    /// An empty one with room for so many values.
+    /// An empty vector with room for that many values.
     ///
     /// # Panics
     ///
@@ -144,7 +144,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.set(mc, b, one);
     }
 
-    /// Makes room for so many more.
+    /// Makes room for that many more.
     ///
     /// # Panics
     ///
