@@ -535,16 +535,20 @@ const CROWD: &str = r#"
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+static void allocate(int seconds) {
+    for (time_t until = time(NULL) + seconds; time(NULL) < until; usleep(20000))
+        free(memset(malloc(300000), 1, 300000));
+}
 int main(int count, char **words) {
     int children = atoi(words[1]);
     free(memset(malloc(300000), 1, 300000));
     for (int child = 0; child < children; child++)
         if (fork() == 0) {
-            for (time_t until = time(NULL) + 2; time(NULL) < until; usleep(20000)) { void *volatile block = malloc(300000); free(block); }
+            allocate(2);
             pause();
         }
     signal(SIGTERM, SIG_IGN);
-    for (time_t until = time(NULL) + 5; time(NULL) < until; usleep(20000)) { void *volatile block = malloc(300000); free(block); }
+    allocate(5);
     printf("ready\n");
     fclose(stdout);
     getchar();

@@ -130,8 +130,8 @@ impl Statuses {
             let first = status.get().owner(0)?.process;
             is_full.then(|| {
                 format!(
-                    "the program of process {first} has {SLOTS} processes that show themselves; its \
-                     others cannot be shown"
+                    "the program of process {first} has {SLOTS} processes that show themselves; \
+                     its others cannot be shown"
                 )
             })
         }));

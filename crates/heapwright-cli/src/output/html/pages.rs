@@ -7,7 +7,7 @@
 //! marks     an outline: an object is pinned; a corner: objects were moved into the page
 //! ```
 //!
-//! Parts that are equally full, of pages equally old, are one SVG path: a heap of a gigabyte becomes
+//! Parts that are equally full, of pages equally old, are one SVG path. A heap of a gigabyte becomes
 //! a page of a megabyte. There are no scripts: a few thousand pages have a tip that describes
 //! them.
 

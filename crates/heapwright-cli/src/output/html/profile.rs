@@ -4,7 +4,7 @@
 //! head          the command, and the sum of each figure
 //! over time     live and resident bytes of the largest processes
 //! figures       a tab each: live, growth, temporary, peak, allocated
-//!                 a description; the sum, with its 95 % interval; a flame graph; the largest stacks
+//!                 a description; the sum, with its 95 % interval; a flame graph; largest stacks
 //! by thread     live and allocated
 //! the run       processes, notes
 //! ```

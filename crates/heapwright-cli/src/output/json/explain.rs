@@ -3,7 +3,7 @@
 //! ```text
 //! format, pid, resident_bytes, age_seconds    numbers
 //! parts, gone_bytes    as of `top`, bytes
-//! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; classes without any left out
+//! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; empty classes are left out
 //! others    [{name, bytes}]    mappings beside the heap, the largest first
 //! huge_page_bytes    number    of the heap
 //! profile   object|null    of a process that is sampled: its heap profile (below)

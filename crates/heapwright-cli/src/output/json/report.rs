@@ -46,7 +46,7 @@
 //!
 //! AMOUNT      {blocks, bytes}
 //! earlier     live blocks earlier_ns after sampling began, from which growth is counted; null in
-//!             records of older versions, with earlier_ns, temporary_error, peak_error, growth_error
+//!             older records, with earlier_ns, temporary_error, peak_error, growth_error
 //! process     an index into processes; check: into the process's checks
 //! stack       an index into stacks; frames there: into frames, innermost first
 //! functions   the last is the frame's function, those before it were inlined there

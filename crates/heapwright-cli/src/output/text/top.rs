@@ -301,7 +301,7 @@ fn caches(stats: &Stats) -> String {
 const SITES: usize = 20;
 const CALLS: usize = 4;
 
-/// A process's heap profile in some lines, the first one a heading: the sites with most memory, each
+/// A process's heap profile in some lines, the first one a heading: the sites of most memory, each
 /// with its innermost calls.
 pub(crate) fn sites(report: &Report) -> Vec<String> {
     let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
