@@ -1,4 +1,5 @@
-//! `cargo heapwright ...`: cargo's way to call `heapwright cargo ...`, which lies beside this.
+//! Cargo runs this program for `cargo heapwright ...`. It becomes `heapwright cargo ...`, from the
+//! same folder if possible.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -9,14 +10,14 @@ fn main() -> ExitCode {
     let beside = std::env::current_exe().ok().map(|path| path.with_file_name("heapwright"));
     let command =
         beside.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from("heapwright"));
-    // Cargo's first word is the subcommand's own name.
+    // Cargo passes the subcommand's name as the first word.
     let mut words = std::env::args_os().skip(1).peekable();
     words.next_if(|word| word == "heapwright");
     let error = Command::new(&command).arg("cargo").args(words).exec();
-    // SAFETY: SIG_IGN is a valid disposition. `exec` has set the default one, by which a closed
-    // pipe would end this process.
+    // SAFETY: SIG_IGN is a valid disposition. (`exec` set the default one, with which a closed pipe
+    // ends this process.)
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    // (`eprintln!` panics if standard error takes no text.)
+    // (`eprintln!` would panic if standard error is closed.)
     _ = writeln!(std::io::stderr(), "heapwright: cannot run {}: {error}", command.display());
     ExitCode::from(125)
 }

@@ -1,8 +1,8 @@
-//! `heapwright bench [-- CMD]`: is it faster, and leaner, on *my* program?
+//! `heapwright bench [-- CMD]` compares allocators' speed and memory on the user's own program.
 //!
-//! Plans the race (which allocators, which programs, how often), lets it run, and reports it: as
-//! text on stdout, and as JSON and HTML where that was asked for. Files are
-//! opened before the race, so that an hour of it is not lost to a typing error.
+//! The command plans a race (allocators, programs, rounds), runs it, and prints text to stdout. If
+//! the user asks for them, JSON and HTML go to files. The command opens files before the race, so a
+//! typing error does not waste an hour.
 
 use super::{LibraryArg, OutputsArgs};
 use crate::bench::results::{self, Head, Kind, Results, SCHEMA, Summary};
@@ -19,10 +19,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// The exit code where a program fails by itself.
+/// The exit code if a program fails under the baseline.
 const PROGRAM_FAILS: u8 = 1;
 
-/// The exit code of a failure of ours.
+/// The exit code if the command itself failed.
 pub(crate) const OWN_FAILURE: u8 = 125;
 
 /// Race allocators on a program, or on built-in workloads.
@@ -41,7 +41,7 @@ pub(crate) const OWN_FAILURE: u8 = 125;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright bench [OPTIONS] [-- CMD [ARGS]...]")]
-// A script may put its own defaults before what a person gave it.
+// A script may pass its own defaults before its user's options.
 #[command(args_override_self = true)]
 #[command(after_help = "\
 Examples:
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// What to race on, or how to end if the command cannot be run.
+/// Returns the programs to race on. The inner error is the exit code if `CMD` cannot be run.
 fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     if !args.command.is_empty() {
         return Ok(command(&args.command)?.map(|program| vec![program]));
@@ -192,7 +192,7 @@ fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     Ok(Ok(programs))
 }
 
-/// The command given, as a program, or how to end if it cannot be run.
+/// Returns the program for `CMD`. The inner error is the exit code if `CMD` cannot be run.
 fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
     let file = match inspect::path::find(&words[0]) {
         Ok(file) => std::path::absolute(file)?,
@@ -216,7 +216,7 @@ fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
     }))
 }
 
-/// The race itself.
+/// Runs the race.
 fn race(
     args: &Args,
     allocators: &[allocators::Allocator],
@@ -278,7 +278,7 @@ fn race(
     Ok((results, raced))
 }
 
-/// What of our environment reaches every program and changes allocators.
+/// Returns a note for each environment variable that may change the programs' allocators.
 fn inherited() -> Vec<String> {
     const PREFIXES: [&str; 8] = [
         "GLIBC_TUNABLES",

@@ -1,22 +1,22 @@
-//! `heapwright check -- CMD`: a program in debug mode, and what was found.
+//! `heapwright check -- CMD` runs a program in debug mode and reports the findings.
 //!
 //! ```text
 //! a folder <- record.PID of each process, from its start on
-//!   |          (the environment is inherited: children are checked, too)
+//!   |          (children inherit the environment, so they are checked, too)
 //!   +-- the program is a child; this process stands in for it, as `run --stats` does
-//!   +-- what outlives it: a daemon is waited for (--follow), signals go to it
+//!   +-- this process waits for daemons (--follow) and passes signals to them
 //!   +-- all records, one report, one exit code
 //! ```
 //!
-//! The program's streams stay its own: the library prints nothing while it runs, and
-//! the report goes to stderr behind all of it, or to a file.
+//! The program keeps its streams: the library prints nothing while the program runs. The report
+//! goes to stderr after the program's output, or to a file.
 //!
-//! The library is one of its own, which also sees what the C library's functions read and write
-//! (docs/hardened-bounds.md).
+//! `check` preloads a library of its own, which also checks the reads and writes of the C library's
+//! functions (docs/hardened-bounds.md).
 //!
-//! An unchecked run must not look clean: a program that cannot be checked is refused (but for
-//! --anyway), and a run of which something was not seen to its end (a process that left no record,
-//! was killed, or still runs) gives 125, and its report begins with that.
+//! An unchecked run must not look clean. Without --anyway, the command refuses a program that
+//! cannot be checked. If a process left no record, was killed, or still runs, the exit code is 125,
+//! and the report says so first.
 
 use super::ProgramArgs;
 use super::checked::{self, FRAMES, Follow, How, STEM, cannot_be_checked};
@@ -38,8 +38,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec`
-/// and `malloc`, and what cargo starts may be one.
+/// The stack depth for Rust programs with an allocator of their own, and for cargo, which may start
+/// one. A debug build has a dozen frames between a `Vec` and `malloc`.
 const MORE_FRAMES: &str = "traces=32";
 
 /// Run a program in debug mode, with all that it starts, and report what was found.
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(file) = sites.as_ref().and_then(Sites::file) {
         options.sites(file);
     }
-    // (A library that the user names may be too old for it.)
+    // (A library that the user names may be too old for option `rules`.)
     let is_set = preload::sets(&args.program.options, "rules") || preload::named().is_some();
     let rules = if is_set { None } else { SharedRules::new() };
     if let Some(rules) = &rules {
@@ -220,7 +220,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     {
         eprintln!("heapwright: {error:#}");
     }
-    // Whatever becomes of the report, the program's end is handed on.
+    // A report that cannot be written does not change the exit code.
     if let Err(error) = write(args, &made.report, file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
     }
@@ -232,11 +232,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Who runs a shim.
+/// The programs that run a shim.
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "env"];
 
-/// Whether the program is a script that a version manager (pyenv, rbenv, asdf) leads commands
-/// through: its shell is not the program that was meant.
+/// Returns whether the program is a shim: a version manager's script (pyenv, rbenv, asdf). The user
+/// means the program that the script runs, not the script's shell.
 fn is_shim(inspected: &inspect::Report) -> bool {
     let folder = inspected.steps.first().and_then(|step| step.path.parent());
     folder.is_some_and(|folder| folder.ends_with("shims")) && inspected.steps.len() > 1
@@ -254,8 +254,8 @@ fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
     how
 }
 
-/// The folder to keep records in: a new one, or one without records, which would be
-/// reported as this run's.
+/// Prepares the folder for kept records, which is new or has no records. Otherwise the old records
+/// would be reported as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
     let is_new = !path.exists();
     fs::DirBuilder::new()
@@ -279,8 +279,8 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// What the file of `--sites` has: where it is, or is to be, must be a place that the options can
-/// name.
+/// Reads the file of `--sites`, if it exists. Refuses a path that the library's options cannot
+/// hold.
 fn sites(file: &Path) -> anyhow::Result<Sites> {
     let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -294,7 +294,7 @@ fn sites(file: &Path) -> anyhow::Result<Sites> {
     Sites::of(&path)
 }
 
-/// How many frames are kept where nothing is said.
+/// Returns the default option for the depth of stacks.
 fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
     let has_own = inspected.findings.iter().any(|finding| finding.code == "global-allocator");
     let name = Path::new(&args.program.command[0]).file_name();
@@ -302,7 +302,7 @@ fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
     if has_own || is_cargo { MORE_FRAMES } else { FRAMES }
 }
 
-/// The options for the library.
+/// Returns the options for the library.
 fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options> {
     if args.program.options.iter().any(|option| option.contains("record=")) {
         return Err(wrong("check sets option record itself; use --keep".to_owned()));
@@ -311,8 +311,8 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
         return Err(wrong("--twice sets option fill itself; leave one of them out".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
-    // Text without still reachable blocks needs but their sum, unless somebody may look at the
-    // records later.
+    // Text that does not list reachable blocks needs only their sum, unless the records are kept
+    // for later.
     let is_brief = args.output_args.sums_reachable() && args.keep.is_none();
     let default = if is_brief { format!("{frames},reachable=none") } else { frames.to_owned() };
     let mut options = Options::inherited_over(&default, inherited.as_deref());
@@ -347,7 +347,7 @@ fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()>
     let mut stderr = io::stderr().lock();
     let look = Look::of(&stderr);
     if output_args.is_text() {
-        // A line between what the program wrote and the report.
+        // An empty line between the program's output and the report.
         stderr.write_all(b"\n")?;
     }
     output_args.write(report, &mut stderr, look)

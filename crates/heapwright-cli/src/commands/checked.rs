@@ -1,14 +1,13 @@
-//! A program in debug mode, up to its end and that of what it starts: what `check`, `valgrind` and
-//! `cargo` have in common.
+//! Runs a program in debug mode, and waits for it and the processes that outlive it. Used by
+//! `check`, `valgrind` and `cargo`.
 //!
 //! ```text
-//!   to_end        the program ended; what outlives it is waited for: a daemon until it ends, others for a second
-//!   End::note_in  what was not seen goes into the report: no record, killed, still running
-//!   End::exit     the program's own exit code, or 125 where something was not seen
+//!   to_end        runs the program; then waits until its daemons end, and a second for others
+//!   End::note_in  adds to the report which processes left no record, were killed, or still run
+//!   End::exit     returns the program's exit code, or 125 if the report lists such a process
 //! ```
 //!
-//! [`checked`] is all of it for a command without options of its own: the records are in a folder
-//! that goes with [`Checked`].
+//! [`checked`] does all this for a command without options. Dropping [`Checked`] removes records.
 
 use super::run::{command, not_started, why_none};
 use super::{OWN_OBJECTS, has_own_objects};
@@ -25,20 +24,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The records' name before the pid.
+/// The part of a record's name before the pid.
 pub(super) const STEM: &str = "record";
 
-/// As many frames as valgrind keeps: those beyond cost time and are seldom looked at.
+/// The stack depth, which is valgrind's. More frames cost time and are seldom useful.
 pub(super) const FRAMES: &str = "traces=12";
 
-/// How long processes that outlive the program, and are not followed, are waited for.
+/// The time to wait for processes that outlive the program and that --follow does not name.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often they are looked at.
+/// The times between two looks at these processes: in the first second, and later.
 const STEP: Duration = Duration::from_millis(20);
 const LONG_STEP: Duration = Duration::from_millis(200);
 
-/// The exit code where nothing was checked.
+/// The exit code if a process was not checked.
 pub(crate) const COULD_NOT: u8 = 125;
 
 /// Which processes that outlive the program are waited for until they end.
@@ -52,22 +51,22 @@ pub(super) enum Follow {
     None,
 }
 
-/// What to do about processes that are not seen to their end.
+/// How to run a program, and which processes to wait for.
 #[derive(Clone, Copy)]
 pub(super) struct How<'a> {
     pub(super) follow: Follow,
-    /// The program may leave no record, if what it starts does.
+    /// Permits the program to leave no record, if a process that it starts leaves one.
     pub(super) may_be_unchecked: bool,
-    /// Where records are kept.
+    /// The folder of --keep.
     pub(super) kept: Option<&'a Path>,
-    /// Python allocates all of its objects with malloc.
+    /// `true` if Python allocates all its objects with malloc.
     pub(super) has_python_malloc: bool,
-    /// How long the program may run, and then be waited for where it goes on in the background.
+    /// The longest time that the program may run, and then go on in the background.
     pub(super) limit: Option<Duration>,
 }
 
 impl How<'_> {
-    /// Where nothing is asked.
+    /// The defaults.
     pub(super) const PLAIN: How<'static> = How {
         follow: Follow::Daemon,
         may_be_unchecked: true,
@@ -77,18 +76,18 @@ impl How<'_> {
     };
 }
 
-/// How a program, and what outlived it, ended.
+/// The end of a program and of the processes that outlived it.
 pub(super) struct End {
     name: OsString,
     pub(super) outcome: Outcome,
-    /// What runs still.
+    /// The processes that still run.
     running: Vec<Running>,
-    /// Processes that were waited for until they ended.
+    /// The processes that --follow names.
     followed: Vec<u32>,
     orphans: Orphans,
 }
 
-/// Runs a program whose records go to a folder, and waits for it and what outlives it.
+/// Runs a program with records in a folder. Waits for it and the processes that outlive it.
 pub(super) fn to_end(
     program: Command,
     name: &OsStr,
@@ -102,7 +101,7 @@ pub(super) fn to_end(
 }
 
 impl End {
-    /// How each process of a report ended, and what was not seen.
+    /// Adds to a report how each process ended, and which processes were not checked.
     pub(super) fn note_in(&self, report: &mut Report, how: &How<'_>) {
         report::set_fates(report, |pid| match self.orphans.end(pid) {
             _ if pid == self.outcome.pid => Fate::Ended(self.outcome.end),
@@ -116,7 +115,7 @@ impl End {
             let name = self.name.display();
             let reason = why_none(&self.name, &self.outcome);
             let text = format!("{name} itself was not checked: {reason}");
-            // It may have been run for what it starts.
+            // The user may have run the program only for the processes that it starts.
             if how.may_be_unchecked && !report.processes.is_empty() {
                 report.notes.push(text);
             } else {
@@ -153,12 +152,12 @@ impl End {
         }
     }
 
-    /// Whether something of it had not ended when it was no longer waited for.
+    /// Returns whether a process still ran when the wait ended.
     pub(super) fn is_still_running(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// How to end where the report decides nothing else.
+    /// Returns the exit code for a report without findings that fail the run.
     pub(super) fn exit(&self, report: &Report) -> Exit {
         match self.outcome.end {
             process::End::Code(_) if !report.unseen.is_empty() => Exit::Code(COULD_NOT),
@@ -167,8 +166,8 @@ impl End {
     }
 }
 
-/// Waits for processes that outlive the program, shortly, or (--follow) until they end, or somebody
-/// asks twice that this ends. Returns what runs still, and what was waited for.
+/// Waits a second. Processes that --follow names: until they end, the user interrupts twice, or the
+/// limit passes. Returns the processes that still run, and those that --follow named.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,
@@ -218,7 +217,7 @@ fn outlive(
     }
 }
 
-/// `process 12`, `processes 12 and 13`.
+/// Lists pids: `process 12`, `processes 12 and 13`.
 fn processes(pids: &[u32]) -> String {
     let words: Vec<String> = pids.iter().map(u32::to_string).collect();
     match words.split_last() {
@@ -228,14 +227,14 @@ fn processes(pids: &[u32]) -> String {
     }
 }
 
-/// Notes in a report with a process of Python's that small objects are not seen.
+/// Adds a note to the report of a Python process whose small objects are not seen.
 pub(super) fn note_python(report: &mut Report, has_python_malloc: bool) {
     if has_own_objects(has_python_malloc) && has_python(report) {
         report.notes.push(OWN_OBJECTS.to_owned());
     }
 }
 
-/// Whether a process was Python's, or had it as a library.
+/// Returns whether a process ran Python, or has libpython in a stack.
 fn has_python(report: &Report) -> bool {
     let is = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -246,8 +245,7 @@ fn has_python(report: &Report) -> bool {
         || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
 }
 
-/// Leaves out of a report what other programs did than those that are wanted; whether anything is
-/// left.
+/// Removes the findings of unwanted processes. Returns whether any wanted process is left.
 pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) -> bool {
     let is_wanted: Vec<bool> = report.processes.iter().map(is_wanted).collect();
     if is_wanted.iter().all(|is| *is) {
@@ -257,29 +255,29 @@ pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) ->
     report.errors.retain(|error| of(error.process));
     report.leaks.retain(|leak| of(leak.process));
     report.growths.retain(|growth| of(growth.process));
-    // Indexes stay what they are: a program that goes only lies behind those that stay.
+    // Findings index this list: only unwanted processes behind the last wanted one may go.
     let kept = is_wanted.iter().rposition(|is| *is).map_or(0, |last| last + 1);
     report.processes.truncate(kept);
     kept != 0
 }
 
-/// Why the library would not get into a program. That it cannot be run at all is reported
-/// when that is tried.
+/// Returns why the library cannot be loaded into a program. `None` for a program that cannot be
+/// run: starting it reports that.
 pub(super) fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
     let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
 }
 
-/// What a program may print.
+/// How much of a program's output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prints {
     Everything,
-    /// It has printed it once.
+    /// For a second run, whose output the user has already seen.
     Nothing,
 }
 
-/// What a program left.
+/// A program's records and its end.
 pub(super) struct Checked {
     folder: Folder,
     pub(super) end: End,
@@ -291,7 +289,7 @@ impl Checked {
     }
 }
 
-/// Runs a program with these options of the library; or how to end where it cannot be run.
+/// Runs a program with these options. The inner error is the exit code if it cannot be run.
 pub(super) fn checked(
     program: &[OsString],
     asked: &[String],
@@ -299,7 +297,7 @@ pub(super) fn checked(
 ) -> anyhow::Result<Result<Checked, Exit>> {
     let library = preload::for_check(preload::named().as_deref())?;
     let folder = Folder::for_records()?;
-    // What the user set in HEAPWRIGHT comes first.
+    // The user's options in HEAPWRIGHT come first.
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(FRAMES, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;

@@ -1,4 +1,4 @@
-//! `heapwright diff A B`: two points in time, or two runs, compared.
+//! `heapwright diff A B` compares two runs, or two points in time of one run.
 
 use super::OutputArgs;
 use crate::output::{self, Plain, json, text};
@@ -8,7 +8,7 @@ use crate::report::{self, Made, Options, point};
 use anyhow::{anyhow, bail};
 use std::path::{Path, PathBuf};
 
-/// The exit code where a record could not be read.
+/// The exit code if a record could not be read.
 pub(crate) const COULD_NOT: u8 = 2;
 
 /// Show what is different between two records, or two points in time of one.

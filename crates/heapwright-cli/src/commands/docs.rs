@@ -1,8 +1,7 @@
 //! Hidden helpers for packagers: shell completions and manual pages.
 //!
-//! Both are made from the argument definitions, so they cannot drift from
-//! them. `heapwright man` prints the page of the command; `heapwright man run`
-//! that of a subcommand.
+//! Both are generated from the argument definitions, so they always match these. `heapwright man`
+//! prints the page of the command; `heapwright man run` prints the page of a subcommand.
 
 use crate::cli::Cli;
 use crate::output;
@@ -32,7 +31,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// The command without its hidden subcommands, which clap would complete, too.
+/// Returns the command without its hidden subcommands, which clap would also complete.
 fn shown() -> clap::Command {
     let all = Cli::command();
     let subcommands = all.get_subcommands().filter(|one| !one.is_hide_set()).cloned();

@@ -1,7 +1,7 @@
-//! `heapwright doctor CMD`: would a preload take effect, and if not, why?
+//! `heapwright doctor CMD` finds out whether a preload takes effect on a program, and why not.
 //!
-//! It reads files and runs nothing, unless `--try` asks for it: then the
-//! program is run with the library and its statistics decide.
+//! The command only reads files. With `--try` it also runs the program with the library, and the
+//! program's statistics decide.
 
 use super::{LibraryArg, OutputArgs, run};
 use crate::cli::MISUSE;
@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 
-/// The exit code where the files do not say, or could not be asked.
+/// The exit code if the files do not decide, or could not be read.
 pub(crate) const COULD_NOT: u8 = 2;
 
 /// Say whether heapwright would take effect on a program, and if not, why.
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         report.findings.extend(inspect::kernel::remark());
         report.findings.push(inspect::hardened::remark());
     }
-    // A command that is not there is a mistake in the command line.
+    // A missing program is a mistake in the command line.
     let is_missing = matches!(inspect::path::find(command), Err(inspect::path::Problem::Missing));
     let trial = args.run.then(|| try_it(args)).transpose()?;
     let answer = Answer { command, report, trial };
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }))
 }
 
-/// The answer about all programs.
+/// Prints the answer about all programs.
 fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = inspect::system::system(&path, preload::target(args.library.given().as_deref()));
@@ -98,14 +98,14 @@ fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     Ok(Exit::Code(u8::from(is_wrong)))
 }
 
-/// Runs the program on heapwright and looks at what the library left.
+/// Runs the program on heapwright, and reads the statistics that the library left.
 fn try_it(args: &Args) -> anyhow::Result<Trial> {
     let library = preload::library(args.library.given().as_deref())?;
     let folder = Folder::new()?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
     options.stats_file(&folder.prefix());
     let mut program = run::command(&args.command, &library, &options)?;
-    // Our stdout carries the answer alone.
+    // The command's stdout is only for the answer.
     program.stdout(File::from(std::io::stderr().as_fd().try_clone_to_owned()?));
     let outcome = match process::watch(program) {
         Ok(outcome) => outcome,

@@ -1,10 +1,10 @@
-//! `heapwright explain PID|RECORD`: why more is resident than is live, and what can be done about
-//! it.
+//! `heapwright explain PID|RECORD` explains why more memory is resident than live, and how to
+//! change that.
 //!
 //! ```text
-//! PID       its status memory -> where the process says its memory is, and the kernel   (live);
-//!           if it is sampled already, it is ordered to write its profile, which is explained, too
-//! RECORD    a heap profile -> which calls' blocks stay, go at once, or grow                  (report::explained)
+//! PID       its status memory and the kernel's figures -> where its memory is     (live);
+//!           a sampled process is ordered to write its heap profile, which is explained, too
+//! RECORD    a heap profile -> whose blocks stay, go at once, or grow (report::explained)
 //! ```
 
 use super::OutputArgs;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     output_args: OutputArgs<Plain>,
 }
 
-/// A process that is looked at says anew where its memory is within this time, if it allocates.
+/// The time in which a process that is read, and that allocates, renews its figures.
 const SOON: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// Explains a process.
+/// Explains a running process.
 fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
     let slot = Statuses::open().slot_of(pid)?;
     let _ = slot.read();
@@ -67,8 +67,7 @@ fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
         return Ok(Exit::Code(1));
     };
     let mappings = Mappings::of(pid, report);
-    // Where the heap profile cannot be had just now, what the process itself shows is the
-    // explanation.
+    // If the process writes no profile now, its own figures are the whole explanation.
     let profile = (report.facts.sampling != 0).then(|| profile(slot, pid)).flatten();
     let (process, profile) = (&seen.process, profile.as_ref());
     let explained = |look| match args.output_args.format() {
@@ -79,7 +78,7 @@ fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// The heap profile of a process that is sampled, as it is now.
+/// Returns the current heap profile of a sampled process.
 fn profile(slot: Slot, pid: u32) -> Option<Report> {
     let folder = Folder::quietly().ok()?;
     let record = folder.path().join(format!("profile.{pid}"));
@@ -87,13 +86,13 @@ fn profile(slot: Slot, pid: u32) -> Option<Report> {
     Some(report::make(&[record], &options(true)).ok()?.report)
 }
 
-/// How the report of a profile is made.
+/// Returns the options for the report of a profile.
 fn options(quiet: bool) -> Options {
     let wanted = Wanted { figure: Figure::Live, ..Wanted::default() };
     Options { everything: true, wanted, quiet, ..Options::default() }
 }
 
-/// Explains what a heap profile says.
+/// Explains the record of a heap profile.
 fn record(args: &Args) -> anyhow::Result<Exit> {
     let file = args.output_args.file()?;
     let what = &args.what;

@@ -1,5 +1,5 @@
-//! `heapwright heap DUMP`: what a collected heap holds, and what holds that. `--timeline`: its
-//! collections, to be drawn.
+//! `heapwright heap DUMP` summarises a dump of a collected heap: its objects and what retains them.
+//! With `--timeline` it writes the heap's collections as a Chrome trace.
 
 use super::OutputsArgs;
 use crate::heap::{self, Wanted, timeline};
@@ -11,10 +11,10 @@ use anyhow::Context;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// The exit code where the dump could not be read, or has not what was asked for.
+/// The exit code if the dump cannot be read, or lacks the requested type or object.
 pub(crate) const COULD_NOT: u8 = 2;
 
-/// The exit code where it is cut or damaged.
+/// The exit code if the dump is cut or damaged.
 const NOT_WHOLE: u8 = 1;
 
 /// Summarise a dump of a collected heap by type, size and what retains it.
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     dump: PathBuf,
 }
 
-/// Objects that are shown where all were asked for.
+/// The number of objects shown with `--top 0`.
 const MOST: usize = 1000;
 
 fn address(text: &str) -> Result<u64, String> {

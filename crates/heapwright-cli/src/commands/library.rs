@@ -1,6 +1,6 @@
-//! `heapwright library`: where the preload library is.
+//! `heapwright library` prints the path of the preload library.
 //!
-//! For people who set `LD_PRELOAD` themselves, in a service file or a script:
+//! Users who set `LD_PRELOAD` in a service file or a script need this path:
 //! `LD_PRELOAD=$(heapwright library) program`.
 
 use super::LibraryArg;

@@ -1,4 +1,4 @@
-//! One module a subcommand: its arguments, and a `run` that does it.
+//! The subcommands. Each module has a subcommand's arguments and a function `run`.
 
 pub(crate) mod bench;
 pub(crate) mod cargo;
@@ -32,18 +32,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Opens a file to write to, before the work, so that a mistake in its name costs nothing.
+/// Opens a file for writing. Called before the work, so that a mistake in the name costs nothing.
 pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Opens a file for a name that the user has not chosen.
+/// Opens a file for writing whose name the user has not chosen.
 pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
     let why = |error| wrong(format!("cannot write {}: {error}", path.display()));
     output::open_own(path).map_err(why)
 }
 
-/// A number of seconds, from a tenth of one to so many.
+/// Parses a number of seconds, from 0.1 to `most`.
 pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=f64::from(most)).contains(&seconds) => {
@@ -66,12 +66,12 @@ pub(crate) struct OutputArgs<F: ValueEnum + Send + Sync + 'static> {
 }
 
 impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
-    /// The format chosen.
+    /// Returns the chosen format.
     pub(crate) fn format(&self) -> F {
         self.format.clone().unwrap_or_default()
     }
 
-    /// The file to write to.
+    /// Opens the output file, if the user named one.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
         self.output.as_deref().map(open).transpose()
     }
@@ -94,7 +94,7 @@ pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
 }
 
 impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> OutputsArgs<F> {
-    /// Each format and its file, `None` for stdout. The n-th file belongs to the n-th format.
+    /// Returns each format and its file, `None` for stdout. The n-th file is the n-th format's.
     pub(crate) fn all(&self) -> anyhow::Result<Vec<(F, Option<File>)>> {
         let text = F::default();
         let mut formats = self.formats.clone();
@@ -143,11 +143,11 @@ pub(crate) struct ProgramArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// The variable that names the allocator of Python's objects.
+/// The environment variable that names the allocator of Python's objects.
 const PYTHON_MALLOC: &str = "PYTHONMALLOC";
 
 impl ProgramArgs {
-    /// The program, to be started with the library and these options.
+    /// Builds the command that starts the program with the library and these options.
     pub(crate) fn program(&self, library: &Path, options: &Options) -> anyhow::Result<Command> {
         let mut program = run::command(&self.command, library, options)?;
         if self.python {
@@ -156,7 +156,7 @@ impl ProgramArgs {
         Ok(program)
     }
 
-    /// Says that small objects are not seen, if the program is Python.
+    /// Prints a note that small objects are not seen, if the program is Python.
     pub(crate) fn note_python(&self) {
         let name = Path::new(&self.command[0]).file_name().unwrap_or_default();
         let inspected =
@@ -169,11 +169,11 @@ impl ProgramArgs {
     }
 }
 
-/// What is said of Python's objects that are in no block of malloc's.
+/// The note about Python's small objects, which are not in blocks of malloc.
 pub(crate) const OWN_OBJECTS: &str = "Python's small objects are in an allocator of its own, and \
                                       are not seen (--python has them in malloc)";
 
-/// Whether Python's small objects are in an allocator of its own.
+/// Returns whether Python's small objects are in an allocator of Python's own.
 pub(crate) fn has_own_objects(is_asked: bool) -> bool {
     !is_asked && std::env::var_os(PYTHON_MALLOC).is_none()
 }
@@ -187,8 +187,8 @@ pub(crate) struct LibraryArg {
 }
 
 impl LibraryArg {
-    /// The library chosen, by the argument or else by HEAPWRIGHT_LIBRARY; an
-    /// empty variable chooses nothing.
+    /// Returns the library that the argument names, or else HEAPWRIGHT_LIBRARY. An empty variable
+    /// counts as unset.
     pub(crate) fn given(&self) -> Option<PathBuf> {
         self.path.clone().or_else(preload::named)
     }

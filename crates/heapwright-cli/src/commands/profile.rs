@@ -1,13 +1,14 @@
-//! `heapwright profile`: which calls a program's memory comes from, at next to no cost.
+//! `heapwright profile` samples which calls allocate a program's memory, at little cost.
 //!
 //! ```text
-//! -- CMD    a folder <- profile.PID of each process, now and then and when it ends   (options sample, profile)
+//! -- CMD    a folder <- profile.PID of each process, now and then and at its end
+//!             |             (options sample, profile)
 //!             +-- the program is a child; this process stands in for it, as `check` does
-//!             +-- all records, one report; the exit code is the program's own: a profile finds no mistakes
+//!             +-- all records, one report; the exit code is always the program's own
 //!
-//! PID       the process is ordered to sample, unless it does  (`live::Orders`)
+//! PID       the process is ordered to sample, unless it already does  (`live::Orders`)
 //!             +-- some seconds
-//!             +-- it is ordered to write a record, and to sample no more; one report
+//!             +-- it is ordered to write a record and to stop sampling; one report
 //! ```
 
 use super::ProgramArgs;
@@ -31,7 +32,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The records' name before the pid.
+/// The part of a record's name before the pid.
 const STEM: &str = "profile";
 
 /// Sample a program's allocations, and report which call stacks its memory comes from.
@@ -102,7 +103,7 @@ struct BehindPid {
 }
 
 impl How {
-    /// What was said before the PID, unless something else was said behind it.
+    /// Merges the options behind the PID with those before it. The options behind the PID win.
     fn or(self, before: &Self) -> Self {
         Self {
             format: self.format.or(before.format),
@@ -127,7 +128,7 @@ impl How {
         self.sample.unwrap_or(512 << 10)
     }
 
-    /// How to make the report, of this figure unless another one was asked for.
+    /// Returns the options for the report. `figure` is the default of `--figure`.
     fn report(&self, figure: Figure) -> report::Options {
         let limit = self.limit.unwrap_or(SITES);
         report::Options {
@@ -142,12 +143,12 @@ impl How {
     }
 }
 
-/// Up to a day.
+/// Parses a time of at most a day.
 fn seconds(text: &str) -> Result<Duration, String> {
     super::seconds(text, 86_400)
 }
 
-/// A distance of samples, as the library reads it.
+/// Parses the distance of samples, in the syntax of the library's option.
 fn distance(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(['k', 'm', 'g']);
@@ -166,7 +167,7 @@ fn distance(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    // A number is a process, unless there is a program of that name.
+    // A number means a process, unless a program has this name.
     let first = args.program.command[0].to_str();
     if let Some(pid) = first.and_then(|first| first.parse::<u32>().ok())
         && inspect::path::find(&args.program.command[0]).is_err()
@@ -183,7 +184,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     start(args)
 }
 
-/// Profiles a program that is started.
+/// Starts a program and profiles it.
 fn start(args: &Args) -> anyhow::Result<Exit> {
     let how = &args.how;
     let format = how.format()?;
@@ -221,14 +222,14 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     }
     let mut made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
     note_python(&mut made.report, args.program.python);
-    // Whatever becomes of the profile, the program's end is handed on.
+    // A profile that cannot be written does not change the exit code.
     let written = match file {
         Some(file) => output::render_to(file, &made.report, format),
         None => {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
             let mut out = BufWriter::new(stderr.lock());
-            // A line between what the program wrote and the profile.
+            // An empty line between the program's output and the profile.
             let gap = if format == Format::Text { "\n" } else { "" };
             let _ = out.write_all(gap.as_bytes());
             output::render(&made.report, format, &mut out, look).and_then(|()| out.flush())
@@ -240,14 +241,14 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::from(outcome.end))
 }
 
-/// How long the process goes on sampling after this command has last said that it is there.
+/// The time for which the process goes on sampling after this command's last order.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often an order is repeated, and at most a profile written in between.
+/// The time between two orders to sample, and the shortest time between two written profiles.
 const BETWEEN: Duration = Duration::from_millis(500);
-/// How long an order waits for its answer at the end.
+/// The time that the last orders wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Profiles a process that runs already.
+/// Profiles a running process.
 fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let format = how.format()?;
     let statuses = Statuses::open();
@@ -268,8 +269,8 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let mut is_sampling = samples_already != 0;
     let folder = Folder::new()?;
     let record = folder.path().join(format!("{STEM}.{pid}"));
-    // When the process has last written a profile: it may rest at the end, and a process at rest
-    // does not hear.
+    // The time of the last profile that the process wrote. A process that is idle at the end does
+    // not write another.
     let mut written_at = None;
     let mut write_next = began + BETWEEN;
     if is_sampling {
@@ -291,7 +292,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         bar.set_message(if is_sampling { "" } else { "the process has allocated nothing yet" });
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
-            // Again and again, so that it ends with this command.
+            // Repeated orders, so that sampling ends soon after this command does.
             match orders.sample(how.sample(), GRACE, left.min(BETWEEN)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
@@ -304,7 +305,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             if orders.write(&record, left.min(BETWEEN)).is_ok() {
                 written_at = Some(Instant::now());
             }
-            // Ever less often: a profile is work for the process.
+            // At growing intervals, because writing a profile costs the process time.
             write_next = Instant::now() + BETWEEN.max(began.elapsed() / 4);
         }
         if is_sampling {
@@ -314,13 +315,13 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     bar.finish_and_clear();
     let patience = if interrupt::came().is_some() { BETWEEN } else { PATIENCE };
     if !is_sampling {
-        // It ends by itself, if the process reads the order later.
+        // If the process reads the order to sample later, sampling ends after `GRACE`.
         let _ = orders.stop(Duration::ZERO);
         return Err(idle(pid));
     }
     let written = orders.write(&record, patience);
     if samples_already == 0 {
-        // If it does not answer, it ends by itself.
+        // If the process does not answer, sampling ends after `GRACE`.
         let is_quiet = written == Err(Refusal::Quiet);
         let _ = orders.stop(if is_quiet { Duration::ZERO } else { patience });
     }
@@ -341,7 +342,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// A bar for so much time, on a terminal.
+/// Makes a progress bar for a time, which only a terminal shows.
 fn progress(time: Duration) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(
         Some(time.as_millis() as u64),
@@ -353,7 +354,7 @@ fn progress(time: Duration) -> ProgressBar {
     bar
 }
 
-/// An idle process gives no profile.
+/// Makes the error of an idle process, which writes no profile.
 fn idle(pid: u32) -> anyhow::Error {
     anyhow!(
         "process {pid} is idle: it has allocated too little since this command began to begin a \
@@ -363,7 +364,7 @@ fn idle(pid: u32) -> anyhow::Error {
     )
 }
 
-/// Sleeps so long, or until a signal comes.
+/// Sleeps until the time has passed or a signal arrives.
 fn sleep(time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until && interrupt::came().is_none() {
@@ -373,7 +374,7 @@ fn sleep(time: Duration) {
     }
 }
 
-/// Why a process gave no profile.
+/// Makes the error that says why a process wrote no profile.
 fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
     anyhow!(match refusal {
         Refusal::Quiet =>

@@ -1,8 +1,8 @@
-//! `heapwright record -- CMD`: every call for memory that a program makes, in a file.
+//! `heapwright record -- CMD` records every allocation and free of a program in a file.
 //!
-//! The program runs with a private folder, in which the library of each process leaves
-//! what it did (`trace=PREFIX`). When it has ended, all of it is read, given numbers
-//! instead of addresses, and written to one file; which is then what `replay` plays.
+//! The library writes a trace of each process into a private folder (`trace=PREFIX`). After the
+//! program's end, the command reads these traces, replaces addresses by numbers, and writes one
+//! file for `replay`.
 
 use super::run::{not_started, why_none};
 use super::{ProgramArgs, open, open_own};
@@ -17,10 +17,10 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The files' name before the pid.
+/// The part of a trace's name before the pid.
 const STEM: &str = "trace";
 
-/// The name of the trace if the user gives none.
+/// The output file if the user names none.
 const DEFAULT: &str = "heapwright.trace";
 
 /// Record every call for memory that a program makes, for heapwright replay.
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
-    // Whatever becomes of the trace, the program's end is handed on.
+    // A trace that cannot be written does not change the exit code.
     let (mut stories, notes) = collect(folder.path());
     let was_seen = !stories.is_empty();
     stories.retain(|story| story.operations() > 0);
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     if stories.is_empty() {
         let why = why_none(&args.program.command[0], &outcome);
-        // A program that asks for nothing leaves nothing, and cannot be distinguished from others.
+        // A program that never allocates leaves no trace, like a program without the library.
         let refused = bench::refusal(&args.program.command[0]).is_some();
         let or = if refused { "" } else { ", or it never asked for memory" };
         let why = if was_seen { "it never asked for memory" } else { &format!("{why}{or}") };
@@ -93,8 +93,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::from(outcome.end))
 }
 
-/// What all processes did, by when they began; and what is wrong with
-/// what they left.
+/// Reads the traces of all processes. Returns them in order of their start, and a note for each
+/// problem.
 fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
     let mut stories = Vec::new();
     let mut notes = Vec::new();
@@ -109,7 +109,7 @@ fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
                 notes.extend(input.notes.iter().map(|note| format!("process {pid}: {note}")));
             }
             Err(error) => {
-                // The path is of no interest: the folder goes away.
+                // Without the path: the folder is about to be removed.
                 let text = error.to_string();
                 let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why);
                 notes.push(format!("process {pid}: {why}"));
@@ -117,7 +117,7 @@ fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
         }
     }
     for story in &mut stories {
-        // Traces are given to others: no paths, and no words of a command line.
+        // Users pass traces on, so a trace has neither paths nor words of a command line.
         story.exe = story.name().into_bytes();
         story.command.clear();
     }
@@ -126,7 +126,7 @@ fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
     (stories, notes)
 }
 
-/// Writes the trace, and says in a line what it is.
+/// Writes the trace, and prints a line that describes it.
 fn write(args: &Args, file: fs::File, stories: &[Story]) -> std::io::Result<()> {
     let mut out = BufWriter::new(output::emptied(file)?);
     binary::write(stories, &mut out)?;

@@ -1,8 +1,7 @@
-//! `heapwright replay TRACE`: what a program did with memory, done again under any
-//! allocator.
+//! `heapwright replay TRACE` repeats a program's allocations and frees under several allocators.
 //!
-//! Reads the trace, makes a plan of it, lets each allocator's player do it in turn, and
-//! reports the result: as text on stdout, and as JSON where that was asked for.
+//! The command compiles the trace into a plan. A player executes the plan under each allocator in
+//! turn. The results go to stdout as text, and to a file as JSON if the user asks for it.
 
 use super::{LibraryArg, OutputsArgs};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
@@ -24,10 +23,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The exit code where an allocator did not get through.
+/// The exit code if an allocator failed.
 const FAILS: u8 = 1;
 
-/// The exit code of a failure of ours.
+/// The exit code if the command itself failed.
 pub(crate) const OWN_FAILURE: u8 = 125;
 
 /// Replay a recorded trace under several allocators.
@@ -149,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// One line a process.
+/// Prints a line for each process.
 fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     stories.iter().filter(|story| story.operations() > 0).try_for_each(|story| {
         let name = story.name();
@@ -157,7 +156,7 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// The story to replay, of those in a file: the process asked for, or else the busiest.
+/// Chooses the story to replay: that of the process which the user named, or the busiest.
 fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Result<Story> {
     let path = path.display();
     let mut stories: Vec<Story> =
@@ -177,7 +176,7 @@ fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Res
     busiest.context("the trace has no process to replay")
 }
 
-/// What a reader should know of a story.
+/// Returns notes about a story that a reader of the results should know.
 fn about(story: &Story) -> Vec<String> {
     let mut notes = Vec::new();
     if story.unknown > 0 {
@@ -231,7 +230,7 @@ fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
     Ok(all)
 }
 
-/// The replay itself.
+/// Replays a story under all allocators. Returns the results, and whether the user interrupted.
 fn replay(
     args: &Args,
     story: &Story,

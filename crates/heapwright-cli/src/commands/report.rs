@@ -1,8 +1,7 @@
-//! `heapwright report RECORD...`: what the debug allocator found, from the files it
-//! left.
+//! `heapwright report RECORD...` reports the findings of the debug allocator from its records.
 //!
-//! Functions and lines come from the program's files as they are now, where
-//! they still are what was run; otherwise frames are offsets in them.
+//! Functions and lines come from the program's files, if these have not changed since the run.
+//! Otherwise frames are offsets in the files.
 
 use crate::output::{self, Format, Look};
 use crate::process::Exit;
@@ -15,10 +14,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-/// The exit code where the record does not say, or could not be read.
+/// The exit code if a record could not be read.
 pub(crate) const COULD_NOT: u8 = 2;
 
-/// The exit code where something was found.
+/// The exit code if the report has findings that --fail-on names.
 const FOUND: u8 = 1;
 
 /// Report what the debug allocator found, or a heap profile, from the records left.
@@ -138,7 +137,7 @@ fn unknown(word: &str, known: &str) -> String {
 }
 
 impl FailOn {
-    /// Whether a report says that there was such a failure.
+    /// Returns whether a report has such a finding.
     pub(crate) fn is_in(self, report: &Report) -> bool {
         let is_lost = |reach| report.leaks.iter().any(|leak| leak.reach == reach);
         self.errors
@@ -148,19 +147,19 @@ impl FailOn {
             || self.growth && !report.growths.is_empty()
     }
 
-    /// Whether growth is to be looked for.
+    /// Returns whether `growth` is among the kinds.
     pub(crate) fn looks_for_growth(self) -> bool {
         self.growth
     }
 
-    /// The same without leaks.
+    /// Returns these kinds without leaks.
     pub(crate) fn but_leaks(self) -> Self {
         Self { leaks: false, possible: false, ..self }
     }
 }
 
 impl OutputArgs {
-    /// How to make the report.
+    /// Returns the options for making the report.
     pub(crate) fn options(&self) -> Options {
         let limit = Some(self.limit).filter(|limit| *limit != 0);
         Options {
@@ -182,23 +181,22 @@ impl OutputArgs {
         }
     }
 
-    /// Whether the sum of what the program still has is all that the report says of it.
+    /// Returns whether the report needs no more of reachable blocks than their sum.
     pub(crate) fn sums_reachable(&self) -> bool {
         !self.shows_reachable() && self.suppress.is_empty()
     }
 
-    /// Whether blocks that the program still has are reported.
+    /// Returns whether the report lists reachable blocks.
     pub(crate) fn shows_reachable(&self) -> bool {
         self.format.shows_all_stacks() || self.show.0.contains(&Reach::Reachable)
     }
 
-    /// Whether the report is text, for people.
+    /// Returns whether the report is plain text.
     pub(crate) fn is_text(&self) -> bool {
         self.format == Format::Text
     }
 
-    /// The file to write to, opened before the work, so that a mistake in its name
-    /// costs nothing.
+    /// Opens the output file. Called before the work, so that a mistake in the name costs nothing.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
         self.output.as_deref().map(super::open).transpose()
     }
@@ -235,7 +233,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     {
         bail!("none of the records could be read");
     }
-    // What was found outweighs what is missing.
+    // A finding outweighs a damaged record.
     Ok(Exit::Code(if args.fail_on.is_in(report) {
         FOUND
     } else if made.damaged != 0 {

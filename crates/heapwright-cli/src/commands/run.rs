@@ -1,12 +1,11 @@
-//! `heapwright run [--stats] [--timeline FILE] -- CMD`: a program on heapwright.
+//! `heapwright run [--stats] [--timeline FILE] -- CMD` runs a program on heapwright.
 //!
-//! Without these this process becomes the program. With one, the program is
-//! a child with a private folder to leave its statistics and time line in, and this process
-//! ends as the child ended, after the report.
+//! Without --stats and --timeline, this process becomes the program. With either, the program is a
+//! child that leaves its statistics and time line in a private folder. After the report, this
+//! process ends as the child ended.
 //!
-//! `--hardened` and `--on-misuse` are options of the library in shorter words. They stand behind
-//! what HEAPWRIGHT says already, so they win over that, and before those of `--option`, which may
-//! not say the same once more.
+//! `--hardened` and `--on-misuse` stand for options of the library. They come after the options in
+//! HEAPWRIGHT, so they win over these. `--option` may not set the same options again.
 
 use super::{OutputArgs, ProgramArgs};
 use crate::heap::timeline;
@@ -22,7 +21,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The name of the time line's files before the pid.
+/// The part of a time line's name before the pid.
 const TIMELINE: &str = "timeline";
 
 /// Run a program on heapwright and, if asked to, report what its memory did.
@@ -96,12 +95,12 @@ enum OnMisuse {
 }
 
 impl Args {
-    /// Whether statistics are to be reported.
+    /// Returns whether to report statistics.
     fn wants_stats(&self) -> bool {
         self.stats || self.output_args.format.is_some() || self.output_args.output.is_some()
     }
 
-    /// The options of the library that flags of their own stand for.
+    /// Returns the library's options for `--hardened` and `--on-misuse`.
     fn flags(&self) -> anyhow::Result<Vec<String>> {
         let mode = self.hardened.map(|how| match how {
             Hardened::Light => "mode=hardened:light",
@@ -142,7 +141,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(not_started(&args.program.command[0], &error))
 }
 
-/// A command that will be on heapwright.
+/// Builds a command that runs on heapwright.
 pub(crate) fn command(
     words: &[OsString],
     library: &Path,
@@ -159,7 +158,7 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Reports why there is no program.
+/// Prints why the program did not start. Returns the exit code.
 pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     let file = inspect::path::find(name).ok();
     let (text, code) = process::explain(name, error, file.as_deref());
@@ -167,7 +166,7 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     Exit::Code(code)
 }
 
-/// Runs the program and reports what its memory did, and draws its collections.
+/// Runs the program, reports its statistics, and draws its time line.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
     let set = |key: &str| args.program.options.iter().any(|option| option.contains(key));
     if args.wants_stats() && set("stats_file=") {
@@ -211,14 +210,14 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         None => Err(why_none(&args.program.command[0], &outcome)),
     };
     let run = Run { command: args.program.command.clone(), outcome, stats, others, unreadable };
-    // Whatever becomes of the report, the program's end is handed on.
+    // A report that cannot be written does not change the exit code.
     if let Err(error) = write(&run, args.output_args.format(), file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
     }
     Ok(Exit::from(outcome.end))
 }
 
-/// Draws what the run's processes collected.
+/// Writes the collections of all processes as a Chrome trace.
 fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Result<()> {
     let name = name.to_string_lossy();
     let (all, notes) = timeline::collect(folder.path(), TIMELINE, outcome.pid, &name);
@@ -246,22 +245,22 @@ fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {
         None => {
             let mut stderr = io::stderr().lock();
             let look = Look::of(&stderr);
-            // A line between what the program wrote and the report.
+            // An empty line between the program's output and the report.
             let gap = if format == Plain::Text { "\n" } else { "" };
             stderr.write_all(format!("{gap}{}", text(look)).as_bytes())
         }
     }
 }
 
-/// Why a program left no statistics.
+/// Returns why a program left no statistics.
 pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     let (killed, ended) =
         ("it was killed before it could write them", "it ended without its exit handlers");
     why_nothing(name, outcome, killed, ended)
 }
 
-/// Why a program left nothing: because of the program; if a signal ended it, `killed`; else perhaps
-/// `ended`.
+/// Returns why a program left no file: a reason in the program itself; `killed`, if a signal ended
+/// the program; otherwise `ended`, with other possible reasons.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {

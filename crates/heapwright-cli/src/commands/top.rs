@@ -1,7 +1,7 @@
-//! `heapwright top`: where the memory of processes on heapwright is, while they run.
+//! `heapwright top` shows where the memory of running processes on heapwright is.
 //!
-//! On a terminal a screen that is drawn anew every second (`screen`); else, or with `--once`, one
-//! look.
+//! On a terminal, a screen is redrawn every second (`screen`). Otherwise, or with `--once`, the
+//! command prints once.
 
 use super::OutputArgs;
 use crate::live::{History, Statuses, Watched, look};
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     sort: Column,
 }
 
-/// Up to an hour.
+/// Parses an interval of at most an hour.
 fn interval(text: &str) -> Result<Duration, String> {
     super::seconds(text, 3600)
 }
@@ -69,8 +69,8 @@ fn column(text: &str) -> Result<Column, String> {
     found.ok_or_else(|| format!("use one of {}", known()))
 }
 
-/// Time between the two looks of `--once`: what happens a second is known from them, and a process
-/// that is looked at has said anew where its memory is.
+/// The time between the two looks of `--once`. Rates are computed from both looks, and processes
+/// renew their figures after the first.
 const BETWEEN: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {

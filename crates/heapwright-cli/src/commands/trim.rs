@@ -1,5 +1,5 @@
-//! `heapwright trim PID`: a running process gives free memory back to the kernel, as `hw_purge`
-//! does.
+//! `heapwright trim PID` has a running process give free memory back to the kernel, like
+//! `hw_purge`.
 //!
 //! ```text
 //! resident size -> order (`live::Orders`) -> answer -> resident size, until it falls no more
@@ -27,11 +27,11 @@ pub(crate) struct Args {
     pid: u32,
 }
 
-/// How long the command waits for a process that allocates nothing.
+/// The time that the command waits for a process that allocates nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long one order counts, so that Ctrl-C ends the command soon.
+/// The time for which one order is valid. It is short, so that Ctrl-C soon ends the command.
 const STEP: Duration = Duration::from_millis(500);
-/// From one look at the resident size to the next.
+/// The time between two reads of the resident size.
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             ),
         }
     }
-    // The answer comes just before the memory goes.
+    // The process answers just before it gives the memory back.
     let mut after = before.resident;
     loop {
         thread::sleep(LOOK);

@@ -1,5 +1,5 @@
-//! Two hidden subcommands that `bench` runs this command as: a built-in
-//! workload, and the probe of a preload.
+//! Two hidden subcommands with which `bench` runs this command: a built-in workload, and the probe
+//! of a preload.
 
 use crate::bench;
 use crate::output;

@@ -1,22 +1,22 @@
-//! Finds by halves the items among many that have an effect.
+//! Finds the items among many that have an effect, by halving.
 //!
 //! ```text
-//! t1 t2 t3 t4 t5 t6 t7 t8     does it, that is known
-//! t1 t2 t3 t4                 does not: it is of the others
-//!             t5 t6           does it
-//!             t5              does not
-//!                t6           does: it is t6
-//!                   t7 t8     does not
+//! t1 t2 t3 t4 t5 t6 t7 t8     known to have the effect
+//! t1 t2 t3 t4                 no effect: an item of the other half has it
+//!             t5 t6           effect
+//!             t5              no effect
+//!                t6           effect: t6 is found
+//!                   t7 t8     no effect
 //! ```
 //!
-//! One item among a thousand takes some twenty runs, which run each item twice at most; each
-//! further item costs as many again. An effect that only the whole has, and no half, is not found.
+//! To find one item among a thousand takes some twenty runs. Each further item takes as many again.
+//! An effect that needs items from both halves is not found.
 
-/// Runs some of them and returns what that did: nothing, or something.
+/// A function that runs some items and returns their effects.
 type Run<'r, T, E> = &'r mut dyn FnMut(&[T]) -> Result<Vec<String>, E>;
 
-/// Those of `all` that do it by themselves, with what each has done. That all of them do it
-/// together is known.
+/// Returns the items of `all` that have an effect when run alone, with their effects. The caller
+/// knows that all items together have an effect.
 pub(super) fn culprits<'t, T, E>(
     all: &'t [T],
     run: Run<'_, T, E>,
@@ -33,7 +33,7 @@ fn among<'t, T, E>(
     found: &mut Vec<(&'t T, Vec<String>)>,
 ) -> Result<(), E> {
     if let [one] = some {
-        // That it is the only one left is no proof.
+        // The last item left need not have the effect alone.
         let done = run(some)?;
         found.extend((!done.is_empty()).then_some((one, done)));
         return Ok(());
@@ -52,7 +52,7 @@ mod unit {
     use super::*;
     use std::convert::Infallible;
 
-    /// What is found among a number of them, and with how many runs.
+    /// Returns the items found among `all` numbers, and the number of runs.
     fn found(all: usize, does: &dyn Fn(&[usize]) -> bool) -> (Vec<usize>, usize) {
         let (all, mut runs): (Vec<usize>, _) = ((0..all).collect(), 0);
         let mut run = |some: &[usize]| -> Result<Vec<String>, Infallible> {
@@ -82,7 +82,7 @@ mod unit {
         let (alone, runs) = found(64, &|some| some.contains(&3) && some.contains(&60));
         assert!(alone.is_empty(), "{alone:?}");
         assert!(runs <= 14, "{runs}");
-        // Every one of them.
+        // All items have the effect.
         assert_eq!(found(8, &|_| true).0, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }

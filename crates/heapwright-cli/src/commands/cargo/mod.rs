@@ -1,16 +1,16 @@
-//! `cargo heapwright test|run|bench`: what cargo builds and runs, checked.
+//! `cargo heapwright test|run|bench` checks the programs that cargo builds and runs.
 //!
 //! ```text
 //! cargo heapwright test ARGS          cargo test ARGS, with a runner that is this command
-//!   heapwright cargo-runner BINARY    once for each binary: in debug mode, in one process
-//!     nothing found                   ends as it did: that is all that passing tests cost
-//!     found, in tests                 a report; then which test it was ([`tests`]); 101
-//!     found, elsewhere                a report; 99
+//!   heapwright cargo-runner BINARY    runs each binary once, in debug mode, in one process
+//!     no findings                     the binary's exit code; passing tests cost no more
+//!     findings in tests               a report; then the names of the tests ([`tests`]); 101
+//!     findings elsewhere              a report; 99
 //! ```
 //!
-//! Of the programs that a test starts, only those count that cargo built beside it.
+//! A test may start other programs: only those in the folder where cargo built the test count.
 //!
-//! The same runner serves under nextest, which starts each test by itself:
+//! nextest, which starts a process for each test, can use the same runner:
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. A run that only lists
 //! tests is not checked.
 
@@ -31,10 +31,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Frames of a stack that are kept: a test's own call is some way down.
+/// The stack depth: many frames lie between an allocation and the test's own function.
 const FRAMES: &str = "traces=32";
 
-/// The exit code of tests that failed, libtest's.
+/// The exit code for failed tests, which is libtest's.
 const FAILED: u8 = 101;
 
 /// Run cargo's tests, programs or benchmarks in debug mode: what is found is a failure.
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Some(triple) => triple,
         None => host()?,
     };
-    // A list: a path may have blanks. TOML's strings are escaped as JSON's are.
+    // A list, because a path may have blanks. TOML escapes strings as JSON does.
     let runner = serde_json::to_string(&[this, "cargo-runner"])?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.arg("--config").arg(format!("target.{triple}.runner={runner}")).args(&args.words);
@@ -106,7 +106,7 @@ fn refused(what: &str) -> anyhow::Error {
     crate::wrong::wrong(format!("cargo: {what}; see 'cargo heapwright --help'"))
 }
 
-/// What `--target` says, before cargo's `--`.
+/// Returns the value of `--target`, which must come before cargo's `--`.
 fn target(words: &[OsString]) -> Option<String> {
     let mut words = words.iter().map(|word| word.to_str().unwrap_or_default());
     let mut words = words.by_ref().take_while(|word| *word != "--");
@@ -120,7 +120,7 @@ fn target(words: &[OsString]) -> Option<String> {
     None
 }
 
-/// What the compiler builds for.
+/// Returns the compiler's default target.
 fn host() -> anyhow::Result<String> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(compiler).arg("-vV").output().context("cannot run rustc")?;
@@ -155,7 +155,7 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     }
     let mut text = b"\n".to_vec();
     output::render(&report, Format::Text, &mut text, Look::of(&io::stderr()))?;
-    // (No exit code depends on text there.)
+    // (An error here does not change the exit code.)
     _ = io::stderr().write_all(&text);
     if !tests::has_tests(Path::new(program)) {
         return Ok(Exit::Code(99));
@@ -169,7 +169,7 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Code(FAILED))
 }
 
-/// How reports are made.
+/// Returns the options for making reports.
 fn how() -> report::Options {
     let file = std::env::var_os("HEAPWRIGHT_SUPPRESS").filter(|path| !path.is_empty());
     report::Options {
@@ -183,7 +183,8 @@ fn how() -> report::Options {
     }
 }
 
-/// A program's report, and how to end by its own end; or how to end where it cannot be run.
+/// Runs a program. Returns its report and exit code; the inner error is the exit code if it cannot
+/// be run.
 fn one(
     command: &[OsString],
     how: &report::Options,
@@ -199,12 +200,12 @@ fn one(
     } else {
         Report { wanted: how.wanted.clone(), ..Report::default() }
     };
-    // What it starts is looked at where cargo built it, too: a compiler's leaks are nobody's
-    // failure.
+    // Programs that the test starts count only if cargo built them: a compiler's leaks are not the
+    // test's failure.
     let own = own_folder(&command[0]);
     let (pid, own) = (checked.end.outcome.pid, own.as_deref());
     keep(&mut report, |process| {
-        // (One of which it is not known is a fork of the test, rather.)
+        // (A process without a known program is probably a fork of the test.)
         process.pid == pid
             || process.exe.is_empty()
             || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
@@ -217,7 +218,7 @@ fn one(
     Ok(Ok((report, end)))
 }
 
-/// Where cargo puts what it builds with a program: `target/debug` for
+/// Returns the folder of the programs that cargo built with this one: `target/debug` for
 /// `target/debug/deps/shop-1a2b`.
 fn own_folder(program: &OsStr) -> Option<PathBuf> {
     let program = std::fs::canonicalize(program).ok()?;
@@ -226,7 +227,7 @@ fn own_folder(program: &OsStr) -> Option<PathBuf> {
     Some(if is_inner { folder.parent()? } else { folder }.to_owned())
 }
 
-/// Whether something was found that is a fault.
+/// Returns whether a report has an error or a definite leak.
 fn has_failed(report: &Report) -> bool {
     !report.errors.is_empty()
         || report.unreported.errors != 0

@@ -1,9 +1,9 @@
-//! The test that a finding belongs to.
+//! Names the test that a finding belongs to.
 //!
-//! All tests of a binary run in one process, so that passing tests cost no start each. A finding's
-//! stacks mostly name the test: one of their functions has its name. For other findings (another
-//! thread's, or a stack that ends early) the tests run again, in halves (`halves`), down to those
-//! that have such findings alone.
+//! All tests of a binary run in one process, because starting a process for each test costs time. A
+//! finding's stacks usually have the test's function. For other findings (another thread's, or a
+//! stack that ends early) the tests run again, in halves (`halves`), down to the tests that have
+//! such findings when run alone.
 
 use super::halves::culprits;
 use crate::output::{found, printable_text};
@@ -13,14 +13,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
-/// Whether a program is one of libtest's: it reads this variable.
+/// Returns whether a program contains libtest, which reads the variable `MARK`.
 pub(super) fn has_tests(program: &Path) -> bool {
     const MARK: &[u8] = b"RUST_TEST_THREADS";
     std::fs::read(program).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
-/// Says on standard error which tests the findings are of. `again` runs some of the tests, and
-/// returns the report.
+/// Prints the names of the tests with findings to standard error. `again` runs a command for some
+/// of the tests and returns the report.
 pub(super) fn name(
     report: &Report,
     program: &OsStr,
@@ -31,7 +31,7 @@ pub(super) fn name(
     let (mut failed, strays) = by_test(report, &tests);
     if !strays.is_empty() {
         let found = match &tests[..] {
-            // Whatever it was, it was this one.
+            // The only test must have the findings.
             [only] => vec![(only, strays.clone())],
             tests => culprits(tests, &mut |some| {
                 let report = again(&command(program, words, some))?;
@@ -58,7 +58,8 @@ pub(super) fn name(
     Ok(())
 }
 
-/// What was found, by the test whose function is in its stacks, and what has no such.
+/// Groups findings by the test whose function is in their stacks. Returns the findings without a
+/// test separately.
 fn by_test<'t>(
     report: &Report,
     tests: &'t [String],
@@ -75,7 +76,7 @@ fn by_test<'t>(
     (failed, strays)
 }
 
-/// What runs some of the tests, and no other.
+/// Builds the command that runs only these tests.
 fn command(program: &OsStr, words: &[OsString], tests: &[String]) -> Vec<OsString> {
     let kept = words.iter().filter(|word| *word == "--ignored" || *word == "--include-ignored");
     let mut command = vec![program.to_owned(), "--exact".into()];
@@ -84,7 +85,7 @@ fn command(program: &OsStr, words: &[OsString], tests: &[String]) -> Vec<OsStrin
     command
 }
 
-/// The names of the tests that these words choose.
+/// Returns the names of the tests that these words select.
 fn listed(program: &OsStr, words: &[OsString]) -> anyhow::Result<Vec<String>> {
     let output =
         Command::new(program).args(words).args(["--list", "--format", "terse"]).output()?;
@@ -95,13 +96,13 @@ fn listed(program: &OsStr, words: &[OsString]) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Whether a test's function, or a closure in it, is in a stack.
+/// Returns whether a stack has a test's function or a closure in this function.
 fn is_in(report: &Report, stack: StackId, test: &str) -> bool {
     let functions = report.stacks.frames(stack).flat_map(|frame| &frame.functions);
     functions.filter_map(|function| function.name.as_deref()).any(|name| is_of(name, test))
 }
 
-/// Whether a function's name is that of a test in some crate, or of something within it.
+/// Returns whether `name` is the test's function in some crate, or an item in this function.
 fn is_of(name: &str, test: &str) -> bool {
     name.match_indices(test).any(|(at, _)| {
         let (before, after) = (&name[..at], &name[at + test.len()..]);

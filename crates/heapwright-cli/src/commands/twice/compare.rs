@@ -1,5 +1,4 @@
-//! The differences between two runs, in words: their ends, their output, their files and their
-//! findings.
+//! Describes the differences between two runs: their ends, output, files and findings.
 
 use crate::output;
 use crate::process::{self, End};
@@ -11,25 +10,25 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a line that are shown, and how many of them before the first that differs.
+/// The number of bytes shown of a line, and how many of these precede the first difference.
 const SHOWN: u64 = 48;
 const BEFORE: u64 = 24;
 
-/// Bytes that are compared at a time.
+/// The number of bytes compared at a time.
 const PIECE: u64 = 1 << 16;
 
-/// What a run left, to be compared.
+/// The results of a run.
 pub(super) struct Run {
     pub(super) end: End,
-    /// It was killed because it took too long.
+    /// `true` for a run that was killed because it took too long.
     pub(super) was_late: bool,
-    /// What it printed, and its files: a name and the bytes of each.
+    /// The run's outputs and compared files: the name of each, and a copy of its bytes.
     pub(super) streams: Vec<(String, PathBuf)>,
-    /// What was found in it: what makes each the same in another run, and in words.
+    /// The run's findings: a key that is the same in each run, and a description.
     pub(super) found: BTreeMap<String, String>,
 }
 
-/// What differs, a few words each: the second of two is always the other run's.
+/// Returns a short description of each difference. `one` always comes before `other`.
 pub(super) fn differences(one: &Run, other: &Run) -> io::Result<Vec<String>> {
     let mut parts = Vec::new();
     if ended(one) != ended(other) {
@@ -57,7 +56,7 @@ fn ended(run: &Run) -> String {
     }
 }
 
-/// The first byte that differs, in words: `line 3, byte 17: "len 4" or "len 9"`.
+/// Describes the first byte that differs: `line 3, byte 17: "len 4" or "len 9"`.
 fn first_difference(one: &Path, other: &Path) -> io::Result<Option<String>> {
     let (mut one, mut other) = (File::open(one)?, File::open(other)?);
     let Some((at, line, begin)) = first_byte(&mut one, &mut other)? else { return Ok(None) };
@@ -66,7 +65,7 @@ fn first_difference(one: &Path, other: &Path) -> io::Result<Option<String>> {
     Ok(Some(format!("line {line}, byte {at}: {one} or {other}")))
 }
 
-/// The first byte that differs, the line that it is in, from 1, and where that begins.
+/// Returns the offset of the first byte that differs, its line (from 1), and that line's offset.
 fn first_byte(one: &mut File, other: &mut File) -> io::Result<Option<(u64, u64, u64)>> {
     let (mut mine, mut its) = (Vec::new(), Vec::new());
     let (mut at, mut line, mut begin) = (0, 1, 0);
@@ -94,7 +93,7 @@ fn first_byte(one: &mut File, other: &mut File) -> io::Result<Option<(u64, u64, 
     }
 }
 
-/// What stands there of the line, for a screen. `at` is the byte that differs.
+/// Quotes the line's bytes from offset `from`. The byte at `at` differs.
 fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
@@ -103,7 +102,7 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     if bytes.len() <= differs {
         return Ok("nothing more".to_owned());
     }
-    // The byte that differs may be the line's end itself.
+    // The byte that differs may itself be the line's end.
     let end = bytes.iter().skip(differs).position(|&byte| byte == b'\n');
     let is_cut = end.is_none() && bytes.len() as u64 == SHOWN;
     bytes.truncate(end.map_or(bytes.len(), |end| differs + end));
@@ -115,8 +114,8 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     Ok(text.replace("\\'", "'"))
 }
 
-/// What was found in a run. Where in the program something was noticed may depend on chance; what
-/// it is about does not.
+/// Returns a run's findings. The keys leave out the stack that noticed a fault, which may depend on
+/// chance, where other stacks identify the fault.
 pub(super) fn found(report: &Report) -> BTreeMap<String, String> {
     let stack_key = |stack: StackId| {
         let places = report.stacks.frames(stack).map(|frame| match &frame.place {

@@ -1,26 +1,25 @@
-//! `check --twice`: does the program's result depend on uninitialised bytes?
+//! `check --twice` tests whether a program's result depends on uninitialised bytes.
 //!
 //! ```text
-//! run     what undefined bytes of fresh blocks hold
-//!  1      zeros                                      the user sees its output
-//!  2      zeros                                      differs: the program cannot be compared with itself
-//!  3, 4   a pattern, and each bit of it the other way
-//!         no difference: done
-//!  5 ...  the pattern up to a point, zeros behind it: by halves to the first byte that makes a difference (`search`),
-//!         then the two runs beside that byte once more
-//!         again, with zeros in what comes from that byte's site: the next one
-//!  last   zeros, and the blocks that were found are findings in the record: what is reported is this run
+//! run     contents of uninitialised bytes in fresh blocks
+//!  1      zeros                     the user sees this output
+//!  2      zeros                     a difference: the program cannot be compared with itself
+//!  3, 4   a pattern, its inverse    no difference: done
+//!  5 ...  the pattern up to a point, zeros behind it: a binary search (`search`) finds the first
+//!         byte that makes a difference; the two runs beside that byte are repeated.
+//!         Then the search for the next byte begins, with zeros in all blocks of the first's site.
+//!  last   zeros: the record lists the blocks that were found; this run is reported
 //! ```
 //!
-//! So two runs that differ in one byte alone prove a finding. `compare` compares the program's end,
+//! So two runs that differ in a single byte prove a finding. `compare` compares the program's end,
 //! its output (`streams`), the named files, and the findings.
 //!
-//! All runs have the same input and the same addresses: address space randomisation is off, and the
-//! environment has the same length, on which the stack's addresses depend. Hashes of strings in
-//! Python and Perl get a fixed seed.
+//! All runs have the same input and the same addresses. Address space randomisation is off. The
+//! stack's addresses depend on the environment's length, so it is the same in all runs. String
+//! hashes in Python and Perl get a fixed seed.
 //!
-//! A run that takes far longer than the first is ended, because undefined bytes may be lengths and
-//! loop conditions.
+//! A run that takes far longer than the first is killed: uninitialised bytes may be lengths or loop
+//! conditions.
 
 mod compare;
 mod search;
@@ -44,55 +43,55 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use streams::{Input, Outputs};
 
-/// Sites that are looked for: as many as option `fill` can name.
+/// The number of sites that are searched for: as many as option `fill` can name.
 const MOST_FOUND: usize = 8;
 
-/// The patterns: of the second, each bit is the other way.
+/// The seeds of the patterns. The second pattern is the inverse of the first.
 const SEEDS: [u32; 2] = [1, 2];
 
-/// What a run may take beyond the first one's time, which is taken so many times.
+/// The limits of a run: `TIMES` the time of the first run, and `MORE_WALL` or `MORE_CPU` on top.
 const TIMES: u32 = 10;
 const MORE_WALL: Duration = Duration::from_secs(20);
 const MORE_CPU: Duration = Duration::from_secs(1);
 
-/// Languages whose hashes of strings are random, and what makes them the same in each run.
+/// The environment variables that fix the string hashes of languages with random ones.
 const HASH_SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
 
-/// Why nothing can be said where a byte makes a difference once and not again.
+/// The reason given where a byte makes a difference once, but not again.
 const VARIES: &str = "it does not do the same each time (it may depend on time, chance or threads)";
 
-/// What is to be run, and how.
+/// The program to run, and how to run it.
 pub(super) struct Asked<'a> {
     /// The program's name, for messages.
     pub(super) name: &'a std::ffi::OsStr,
-    /// Makes the program, with these options for the library.
+    /// A function that builds the program's command from options for the library.
     pub(super) command: &'a dyn Fn(&Options) -> anyhow::Result<Command>,
-    /// The options for the run that is reported, whose records are in this folder.
+    /// A function that returns the library's options for a run with its records in this folder.
     pub(super) options: &'a dyn Fn(&Path) -> anyhow::Result<Options>,
     pub(super) records: &'a Path,
     pub(super) how: &'a How<'a>,
-    /// How to make reports.
+    /// The options for making reports.
     pub(super) report: &'a report::Options,
-    /// A command of the shell that runs before each run.
+    /// A shell command to run before each run.
     pub(super) setup: Option<&'a str>,
-    /// Files that are compared.
+    /// The files to compare.
     pub(super) files: &'a [PathBuf],
-    /// No further byte is looked for after so many runs.
+    /// The number of runs after which no search for a further byte begins.
     pub(super) most_runs: u32,
 }
 
-/// What is to be said of the run that is reported, beyond its records.
+/// The result of comparing runs, which the report shows beside the records.
 #[derive(Default)]
 pub(super) struct Compared {
-    /// What each of the bytes that were found changes, in the order of their numbers in the record.
+    /// The effect of each byte that was found, in the order of their numbers in the record.
     effects: Vec<String>,
     notes: Vec<String>,
-    /// Why it could not be compared.
+    /// The reason why the program could not be compared with itself.
     unseen: Option<String>,
 }
 
 impl Compared {
-    /// Adds to a report what is known of it.
+    /// Adds the effects, notes and reason to a report.
     pub(super) fn note_in(&self, report: &mut Report) {
         for error in &mut report.errors {
             if error.finding.kind == FindingKind::Uninitialised {
@@ -105,9 +104,9 @@ impl Compared {
     }
 }
 
-/// Runs the program as often as it takes. Inside, the error of a program that cannot be run.
+/// Runs the program as often as necessary. The inner error says why the program cannot be run.
 pub(super) fn run(asked: &Asked<'_>) -> anyhow::Result<io::Result<(End, Compared)>> {
-    // The program's output is for this user alone; records may be other users', too.
+    // Only this user may read the program's output. Processes of other users may write records.
     let (folder, compared) = (Folder::new()?, Folder::for_records()?);
     let mut twice = Twice {
         asked,
@@ -161,7 +160,7 @@ fn not_compared(end: End, reason: String) -> (End, Compared) {
     (end, Compared { unseen, ..Compared::default() })
 }
 
-/// Why a program is not run again.
+/// Returns the reason not to run a program again.
 fn why_not(end: &End, records: &Path) -> Option<String> {
     if end.is_still_running() {
         return Some("a process of it is still running".to_owned());
@@ -176,7 +175,7 @@ fn interrupted() -> Option<String> {
     process::was_asked_to_end().then(|| "interrupted".to_owned())
 }
 
-/// Runs do not differ by what undefined bytes hold alone.
+/// The error of runs that differ for other reasons than the contents of uninitialised bytes.
 #[derive(Debug)]
 struct NotComparable(String);
 
@@ -192,12 +191,12 @@ fn not_comparable<T>(reason: String) -> anyhow::Result<T> {
     Err(NotComparable(reason).into())
 }
 
-/// What becomes of a run.
+/// How the results of a run are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// It is the user's, and its records are reported.
+    /// The run's records are reported.
     Reported,
-    /// It is only compared.
+    /// The run is only compared.
     Compared,
 }
 
@@ -205,17 +204,17 @@ struct Twice<'a> {
     asked: &'a Asked<'a>,
     input: Input,
     folder: &'a Path,
-    /// The records of runs that are only compared.
+    /// The folder for the records of runs that are only compared.
     compared: &'a Path,
-    /// What the others are compared with, and what it took.
+    /// The first run, with which the others are compared, and its times.
     first: Option<(Run, Outcome)>,
     runs: u32,
-    /// Sites that were found.
+    /// The sites that were found.
     without: Vec<u64>,
 }
 
 impl Twice<'_> {
-    /// Compares runs, and finds the bytes that make the difference, with what each of them changes.
+    /// Compares runs. Finds the bytes that make a difference, and the effect of each.
     fn compare(
         &mut self,
         bytes: &mut Vec<(Point, String)>,
@@ -257,8 +256,8 @@ impl Twice<'_> {
         Ok(())
     }
 
-    /// The run that is reported, in which the blocks of these bytes are findings; and whether it
-    /// was another than the first. Inside, the error of a program that cannot be run.
+    /// Makes the run that is reported, with the blocks of these bytes as findings. Returns its end,
+    /// and whether it differs from the first. The inner error says why the program cannot be run.
     fn last(&mut self, bytes: &[(Point, String)]) -> anyhow::Result<io::Result<(End, bool)>> {
         remove_records(self.asked.records)?;
         let at: String = bytes.iter().map(|(point, _)| format!(":at-{point}")).collect();
@@ -272,7 +271,7 @@ impl Twice<'_> {
         Ok(Ok((end, varies)))
     }
 
-    /// A pattern with which a run differs from the first, and how.
+    /// Returns the seed of a pattern that makes a run differ from the first, and the differences.
     fn seed_that_differs(&mut self) -> anyhow::Result<Option<(u32, Vec<String>)>> {
         for seed in SEEDS {
             let parts = self.differences(&self.fill(seed, Point::END))?;
@@ -287,14 +286,14 @@ impl Twice<'_> {
         Ok(!self.differences(&self.fill(seed, point))?.is_empty())
     }
 
-    /// Option `fill` where only bytes before a point have the pattern.
+    /// Returns option `fill` for a run with the pattern only in bytes before a point.
     fn fill(&self, seed: u32, point: Point) -> String {
         let without: String =
             self.without.iter().map(|site| format!(":without-{site:x}")).collect();
         format!("{seed}:before-{point}{without}")
     }
 
-    /// How a run differs from the first.
+    /// Runs the program with option `fill`. Returns the differences from the first run.
     fn differences(&mut self, fill: &str) -> anyhow::Result<Vec<String>> {
         let (_, run, _) =
             self.go(fill, Kept::Compared)?.context("the program cannot be run again")?;
@@ -307,7 +306,7 @@ impl Twice<'_> {
         }
     }
 
-    /// Where a run's records are.
+    /// Returns the folder of a run's records.
     fn records(&self, kept: Kept) -> PathBuf {
         match kept {
             Kept::Reported => self.asked.records.to_owned(),
@@ -315,8 +314,8 @@ impl Twice<'_> {
         }
     }
 
-    /// Runs the program: how it ended, what it left, and whether the user's own output was closed
-    /// meanwhile. Inside, the error of a program that cannot be run.
+    /// Runs the program. Returns its end, its results, and whether the user's own output was closed
+    /// meanwhile. The inner error says why the program cannot be run.
     fn go(&mut self, fill: &str, kept: Kept) -> anyhow::Result<io::Result<(End, Run, bool)>> {
         self.set_up()?;
         self.runs += 1;
@@ -359,7 +358,7 @@ impl Twice<'_> {
         Ok(Ok((end, run, was_refused)))
     }
 
-    /// What a run left.
+    /// Collects the results of a run.
     fn left_by(
         &self,
         end: &End,
@@ -373,7 +372,7 @@ impl Twice<'_> {
             let copy = streams.join(format!("file-{number}"));
             match fs::copy(file, &copy) {
                 Ok(_) => {}
-                // Where it is missing in one run, that is a difference, too.
+                // A file that only one run leaves counts as empty in the other.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => fs::write(&copy, "")?,
                 Err(error) => {
                     return Err(error).with_context(|| format!("cannot read {}", file.display()));
@@ -400,7 +399,7 @@ impl Twice<'_> {
         Ok(Run { end, was_late, streams: streams_left, found })
     }
 
-    /// Runs what the user wants to be run before each run.
+    /// Runs the user's `--setup` command.
     fn set_up(&self) -> anyhow::Result<()> {
         let Some(command) = self.asked.setup else { return Ok(()) };
         let mut shell = Command::new("sh");
@@ -413,22 +412,22 @@ impl Twice<'_> {
     }
 }
 
-/// Roughly how many runs a search takes.
+/// Estimates the number of runs of a search.
 fn runs_needed(sites: usize) -> u32 {
     sites.max(1).ilog2() + 12
 }
 
-/// How long a run may take, and how many seconds of processor time, where the first took so much.
+/// Returns the limits of other runs: their wall time, and their processor time in seconds.
 fn limits(first: &Outcome) -> (Option<Duration>, Option<u64>) {
     let cpu = first.usage.user + first.usage.system;
     let seconds = (MORE_CPU + TIMES * cpu).as_secs() + 1;
     (Some(MORE_WALL + TIMES * first.wall), Some(seconds))
 }
 
-/// Of the child, between fork and exec: the same addresses in each run, and an end.
+/// Fixes addresses and limits processor time. The child calls it between fork and exec.
 fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
-    // What reads the personality, and what it is with the flag. (A sandbox may refuse to set it:
-    // then programs whose output depends on addresses are found to differ from themselves.)
+    // This argument only reads the personality. A sandbox may refuse to set it. Then programs whose
+    // output depends on addresses differ from themselves.
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: no pointers are involved.
     let now = unsafe { libc::personality(ASK) };
@@ -439,17 +438,17 @@ fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
     }
     let Some(seconds) = seconds else { return Ok(()) };
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the place is a live struct.
+    // SAFETY: the pointer is to a live struct.
     if unsafe { libc::getrlimit(libc::RLIMIT_CPU, &raw mut limit) } != 0 {
         return Ok(());
     }
     limit.rlim_cur = limit.rlim_cur.min(seconds);
-    // SAFETY: the pointer is to a live struct. Where it is refused, the other limit is left.
+    // SAFETY: the pointer is to a live struct. If the call fails, the limit of wall time remains.
     unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const limit) };
     Ok(())
 }
 
-/// Removes the records of a run that another replaces.
+/// Removes the records of a run before another run replaces them.
 fn remove_records(folder: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -1,23 +1,23 @@
-//! Finds by halves the undefined byte that makes the difference.
+//! Finds the uninitialised byte that makes a difference, by binary search.
 //!
 //! ```text
-//! point    all undefined bytes before it hold the pattern, the others zeros
+//! point    all uninitialised bytes before the point hold the pattern, the others zeros
 //!
-//!          |--------- as with zeros ---------|P|----- a difference -----|
+//!          |--------- no difference ---------|P|----- a difference -----|
 //! sites    . . . . . . . . . . . . . . . . . . S . . . . . . . . . . . .      by their keys
-//! blocks                       of S:   . . . . B . . . .                      doubling, then by halves
-//! bytes                                of B:   . . Y . .                      the same
+//! blocks                       of S:   . . . . B . . . .                      doubling, halving
+//! bytes                                of B:   . . Y . .                      doubling, halving
 //! ```
 //!
-//! If one point makes no difference and a later one does, then two neighbours between them do
-//! likewise, however many bytes are at fault. The byte between these neighbours is found. Of
-//! several bytes it is one; the caller searches again without its site.
+//! If one point makes no difference and a later point does, two neighbouring points between them
+//! also do so. The search finds the byte between these neighbours. If several bytes make a
+//! difference, the search finds one of them, and the caller searches again without its site.
 //!
-//! Nothing here runs a program: the caller's closure does.
+//! The caller's closure runs the program.
 
 use std::fmt;
 
-/// An undefined byte: which of which block of which site.
+/// An uninitialised byte: its site, the block's number there, and its offset in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
     pub(super) site: u64,
@@ -26,33 +26,33 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Behind all.
+    /// The point behind all bytes.
     pub(super) const END: Self = Self { site: u64::MAX, block: u64::MAX, byte: u64::MAX };
 
-    /// The next byte.
+    /// Returns the next byte.
     pub(super) fn next(self) -> Self {
         Self { byte: self.byte + 1, ..self }
     }
 }
 
 impl fmt::Display for Point {
-    /// As option `fill` has it.
+    /// Writes the point in the syntax of option `fill`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}.{}.{}", self.site, self.block, self.byte)
     }
 }
 
-/// Finds a byte such that a run with the pattern before it is as one with zeros, and with the
-/// pattern up to it is not. `differs` is true of the end. `sites` are in order. `None`: it lies in
-/// no site of these.
+/// Finds a byte for which `differs` is false, and true for the next byte. `differs` must be true
+/// for [`Point::END`], and `sites` sorted. Returns `None` if no byte of these sites makes a
+/// difference.
 pub(super) fn find<E>(
     sites: &[u64],
     differs: &mut dyn FnMut(Point) -> Result<bool, E>,
 ) -> Result<Option<Point>, E> {
     let all_of = |site: u64| Point { site, ..Point::END };
     let (mut low, mut high) = (0, sites.len());
-    // With all sites below `low` there is no difference; with those up to `high`, or with all there
-    // are, there is.
+    // The pattern in all sites below `low` makes no difference. The pattern in all sites up to and
+    // including `high` makes one. (If `high` is the end, only bytes of unknown sites may do so.)
     while low < high {
         let middle = usize::midpoint(low, high);
         if differs(all_of(sites[middle]))? {
@@ -67,7 +67,7 @@ pub(super) fn find<E>(
     Ok(Some(Point { site, block, byte }))
 }
 
-/// The first number n so that n of them make no difference, and n + 1 do, which some number does.
+/// Finds a number n for which `differs(n)` is false and `differs(n + 1)` is true.
 fn first<E>(differs: &mut dyn FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     const MOST: u64 = 1 << 48;
     let (mut without, mut with) = (0, 1);
@@ -89,7 +89,7 @@ fn first<E>(differs: &mut dyn FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
 mod tests {
     use super::*;
 
-    /// Where `guilty` makes a difference, what is found, and in how many runs.
+    /// Returns the point that is found where `guilty` makes a difference, and the number of runs.
     fn found(sites: &[u64], guilty: &[Point]) -> (Option<Point>, usize) {
         let mut runs = 0;
         let result = find::<()>(sites, &mut |point| {

@@ -1,16 +1,16 @@
-//! The input and output of a program's runs: the same input for each, and its output in files, for
-//! comparing.
+//! The input and output of a program's runs. Each run reads the same input, and its output goes to
+//! files for comparison.
 //!
 //! ```text
-//! stdin     a file or a device: opened anew, at its place       a pipe: copied to its end first, then read from the copy
-//! stdout    the program's pipe --> a thread --> a file, and in the first run the user's stdout, at once
-//! stderr    the same
-//! FILE      (--compare) copied when the run has ended
+//! stdin     a file or device: opened again, at the same offset     a pipe: copied first
+//! stdout    the program's pipe --> a thread --> a file; in the first run also the user's stdout
+//! stderr    likewise
+//! FILE      (--compare) copied after the run
 //! ```
 //!
 //! The command keeps slightly more of an output than the first run's length, enough to show a
-//! difference. If a process keeps a pipe open after the program's end, the command waits only as
-//! long as it writes.
+//! difference. If a process keeps a pipe open after the program's end, the command stops reading
+//! as soon as the pipe is empty.
 
 use crate::process;
 use crate::wrong::wrong;
@@ -26,23 +26,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Bytes beyond those of the first run that are kept of others.
+/// The bytes of output that are kept beyond the length of the first run's.
 const MORE: u64 = 1 << 16;
 
-/// How often a pipe is asked whether it is time to end, in milliseconds.
+/// The time that a thread waits for bytes in a pipe before it looks for the end, in milliseconds.
 const STEP: i32 = 20;
 
-/// How long a pipe's end is waited for before that is said.
+/// The time after which the command says that it waits for the end of stdin.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What each run reads.
+/// The input of each run.
 pub(super) struct Input {
     path: PathBuf,
     offset: u64,
 }
 
 impl Input {
-    /// Our own stdin, for as many readers as come.
+    /// Makes the command's own stdin readable any number of times.
     pub(super) fn new(folder: &Path) -> anyhow::Result<Self> {
         let mut own = io::stdin();
         if own.is_terminal() {
@@ -54,7 +54,7 @@ impl Input {
         let mut file = File::from(own.as_fd().try_clone_to_owned()?);
         let kind = file.metadata()?.file_type();
         if (kind.is_file() || kind.is_char_device()) && File::open(&path).is_ok() {
-            // A device has no place in it.
+            // A device has no offset.
             let offset = file.stream_position().unwrap_or_default();
             return Ok(Self { path, offset });
         }
@@ -76,7 +76,7 @@ impl Input {
     }
 }
 
-/// A pipe that nobody closes would be waited for in silence.
+/// Prints a message if stdin is not read soon, for example because nobody closes a pipe.
 fn say_if_slow(is_read: Arc<AtomicBool>) {
     thread::spawn(move || {
         thread::sleep(PATIENCE);
@@ -88,9 +88,9 @@ fn say_if_slow(is_read: Arc<AtomicBool>) {
     });
 }
 
-/// Where a run's output goes.
+/// The destinations of a run's output.
 pub(super) struct Outputs {
-    /// The files, stdout's first.
+    /// The file of stdout, then that of stderr.
     pub(super) paths: [PathBuf; 2],
     pumps: Vec<JoinHandle<io::Result<Pumped>>>,
     has_ended: Arc<AtomicBool>,
@@ -99,15 +99,15 @@ pub(super) struct Outputs {
 /// How a stream ended.
 #[derive(PartialEq, Eq)]
 enum Pumped {
-    /// Nobody had it open any more, or nothing came.
+    /// All writers closed the stream, or the program ended and the pipe was empty.
     Ended,
-    /// The user's own stream was closed, and so was this.
+    /// The user's own stream was closed, so this stream was closed, too.
     Refused,
 }
 
 impl Outputs {
-    /// Gives a program its streams. `first`: how long the first run's output was; `None`: this is
-    /// the first run, which the user sees.
+    /// Gives a program its streams. `first` is the length of each output of the first run. It is
+    /// `None` in the first run, whose output the user sees.
     pub(super) fn new(
         command: &mut Command,
         input: &Input,
@@ -137,7 +137,7 @@ impl Outputs {
         Ok(Self { paths, pumps, has_ended })
     }
 
-    /// The program has ended. Returns whether the user's own stream was closed before.
+    /// Joins the threads after the program's end. Returns whether the user closed a stream.
     pub(super) fn end(self) -> io::Result<bool> {
         self.has_ended.store(true, Ordering::Relaxed);
         let mut was_refused = false;
@@ -153,7 +153,7 @@ fn user(number: usize) -> Box<dyn Write + Send> {
     if number == 0 { Box::new(io::stdout()) } else { Box::new(io::stderr()) }
 }
 
-/// Reads one stream.
+/// A thread's work: copies one stream.
 struct Pump {
     reader: PipeReader,
     file: File,
@@ -167,7 +167,7 @@ impl Pump {
         process::block_signals();
         let mut bytes = vec![0; 1 << 16];
         loop {
-            // First: what is written until then is read below.
+            // Loaded before reading, so that all bytes that are written before the end are read.
             let is_last = self.has_ended.load(Ordering::Relaxed);
             if !self.is_ready(if is_last { 0 } else { STEP })? {
                 if is_last {
@@ -187,17 +187,17 @@ impl Pump {
             if let Some(user) = &mut self.user
                 && user.write_all(&bytes[..count]).and_then(|()| user.flush()).is_err()
             {
-                // The program finds its own closed, then, too.
+                // Returning closes the program's stream, too.
                 return Ok(Pumped::Refused);
             }
         }
     }
 
-    /// Whether there is something to read, or the end.
+    /// Waits up to `patience` milliseconds. Returns whether the pipe has bytes, or has ended.
     fn is_ready(&self, patience: i32) -> io::Result<bool> {
         let mut asked =
             libc::pollfd { fd: self.reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor is asked about, in a live struct.
+        // SAFETY: the pointer is to one live struct, as the count says.
         match unsafe { libc::poll(&raw mut asked, 1, patience) } {
             0 => Ok(false),
             1.. => Ok(true),

@@ -1,22 +1,22 @@
-//! Blocks that the runtime libraries keep until a process ends.
+//! Leaves out the blocks that the runtime libraries keep until a process ends.
 //!
-//! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit, so
-//! that it is not reported: buffers of streams, locales, the reserve for exceptions. This command
-//! frees nothing, and leaves such blocks out of the report: a function of the library allocated
-//! them, and its data still leads to them. Blocks that the program requested through it count:
-//! streams that it opened, and copies that it keeps, as by `strdup`.
+//! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit:
+//! buffers of streams, locales, the reserve for exceptions. This command frees nothing. It leaves a
+//! block out of the report if a library function allocated the block and the library's globals
+//! still reach it. Streams that the program opened, and copies that it keeps (`strdup`), are
+//! reported.
 
 use crate::report::model::{Leak, Report};
 use heapwright_record::debug::{Reach, Root};
 
-/// The C library's files, and the other's.
+/// The file names of the C library and the C++ library.
 const C_LIBRARY: [&str; 4] = ["libc.so", "libc-", "ld-linux", "ld-musl"];
 const CXX_LIBRARY: [&str; 2] = ["libstdc++.so", "libc++"];
 
-/// Functions whose blocks are the program's: it is to close the stream.
+/// The functions whose blocks count as the program's, which must close the stream.
 const STREAMS: [&str; 6] = ["fopen", "fdopen", "popen", "open_memstream", "fmemopen", "tmpfile"];
 
-/// Leaves them out, of the sums, too.
+/// Removes the libraries' blocks from a report's leaks and sums.
 pub(super) fn leave_out(report: &mut Report, c_library: bool, cxx_library: bool) {
     let files: Vec<&str> = [(c_library, &C_LIBRARY[..]), (cxx_library, &CXX_LIBRARY[..])]
         .into_iter()
@@ -40,7 +40,7 @@ pub(super) fn leave_out(report: &mut Report, c_library: bool, cxx_library: bool)
     }
 }
 
-/// Whether a function in one of these files allocated it, and data of one leads to it.
+/// Returns whether a function in these files allocated the block, and their globals reach it.
 fn is_kept_by(report: &Report, leak: &Leak, files: &[&str]) -> bool {
     let is_one = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);

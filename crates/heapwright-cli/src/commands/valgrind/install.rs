@@ -1,7 +1,7 @@
 //! Installs a program called `valgrind`, which calls this command, in a folder of the user.
 //!
-//! It is a script and not a link, so this command keeps its name, and a reader sees what it runs.
-//! An existing file that is no such script stays.
+//! The program is a script, not a link: this command keeps its name, and a reader sees what runs.
+//! The command never replaces another file of that name.
 
 use crate::process::Exit;
 use crate::wrong::wrong;
@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What a script of ours has in its second line.
+/// The second line of each installed script.
 const MARK: &[u8] = b"# heapwright valgrind --install\n";
 
-/// Puts it there, and says how it is used.
+/// Writes the script into the folder, and prints how to use it.
 pub(super) fn install(folder: &Path) -> anyhow::Result<Exit> {
     let this = std::env::current_exe().context("this command's own path is not known")?;
     fs::create_dir_all(folder)

@@ -1,4 +1,4 @@
-//! `heapwright valgrind [OPTIONS] PROGRAM [ARGS]`: `check` for callers of valgrind.
+//! `heapwright valgrind [OPTIONS] PROGRAM [ARGS]` is `check` for callers of valgrind.
 //!
 //! Build systems, test runners and editors know valgrind by its options, its files and its exit
 //! code. They can call this command in its place: it takes memcheck's options ([`options`]) and
@@ -7,16 +7,16 @@
 //!
 //! ```text
 //! valgrind                         here
-//! a report as things happen        all reports when the program has ended
-//! a log for each process (%p)      the same: a report for each record
-//! one log for all                  text: their reports one after the other; XML: one document
+//! a report during the run          all reports after the program's end
+//! a log for each process (%p)      likewise: a report for each record
+//! one log for all                  text: one report after another; XML: one document
 //! children by fork                 reported
-//! children by exec                 with --trace-children=yes; in debug mode all the same
-//! --error-exitcode                 also if a child that is reported had errors
+//! children by exec                 reported with --trace-children=yes; always in debug mode
+//! --error-exitcode                 also if a reported child had errors
 //! ```
 //!
-//! The command returns the program's exit code, as valgrind does. In two cases nothing was checked,
-//! and a run must not look clean: then it returns 125, as `check` does.
+//! The command returns the program's exit code, as valgrind does. An unchecked run must not look
+//! clean: then the command returns 125, as `check` does.
 
 mod freeres;
 mod install;
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let asked = match options::parse(&args.words)? {
         Line::Help => return said(&options::help()),
-        // What scripts compare with the version that they need; the first word is valgrind's.
+        // Scripts compare the first word, valgrind's, with the version that they need.
         Line::Version => {
             return said(&format!("valgrind-3.24.0 (heapwright {})\n", env!("CARGO_PKG_VERSION")));
         }
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     checked.end.note_in(&mut reports[0], &How::PLAIN);
     let has_errors =
         reports.iter().any(|report| style.counted(report).1 != 0 || report.unwritten != 0);
-    // Whatever becomes of the report, the program's end is handed on.
+    // A report that cannot be written does not change the exit code.
     if let Err(error) = write(target, &asked, &style, &reports, outcome.pid) {
         eprintln!("heapwright: the report could not be written: {error:#}");
     }
@@ -104,9 +104,9 @@ fn said(text: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Code(0))
 }
 
-/// How reports are made.
+/// Returns the options for making reports.
 fn how(asked: &Asked) -> report::Options {
-    // All leaks get names: whose they are decides what is in the sums.
+    // All leaks get symbols, because `freeres` decides by their functions which leaks count.
     let details =
         if asked.leaks == Leaks::No { Vec::new() } else { crate::report::model::LEAKS.to_vec() };
     report::Options {
@@ -147,8 +147,8 @@ fn style(asked: &Asked, words: &[OsString]) -> Style {
     }
 }
 
-/// The reports, the started process's first: one for each process, or one for all where one
-/// XML document has to hold them. There is always a first one.
+/// Returns one report for each process, the started process's first, or a single report if all go
+/// into one XML document. The list is never empty.
 fn reports(
     folder: &Path,
     started: u32,
@@ -192,11 +192,11 @@ fn reports(
     Ok(reports)
 }
 
-/// A program in a process: its pid, and when it began.
+/// A program in a process: its pid and its start time.
 type Ran = (u32, u64);
 
-/// The programs that are reported: what was started; what it forked, unless that is to be
-/// silent: a fork goes on as the same program; what they executed, where that was asked for.
+/// Returns the programs to report: the started program; its forks (the same program in a child),
+/// unless these are silent; and executed programs, if the user asked for them.
 fn followed<'a>(
     processes: impl Iterator<Item = &'a Process>,
     started: u32,
@@ -248,7 +248,7 @@ fn write(
     Ok(())
 }
 
-/// What is no command line of valgrind's.
+/// Makes the error of a bad command line.
 fn refused(what: &str) -> anyhow::Error {
     wrong(format!("valgrind: {what}; see 'heapwright valgrind --help'"))
 }

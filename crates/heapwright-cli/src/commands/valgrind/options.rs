@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! ~/.valgrindrc, VALGRIND_OPTS, ./.valgrindrc, the command line    the last one holds
-//! an option that is understood    has its effect ([`Asked`])
-//! one of NOT_DONE                 the run is checked all the same; one line says what is not done
-//! one of NO_EFFECT                is about what heapwright does otherwise, or not at all: the
-//!                                 run is checked all the same. docs/valgrind.md says why
+//! a known option                  has its effect ([`Asked`])
+//! one of NOT_DONE                 accepted; a line says what is not done
+//! one of NO_EFFECT                accepted without effect, because heapwright works differently
+//!                                 there (docs/valgrind.md)
 //! any other                       refused in one line, before the program runs
 //! ```
 //!
@@ -23,7 +23,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub(super) enum Line {
     Help,
@@ -32,7 +32,7 @@ pub(super) enum Line {
     Run(Box<Asked>),
 }
 
-/// How a program is to be checked.
+/// The program and the values of its options.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) program: Vec<OsString>,
@@ -40,12 +40,12 @@ pub(super) struct Asked {
     pub(super) lists: bool,
     pub(super) xml: bool,
     pub(super) to: To,
-    /// Where valgrind's messages go beside XML: nothing is written there, but whoever listens sees
-    /// that somebody is there.
+    /// The target of valgrind's messages beside XML. It is opened, so a listening reader sees the
+    /// connection, but nothing is written to it.
     pub(super) messages: Option<To>,
     pub(super) comment: Option<String>,
     pub(super) children: Children,
-    /// Programs that are not reported where they are executed, by their paths, with wildcards.
+    /// The executed programs that are not reported: paths with wildcards.
     pub(super) skip: Vec<String>,
     pub(super) leaks: Leaks,
     pub(super) show: Vec<Reach>,
@@ -56,23 +56,23 @@ pub(super) struct Asked {
     pub(super) frames: Option<u8>,
     pub(super) limit: bool,
     pub(super) mismatched: bool,
-    /// Whether what the runtime libraries keep is left out, as if they had freed it.
+    /// `true` to leave out the blocks that this runtime library keeps.
     pub(super) c_library_frees: bool,
     pub(super) cxx_library_frees: bool,
     pub(super) below_main: bool,
     pub(super) paths: Paths,
-    /// What was asked for and is not done: a line each.
+    /// A line for each option of `NOT_DONE`.
     pub(super) not_done: Vec<String>,
 }
 
-/// Which processes are reported.
+/// The processes that are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Children {
-    /// The one that was started.
+    /// The started process.
     None,
-    /// And what it forked.
+    /// The started process and its forks.
     Forked,
-    /// And what those executed.
+    /// The started process, its forks, and the programs that these execute.
     Executed,
 }
 
@@ -84,14 +84,14 @@ pub(super) enum Leaks {
     Full,
 }
 
-/// Options that are taken and change nothing.
+/// The options that are accepted and have no effect.
 const NO_EFFECT: [&str; 62] = [
-    // Undefined values are not looked for.
+    // heapwright does not look for uninitialised values.
     "undef-value-errors",
     "track-origins",
     "expensive-definedness-checks",
     "partial-loads-ok",
-    // The debug heap has its own way to keep freed blocks and stacks, and to fill memory.
+    // The debug heap keeps freed blocks and stacks, and fills memory, in its own way.
     "freelist-vol",
     "freelist-big-blocks",
     "keep-stacktraces",
@@ -103,7 +103,7 @@ const NO_EFFECT: [&str; 62] = [
     "leak-check-heuristics",
     "show-realloc-size-zero",
     "realloc-zero-bytes-frees",
-    // The program runs on the processor itself.
+    // The program runs directly on the processor.
     "smc-check",
     "vex-iropt-register-updates",
     "vex-guest-max-insns",
@@ -131,7 +131,7 @@ const NO_EFFECT: [&str; 62] = [
     "scheduling-quantum",
     "merge-recursive-frames",
     "sanity-level",
-    // No debugger is waited for, nor standard input asked.
+    // heapwright neither waits for a debugger nor reads answers from standard input.
     "vgdb",
     "vgdb-poll",
     "vgdb-shadow-registers",
@@ -139,7 +139,7 @@ const NO_EFFECT: [&str; 62] = [
     "vgdb-stop-at",
     "vgdb-error",
     "input-fd",
-    // Names come from the files, with inlined functions, demangled.
+    // Names always come from the files, demangled, with inlined functions.
     "read-inline-info",
     "read-var-info",
     "demangle",
@@ -156,15 +156,15 @@ const NO_EFFECT: [&str; 62] = [
     "stats",
 ];
 
-/// Options that ask for something which is not done, and what that is. Many scripts have them
-/// beside what they are about.
+/// The options for things that heapwright does not do, and a line that says so. Many scripts pass
+/// them without need.
 const NOT_DONE: [(&str, &str); 3] = [
     ("track-fds", "descriptors that stay open are not reported"),
     ("exit-on-first-error", "the program runs to its end, and all errors are reported"),
     ("modify-fds", "descriptors keep their numbers"),
 ];
 
-/// Reads a command line, and what stands before it.
+/// Reads a command line, and the options of files and the environment.
 pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
     if let [flag, rest @ ..] = words
         && flag == "--install"
@@ -200,11 +200,11 @@ pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
     parser.finish(rest).map(|asked| Line::Run(Box::new(asked)))
 }
 
-/// Options of files and the environment, in the order in which they hold.
+/// Returns the options of files and the environment. Later options win.
 fn inherited() -> Vec<String> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".valgrindrc"));
     let here = Path::new(".valgrindrc");
-    // SAFETY: it has no precondition.
+    // SAFETY: the call has no precondition.
     let user = unsafe { libc::geteuid() };
     let is_own = fs::metadata(here)
         .is_ok_and(|file| file.is_file() && file.uid() == user && file.mode() & 0o022 == 0);
@@ -219,7 +219,7 @@ fn inherited() -> Vec<String> {
     words.filter_map(|word| for_memcheck(&word)).collect()
 }
 
-/// The words of a line: what stands in quotes is one, without them.
+/// Splits a line into words. Quoted text is one word, without the quotes.
 fn split(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {
@@ -237,7 +237,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// An option without the tool that it is for; none where that is another.
+/// Removes the tool's prefix from an option. Returns `None` for an option of another tool.
 fn for_memcheck(word: &str) -> Option<String> {
     let Some((tool, option)) = word.strip_prefix("--").and_then(|rest| rest.split_once(':')) else {
         return Some(word.to_owned());
@@ -250,7 +250,7 @@ fn for_memcheck(word: &str) -> Option<String> {
 
 struct Parser {
     asked: Asked,
-    /// Where text and XML go: either may be named before it is known which is written.
+    /// The targets of text and of XML. The options may name both before `--xml` decides.
     log: Option<To>,
     xml: Option<To>,
 }
@@ -300,7 +300,7 @@ impl Parser {
             (false, _, None) => To::Descriptor(2),
         };
         if asked.xml {
-            // Whatever is asked for, as memcheck does: what reads XML shows leaks or does not.
+            // As in memcheck, XML always has all leaks: its reader chooses what to show.
             asked.leaks = Leaks::Full;
         }
         Ok(asked)
@@ -312,7 +312,7 @@ impl Parser {
         match word {
             "-q" | "--quiet" => asked.quiet = true,
             "-s" => asked.lists = true,
-            // More of valgrind's own doings: there are none here.
+            // More details about valgrind itself, which heapwright does not have.
             "-v" | "--verbose" | "-d" => {}
             _ => {
                 let (name, value) = word
@@ -362,7 +362,7 @@ impl Parser {
             "xml-user-comment" => asked.comment = Some(value.to_owned()),
             "num-callers" => {
                 let callers: u32 = value.parse().map_err(|_| wrong("a number"))?;
-                // The library keeps 64 at most.
+                // The library keeps at most 64 frames.
                 asked.frames = Some(callers.clamp(1, 64) as u8);
             }
             "error-limit" => asked.limit = yes()?,
@@ -374,7 +374,7 @@ impl Parser {
             "gen-suppressions" => {
                 asked.ready = match value {
                     "no" => Ready::None,
-                    // Nobody is asked: all are printed.
+                    // `yes` does not ask for each finding: all suppressions are printed.
                     "yes" | "all" => Ready::Block,
                     _ => return Err(wrong("no, yes or all")),
                 }
@@ -411,7 +411,7 @@ impl Parser {
             "run-cxx-freeres" => asked.cxx_library_frees = yes()?,
             "show-mismatched-frees" => asked.mismatched = yes()?,
             "command-line-only" => _ = yes()?,
-            // Without effect they say nothing; with it, heapwright cannot do what is asked.
+            // These values switch nothing on. With others, heapwright cannot do what they ask for.
             "xtree-leak" | "wait-for-gdb" | "db-attach" | "profile-heap" | "trace-malloc"
                 if value == "no" => {}
             "trace-syscalls" | "trace-signals" | "trace-symtab" | "trace-sched"
@@ -439,7 +439,7 @@ fn descriptor(value: &str) -> Option<To> {
         .map(To::Descriptor)
 }
 
-/// What --help says.
+/// Returns the text of `--help`.
 pub(super) fn help() -> String {
     let mut taken: Vec<String> = NO_EFFECT.iter().map(|name| format!("--{name}")).collect();
     taken.sort();
@@ -514,7 +514,7 @@ mod tests {
 
     #[test]
     fn what_build_systems_say_is_understood() {
-        // CTest's own words, meson's and ruby_memcheck's, Qt Creator's.
+        // The options of CTest, ruby_memcheck and Qt Creator.
         let ctest = asked(&[
             "-q",
             "--tool=memcheck",

@@ -1,8 +1,8 @@
 //! The target of reports: a descriptor, a file, a file for each process, or a socket.
 //!
-//! File names are valgrind's: `%p` is the pid, `%q{VAR}` a variable of the environment, `%n` a
-//! number, `%%` a `%`. The command opens a file without `%p`, and a socket, before the program
-//! runs: a mistake costs no run, and a listening reader sees the connection.
+//! File names have valgrind's syntax: `%p` is the pid, `%q{VAR}` a variable of the environment,
+//! `%n` a number, `%%` a `%`. A file without `%p` and `%n`, and a socket, are opened before the
+//! program runs: a mistake costs no run, and a listening reader sees the connection.
 
 use super::refused;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// What was asked for.
+/// The target that the options name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Descriptor(i32),
@@ -18,20 +18,20 @@ pub(super) enum To {
     Socket(String),
 }
 
-/// The same, opened.
+/// An opened target.
 pub(super) enum Target {
-    /// Files that are named by their process.
+    /// A file for each process, with a name that depends on the process.
     Each(String),
     Stream(Box<dyn Write>),
 }
 
 impl To {
-    /// Whether each process has a file of its own.
+    /// Returns whether each process gets its own file.
     pub(super) fn is_for_each(&self) -> bool {
         matches!(self, Self::File(name) if name.contains("%p") || name.contains("%n"))
     }
 
-    /// The variables that a file's name has, and their values.
+    /// Returns the variables in a file's name, and their values.
     pub(super) fn qualifiers(&self) -> Vec<(String, String)> {
         let Self::File(name) = self else { return Vec::new() };
         let variables = name.split("%q{").skip(1).filter_map(|rest| rest.split_once('}'));
@@ -43,11 +43,11 @@ impl To {
 }
 
 impl Target {
-    /// Opens what can be opened before there is a pid.
+    /// Opens the target, except a file for each process, which needs a pid.
     pub(super) fn open(to: &To) -> anyhow::Result<Self> {
         let stream: Box<dyn Write> = match to {
             To::File(name) if to.is_for_each() => {
-                // A wrong name is said now.
+                // Fails now if the name is wrong.
                 expanded(name, 0, 0)?;
                 return Ok(Self::Each(name.clone()));
             }
@@ -65,7 +65,7 @@ impl Target {
                 match TcpStream::connect(&address) {
                     Ok(stream) => Box::new(stream),
                     Err(error) => {
-                        // As valgrind does: the report is not lost.
+                        // As in valgrind, the report is not lost.
                         eprintln!(
                             "heapwright: cannot connect to {address}: {error}; using standard error"
                         );
@@ -87,7 +87,7 @@ impl Target {
             Self::Each(name) => {
                 let mut number = 0;
                 let mut path = expanded(name, pid, number)?;
-                // %n counts up to a file that is not there.
+                // %n becomes the first number whose file does not exist.
                 while name.contains("%n") && std::fs::exists(&path).unwrap_or_default() {
                     number += 1;
                     path = expanded(name, pid, number)?;
@@ -100,21 +100,21 @@ impl Target {
     }
 }
 
-/// A descriptor that this process was given.
+/// Duplicates a descriptor that this process inherited.
 fn duplicate(number: i32) -> anyhow::Result<File> {
-    // SAFETY: no pointers are involved; a number that is no descriptor is refused.
+    // SAFETY: no pointers are involved. The call refuses a number that is no descriptor.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     if copy < 0 {
         let error = io::Error::last_os_error();
         return Err(refused(&format!("cannot write to descriptor {number}: {error}")));
     }
-    // SAFETY: the descriptor was just made, and nobody else has it.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let file = unsafe { File::from_raw_fd(copy) };
     debug_assert_eq!(file.as_raw_fd(), copy);
     Ok(file)
 }
 
-/// The name of a file for a process.
+/// Returns the name of a process's file.
 fn expanded(name: &str, pid: u32, number: u32) -> anyhow::Result<String> {
     let mut out = String::new();
     let mut rest = name;
