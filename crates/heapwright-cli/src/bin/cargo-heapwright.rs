@@ -1,5 +1,4 @@
-//! Cargo runs this program for `cargo heapwright ...`. It becomes `heapwright cargo ...`, from the
-//! same folder if possible.
+//! Cargo runs this program for `cargo heapwright`. The program becomes `heapwright cargo`.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

@@ -1,8 +1,8 @@
 //! `heapwright bench [-- CMD]` compares allocators' speed and memory on the user's own program.
 //!
-//! The command plans a race (allocators, programs, rounds), runs it, and prints text to stdout. If
-//! the user asks for them, JSON and HTML go to files. The command opens files before the race, so a
-//! typing error does not waste an hour.
+//! The command plans a race (allocators, programs, rounds) and runs it. The results are text on
+//! stdout, and JSON and HTML on request. The command opens files before the race, so a typing error
+//! does not waste an hour.
 
 use super::{LibraryArg, OutputsArgs};
 use crate::bench::results::{self, Head, Kind, Results, SCHEMA, Summary};

@@ -131,7 +131,7 @@ pub(crate) struct Args {
     program: ProgramArgs,
 }
 
-/// What to do about leaks.
+/// The detail in which leaks are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Leaks {
     /// Do not look for them

@@ -40,7 +40,7 @@ const LONG_STEP: Duration = Duration::from_millis(200);
 /// The exit code if a process was not checked.
 pub(crate) const COULD_NOT: u8 = 125;
 
-/// Which processes that outlive the program are waited for until they end.
+/// The processes that outlive the program and that the command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Follow {
     /// Those that run a file which the program ran
@@ -51,7 +51,7 @@ pub(super) enum Follow {
     None,
 }
 
-/// How to run a program, and which processes to wait for.
+/// The settings for running a program, and for waiting for its processes.
 #[derive(Clone, Copy)]
 pub(super) struct How<'a> {
     pub(super) follow: Follow,
@@ -166,8 +166,8 @@ impl End {
     }
 }
 
-/// Waits a second. Processes that --follow names: until they end, the user interrupts twice, or the
-/// limit passes. Returns the processes that still run, and those that --follow named.
+/// Waits up to a second. Processes that --follow names: until they end, the user interrupts twice,
+/// or the limit passes. Returns the processes that still run, and those that --follow named.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,
@@ -269,7 +269,7 @@ pub(super) fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
 }
 
-/// How much of a program's output is shown.
+/// The part of a program's output that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prints {
     Everything,

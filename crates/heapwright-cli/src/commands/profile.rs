@@ -1,8 +1,7 @@
 //! `heapwright profile` samples which calls allocate a program's memory, at little cost.
 //!
 //! ```text
-//! -- CMD    a folder <- profile.PID of each process, now and then and at its end
-//!             |             (options sample, profile)
+//! -- CMD    a folder <- profile.PID of each process, at intervals (options sample, profile)
 //!             +-- the program is a child; this process stands in for it, as `check` does
 //!             +-- all records, one report; the exit code is always the program's own
 //!
@@ -315,7 +314,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     bar.finish_and_clear();
     let patience = if interrupt::came().is_some() { BETWEEN } else { PATIENCE };
     if !is_sampling {
-        // If the process reads the order to sample later, sampling ends after `GRACE`.
+        // If the process began to sample meanwhile, sampling ends after `GRACE`.
         let _ = orders.stop(Duration::ZERO);
         return Err(idle(pid));
     }

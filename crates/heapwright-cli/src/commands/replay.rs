@@ -1,7 +1,7 @@
 //! `heapwright replay TRACE` repeats a program's allocations and frees under several allocators.
 //!
 //! The command compiles the trace into a plan. A player executes the plan under each allocator in
-//! turn. The results go to stdout as text, and to a file as JSON if the user asks for it.
+//! turn. The results are text on stdout, and JSON on request.
 
 use super::{LibraryArg, OutputsArgs};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
@@ -230,7 +230,7 @@ fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
     Ok(all)
 }
 
-/// Replays a story under all allocators. Returns the results, and whether the user interrupted.
+/// Replays a story under all allocators. Returns the results, and whether the replay was stopped.
 fn replay(
     args: &Args,
     story: &Story,

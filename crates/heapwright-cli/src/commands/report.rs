@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-/// The exit code if a record could not be read.
+/// The exit code if a record is damaged or cannot be read.
 pub(crate) const COULD_NOT: u8 = 2;
 
 /// The exit code if the report has findings that --fail-on names.
@@ -137,7 +137,7 @@ fn unknown(word: &str, known: &str) -> String {
 }
 
 impl FailOn {
-    /// Returns whether a report has such a finding.
+    /// Returns whether a report has a finding of these kinds.
     pub(crate) fn is_in(self, report: &Report) -> bool {
         let is_lost = |reach| report.leaks.iter().any(|leak| leak.reach == reach);
         self.errors

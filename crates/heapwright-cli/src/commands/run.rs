@@ -76,7 +76,7 @@ pub(crate) struct Args {
     pub(crate) program: ProgramArgs,
 }
 
-/// How much the hardened heap does.
+/// The strength of the hardened heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Hardened {
     /// What production can leave on
@@ -85,7 +85,7 @@ enum Hardened {
     Full,
 }
 
-/// What the hardened heap does about misuse.
+/// The hardened heap's reaction to misuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum OnMisuse {
     /// Print one line, and end the program

@@ -183,8 +183,7 @@ fn how() -> report::Options {
     }
 }
 
-/// Runs a program. Returns its report and exit code; the inner error is the exit code if it cannot
-/// be run.
+/// Runs a program. Returns its report and exit code, or only an exit code if it cannot be run.
 fn one(
     command: &[OsString],
     how: &report::Options,

@@ -2,8 +2,8 @@
 //!
 //! All tests of a binary run in one process, because starting a process for each test costs time. A
 //! finding's stacks usually have the test's function. For other findings (another thread's, or a
-//! stack that ends early) the tests run again, in halves (`halves`), down to the tests that have
-//! such findings when run alone.
+//! stack that ends early), the tests run again in halves (`halves`). The search ends at the tests
+//! that have such findings when run alone.
 
 use super::halves::culprits;
 use crate::output::{found, printable_text};
@@ -58,8 +58,7 @@ pub(super) fn name(
     Ok(())
 }
 
-/// Groups findings by the test whose function is in their stacks. Returns the findings without a
-/// test separately.
+/// Groups findings by the test whose function is in their stacks. The second list has the others.
 fn by_test<'t>(
     report: &Report,
     tests: &'t [String],

@@ -191,7 +191,7 @@ fn not_comparable<T>(reason: String) -> anyhow::Result<T> {
     Err(NotComparable(reason).into())
 }
 
-/// How the results of a run are used.
+/// The purpose of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     /// The run's records are reported.

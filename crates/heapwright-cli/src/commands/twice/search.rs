@@ -51,8 +51,8 @@ pub(super) fn find<E>(
 ) -> Result<Option<Point>, E> {
     let all_of = |site: u64| Point { site, ..Point::END };
     let (mut low, mut high) = (0, sites.len());
-    // The pattern in all sites below `low` makes no difference. The pattern in all sites up to and
-    // including `high` makes one. (If `high` is the end, only bytes of unknown sites may do so.)
+    // The pattern in all sites below `low` makes no difference. The pattern up to and including
+    // `high`, or in all bytes if `high` is the end, makes one.
     while low < high {
         let middle = usize::midpoint(low, high);
         if differs(all_of(sites[middle]))? {

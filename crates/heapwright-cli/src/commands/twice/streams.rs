@@ -76,7 +76,7 @@ impl Input {
     }
 }
 
-/// Prints a message if stdin is not read soon, for example because nobody closes a pipe.
+/// Prints a message if reading stdin takes long, for example because a pipe stays open.
 fn say_if_slow(is_read: Arc<AtomicBool>) {
     thread::spawn(move || {
         thread::sleep(PATIENCE);
@@ -96,7 +96,7 @@ pub(super) struct Outputs {
     has_ended: Arc<AtomicBool>,
 }
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(PartialEq, Eq)]
 enum Pumped {
     /// All writers closed the stream, or the program ended and the pipe was empty.

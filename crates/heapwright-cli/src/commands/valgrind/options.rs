@@ -76,7 +76,7 @@ pub(super) enum Children {
     Executed,
 }
 
-/// How leaks are reported.
+/// The detail in which leaks are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaks {
     No,
