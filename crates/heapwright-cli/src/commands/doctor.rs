@@ -1,4 +1,4 @@
-//! `heapwright doctor CMD` finds out whether a preload takes effect on a program, and why not.
+//! `heapwright doctor CMD` finds out whether a preload takes effect on a program, and if not, why.
 //!
 //! The command only reads files. With `--try` it also runs the program with the library, and the
 //! program's statistics decide.

@@ -4,7 +4,7 @@
 //! ```text
 //! PID       its status memory and the kernel's figures -> where its memory is     (live);
 //!           a sampled process is ordered to write its heap profile, which is explained, too
-//! RECORD    a heap profile -> whose blocks stay, go at once, or grow (report::explained)
+//! RECORD    a heap profile -> which calls' blocks stay, go at once, or grow (report::explained)
 //! ```
 
 use super::OutputArgs;

@@ -1,4 +1,4 @@
-//! `heapwright profile` samples which calls allocate a program's memory, at little cost.
+//! `heapwright profile` samples a program's allocations and reports which calls made them.
 //!
 //! ```text
 //! -- CMD    a folder <- profile.PID of each process, at intervals (options sample, profile)

@@ -1,4 +1,4 @@
-//! `heapwright report RECORD...` reports the findings of the debug allocator from its records.
+//! `heapwright report RECORD...` reports the debug allocator's findings, or a heap profile.
 //!
 //! Functions and lines come from the program's files, if these have not changed since the run.
 //! Otherwise frames are offsets in the files.

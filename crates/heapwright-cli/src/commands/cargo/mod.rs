@@ -3,7 +3,7 @@
 //! ```text
 //! cargo heapwright test ARGS          cargo test ARGS, with a runner that is this command
 //!   heapwright cargo-runner BINARY    runs each binary once, in debug mode, in one process
-//!     no findings                     the binary's exit code; passing tests cost no more
+//!     no findings                     the binary's exit code, after this single run
 //!     findings in tests               a report; then the names of the tests ([`tests`]); 101
 //!     findings elsewhere              a report; 99
 //! ```

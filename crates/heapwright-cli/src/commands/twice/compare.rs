@@ -114,8 +114,8 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     Ok(text.replace("\\'", "'"))
 }
 
-/// Returns a run's findings. The keys leave out the stack that noticed a fault, which may depend on
-/// chance, where other stacks identify the fault.
+/// Returns a run's findings. If other stacks identify a fault, its key omits the stack that noticed
+/// the fault, which may depend on chance.
 pub(super) fn found(report: &Report) -> BTreeMap<String, String> {
     let stack_key = |stack: StackId| {
         let places = report.stacks.frames(stack).map(|frame| match &frame.place {

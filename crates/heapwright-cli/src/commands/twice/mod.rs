@@ -7,7 +7,7 @@
 //!  3, 4   a pattern, its inverse    no difference: done
 //!  5 ...  the pattern up to a point, zeros behind it: a binary search (`search`) finds the first
 //!         byte that makes a difference; the two runs beside that byte are repeated.
-//!         Then the search for the next byte begins, with zeros in all blocks of the first's site.
+//!         Then the search for the next byte begins, with zeros in all blocks of that byte's site.
 //!  last   zeros: the record lists the blocks that were found; this run is reported
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! its output (`streams`), the named files, and the findings.
 //!
 //! All runs have the same input and the same addresses. Address space randomisation is off. The
-//! stack's addresses depend on the environment's length, so it is the same in all runs. String
+//! stack's addresses depend on the environment's length, which is the same in all runs. String
 //! hashes in Python and Perl get a fixed seed.
 //!
 //! A run that takes far longer than the first is killed: uninitialised bytes may be lengths or loop

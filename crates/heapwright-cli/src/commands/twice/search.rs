@@ -9,9 +9,9 @@
 //! bytes                                of B:   . . Y . .                      doubling, halving
 //! ```
 //!
-//! If one point makes no difference and a later point does, two neighbouring points between them
-//! also do so. The search finds the byte between these neighbours. If several bytes make a
-//! difference, the search finds one of them, and the caller searches again without its site.
+//! If one point makes no difference and a later point does, the same holds for two neighbours
+//! between them. The search finds the byte between these neighbours. If several bytes make a
+//! difference, the search finds one, and the caller searches again without that byte's site.
 //!
 //! The caller's closure runs the program.
 

@@ -153,7 +153,7 @@ fn user(number: usize) -> Box<dyn Write + Send> {
     if number == 0 { Box::new(io::stdout()) } else { Box::new(io::stderr()) }
 }
 
-/// A thread's work: copies one stream.
+/// The state of a thread that copies one stream.
 struct Pump {
     reader: PipeReader,
     file: File,

@@ -40,7 +40,7 @@ pub(super) fn leave_out(report: &mut Report, c_library: bool, cxx_library: bool)
     }
 }
 
-/// Returns whether a function in these files allocated the block, and their globals reach it.
+/// Returns whether code in these files allocated the block, and their globals reach the block.
 fn is_kept_by(report: &Report, leak: &Leak, files: &[&str]) -> bool {
     let is_one = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);

@@ -11,7 +11,7 @@
 //! a log for each process (%p)      likewise: a report for each record
 //! one log for all                  text: one report after another; XML: one document
 //! children by fork                 reported
-//! children by exec                 reported with --trace-children=yes; always in debug mode
+//! children by exec                 reported with --trace-children=yes; in debug mode in any case
 //! --error-exitcode                 also if a reported child had errors
 //! ```
 //!
