@@ -4,8 +4,8 @@
 //! Report
 //!   processes   that wrote: command, end, live bytes over time, full buckets, checks
 //!   stacks      every distinct stack once; frames every distinct place once
-//!   errors      mistakes, those with one cause together
-//!   leaks       groups of blocks that one stack allocated and one fate met
+//!   errors      mistakes, one entry for each cause
+//!   leaks       groups of blocks with one allocating stack and one fate
 //!   growths     stacks whose live bytes grow and grow
 //!   used        suppressions that hid something
 //!   unseen      lines for people about processes without a last look

@@ -31,7 +31,7 @@ pub(super) struct Known {
 }
 
 impl Files {
-    /// The number of a module's file. The process began at `began`, and `owner` owns its record.
+    /// Returns the number of a module's file in a process that began at `began`.
     pub(super) fn number(&mut self, module: &Module<'_>, began: u64, owner: u32) -> u32 {
         let mut path = module.path.bytes.to_vec();
         if module.path.cut {
