@@ -54,7 +54,7 @@ impl Orders {
         is_free.then_some(Self { slot, _lock: lock })
     }
 
-    /// Has a block sampled every `period` bytes, on average, or go on with it, for so long.
+    /// Orders the process to sample a block every `period` bytes on average for this time.
     pub(crate) fn sample(
         &self,
         period: u64,

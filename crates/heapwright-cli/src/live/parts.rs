@@ -48,8 +48,8 @@ const TABLES_A_UNIT: u64 = 4 + 128;
 const UNIT: u64 = 64 << 10;
 
 impl Parts {
-    /// The parts of a process by a report of this age. The process has `rss` bytes in memory, of
-    /// them `files` in files and shared memory, and `resident` in its heap, if the kernel says so.
+    /// Computes the parts from a report of this age. The process has `rss` resident bytes, `files`
+    /// of them in files and shared memory, and `resident` in its heap, if known.
     pub(super) fn of(
         stats: &Stats,
         facts: &Facts,

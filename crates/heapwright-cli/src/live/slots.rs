@@ -185,7 +185,7 @@ impl Slot {
         (0..1000).find_map(|_| slot.read())
     }
 
-    /// Whether the process is hardened: it shows a report without addresses, and follows no order.
+    /// Returns whether the process is hardened: it shows no addresses, and follows no orders.
     pub(crate) fn is_hardened(&self) -> bool {
         self.read().is_some_and(|report| report.facts.window_at == 0)
     }

@@ -1,10 +1,10 @@
 //! The replay: repeats a trace's story under any allocator.
 //!
 //! ```text
-//! plan      a story -> what each thread does, in 16 bytes an operation
-//! player    does it: this command, run again under a preload (hidden)
-//! rounds    which allocators play, how often, in turns
-//! results   what was measured: the structures of --format json
+//! plan      a story -> the operations of each thread, 16 bytes each
+//! player    executes a plan: this command, under a preload (hidden)
+//! rounds    the runs of each allocator, in turns
+//! results   the measurements: the structures of --format json
 //! ```
 //!
 //! Measures for fairness, beyond those of `bench`:
