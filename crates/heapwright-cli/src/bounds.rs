@@ -25,13 +25,13 @@ const LONGEST_TEXT: u64 = 16 << 20;
 /// The most bytes of a pipe or a device, which are kept in memory.
 pub(crate) const LONGEST_STREAM: u64 = 256 << 20;
 
-/// Bytes that a file of `length` bytes may expand to.
+/// Returns bytes that a file of `length` bytes may expand to.
 pub(crate) const fn most(length: u64) -> u64 {
     let times = length.saturating_mul(RATIO);
     if times > FREE { times } else { FREE }
 }
 
-/// The reason for refusing a file that gives more than `most` bytes.
+/// Returns the reason for refusing a file that gives more than `most` bytes.
 pub(crate) fn too_much(most: u64) -> String {
     format!("gives more than {} MiB", most >> 20)
 }

@@ -47,7 +47,7 @@ impl Group {
         }
     }
 
-    /// The measures that are compared over it.
+    /// Returns the measures that are compared over it.
     fn measures(self) -> &'static [Measure] {
         match self {
             Self::MuchLive => &[Measure::PeakRss, Measure::PeakRssAboveEmpty],
@@ -56,7 +56,7 @@ impl Group {
     }
 }
 
-/// A run's value of a measure; `empty` is the peak of the empty program.
+/// Returns a run's value of a measure; `empty` is the peak of the empty program.
 fn value(run: &Run, measure: Measure, empty: u64) -> f64 {
     let number = match measure {
         Measure::Time => run.wall_ns,
@@ -75,7 +75,7 @@ pub(crate) fn empty_peak(results: &Results) -> Option<u64> {
     Some(statistics::median(&peaks)? as u64)
 }
 
-/// The ratios of one entry to another.
+/// Returns the ratios of one entry to another.
 fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ratios> {
     if this.outcome != Outcome::Ok || that.outcome != Outcome::Ok {
         return None;
@@ -84,7 +84,7 @@ fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ra
     Ratios::new(this.runs.iter().map(of).zip(that.runs.iter().map(of)))
 }
 
-/// One allocator against another on one program; `None` if either failed.
+/// Returns one allocator against another on one program; `None` if either failed.
 pub(crate) fn on_program(
     results: &Results,
     program: &Program,
@@ -97,7 +97,7 @@ pub(crate) fn on_program(
     Some(ratios(this, that, measure, empty)?.estimate())
 }
 
-/// The summary: each allocator against the baseline, and `favourite` against each.
+/// Returns the summary: each allocator against the baseline, and `favourite` against each.
 pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     let empty = empty_peak(results);
     let baseline = results.baseline();
@@ -120,7 +120,7 @@ pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     Summary { comparisons }
 }
 
-/// The means of one pair and measure over each group that uses the measure.
+/// Returns the means of one pair and measure over each group that uses the measure.
 fn over_groups(
     results: &Results,
     of: usize,
@@ -160,14 +160,14 @@ fn over_groups(
 }
 
 impl Comparison {
-    /// The ratio with its interval.
+    /// Returns the ratio with its interval.
     pub(crate) fn estimate(&self) -> Estimate {
         Estimate { value: self.ratio, interval: self.low.zip(self.high) }
     }
 }
 
 impl Summary {
-    /// One allocator against another over a group.
+    /// Returns one allocator against another over a group.
     pub(crate) fn find(
         &self,
         group: Group,
@@ -184,7 +184,7 @@ impl Summary {
     }
 }
 
-/// The fewest rounds behind any ratio, for a warning.
+/// Returns the fewest rounds behind any ratio, for a warning.
 pub(crate) fn fewest_rounds(results: &Results) -> Option<usize> {
     let entries = results.programs.iter().flat_map(|program| &program.results);
     entries.filter(|entry| entry.outcome == Outcome::Ok).map(|entry| entry.runs.len()).min()
@@ -195,7 +195,7 @@ pub(crate) mod tests {
     use super::super::results::{Allocator, Head, Machine, SCHEMA};
     use super::*;
 
-    /// A program's entry of runs that took so many milliseconds and MiB.
+    /// Returns a program's entry of runs that took so many milliseconds and MiB.
     pub(crate) fn entry(allocator: &str, runs: &[(u64, u64)]) -> Entry {
         let run = |&(ms, mib): &(u64, u64)| Run {
             wall_ns: ms * 1_000_000,

@@ -146,7 +146,7 @@ impl Launcher {
 }
 
 impl Ran {
-    /// The last line on its stderr.
+    /// Returns the last line on its stderr.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
@@ -154,7 +154,7 @@ impl Ran {
         Some(printable_text(&line.chars().take(LONGEST).collect::<String>()))
     }
 
-    /// Whether the loader reported that it could not preload the library.
+    /// Returns whether the loader reported that it could not preload the library.
     pub(crate) fn preload_refused(&mut self) -> bool {
         // The loader prints before the program does.
         let mut text = Vec::new();
@@ -267,7 +267,7 @@ fn read_report(report: &str) -> anyhow::Result<Report> {
     })
 }
 
-/// A file that exists only in memory.
+/// Returns a file that exists only in memory.
 fn in_memory() -> anyhow::Result<File> {
     // SAFETY: the name is a string that ends in NUL.
     let file = unsafe { libc::memfd_create(c"heapwright-output".as_ptr(), libc::MFD_CLOEXEC) };
@@ -278,7 +278,7 @@ fn in_memory() -> anyhow::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
-/// A copy of a descriptor that stays open across exec.
+/// Returns a copy of a descriptor that stays open across exec.
 fn inheritable(descriptor: i32) -> anyhow::Result<OwnedFd> {
     const ABOVE_STANDARD: i32 = 3;
     // SAFETY: the call takes only numbers.
@@ -304,7 +304,7 @@ fn fingerprint(file: &mut File) -> anyhow::Result<Fingerprint> {
     }
 }
 
-/// The end of a file, as text.
+/// Returns the end of a file, as text.
 fn tail(file: &mut File) -> io::Result<String> {
     const LONGEST: u64 = 8192;
     let length = file.metadata()?.len();
@@ -392,7 +392,7 @@ mod tests {
         assert!(gone, "process {pid} is still there");
     }
 
-    /// Whether a process has ended and not been reaped.
+    /// Returns whether a process has ended and not been reaped.
     fn zombie(pid: i32) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z'))

@@ -107,7 +107,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// The text that the subcommand prints.
+/// Returns the text that the subcommand prints.
 pub(crate) fn answer() -> String {
     let mut text = String::new();
     for function in [c"malloc", c"free"] {
@@ -119,13 +119,13 @@ pub(crate) fn answer() -> String {
     text
 }
 
-/// The address that a program's call of a function reaches.
+/// Returns the address that a program's call of a function reaches.
 fn address_of(function: &CStr) -> *mut libc::c_void {
     // SAFETY: the name is a string that ends in NUL.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.as_ptr()) }
 }
 
-/// The file a function comes from.
+/// Returns the file a function comes from.
 fn file_of(function: &CStr) -> Option<String> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` takes any address, and `info` can be written.

@@ -43,7 +43,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// A program of one thread that runs in this folder, without arguments.
+    /// Makes a program of one thread that runs in this folder, without arguments.
     pub(crate) fn bare(name: String, kind: Kind, file: PathBuf, comparing: Comparing) -> Self {
         Self {
             name,

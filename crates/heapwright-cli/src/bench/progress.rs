@@ -19,7 +19,7 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    /// The form for this stderr and these options.
+    /// Makes the form for this stderr and these options.
     pub(crate) fn of(quiet: bool, asked: bool) -> Self {
         if quiet {
             Self::Nothing
@@ -91,7 +91,7 @@ impl Progress {
     }
 }
 
-/// A time in a rough unit: `40 s`, `3 min`, `1 h 20 min`.
+/// Returns a time in a rough unit: `40 s`, `3 min`, `1 h 20 min`.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {

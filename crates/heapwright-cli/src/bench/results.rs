@@ -25,7 +25,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The head of results that began at `started`, on this machine, with this command line.
+    /// Makes the head of results that began at `started`, on this machine, with this command line.
     pub(crate) fn of(schema: &'static str, started: SystemTime) -> Self {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self {
@@ -150,7 +150,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// All processor time.
+    /// Returns all processor time.
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
@@ -193,19 +193,19 @@ pub(crate) enum Measure {
 }
 
 impl Results {
-    /// The index of an allocator.
+    /// Returns the index of an allocator.
     pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
         self.allocators.iter().position(|allocator| allocator.name == name)
     }
 
-    /// The index of the baseline.
+    /// Returns the index of the baseline.
     pub(crate) fn baseline(&self) -> usize {
         self.allocator(&self.baseline).unwrap_or_default()
     }
 }
 
 impl Program {
-    /// Whether it is the workload that does nothing: the zero of memory, and in no mean.
+    /// Returns whether it is the workload that does nothing: the zero of memory, and in no mean.
     pub(crate) fn is_empty_workload(&self) -> bool {
         self.kind == Kind::Workload && self.name == EMPTY
     }

@@ -63,12 +63,12 @@ impl Estimate {
     }
 }
 
-/// The median: the mean of the two middle numbers if their count is even.
+/// Returns the median: the mean of the two middle numbers if their count is even.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The number below which this share of the numbers lies.
+/// Returns the number below which this share of the numbers lies.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -116,14 +116,14 @@ impl Ratios {
         Some(Self { median, redrawn })
     }
 
-    /// The median and its interval.
+    /// Returns the median and its interval.
     pub(crate) fn estimate(&self) -> Estimate {
         let interval = interval(self.redrawn.clone(), self.median);
         Estimate { value: self.median, interval }
     }
 }
 
-/// The geometric mean over programs.
+/// Returns the geometric mean over programs.
 pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     if programs.is_empty() {
         return None;
@@ -146,7 +146,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     Some(Estimate { value, interval: interval(means, value) })
 }
 
-/// The interval without the share outside, widened to hold `value`.
+/// Returns the interval without the share outside, widened to hold `value`.
 fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     redrawn.sort_unstable_by(f64::total_cmp);
     let low = quantile_of_sorted(&redrawn, OUTSIDE / 2.0)?;
@@ -196,7 +196,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`. The bias is small because `end` is.
+    /// Returns a number below `end`. The bias is small because `end` is.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }

@@ -34,7 +34,7 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The run's verdict, if it has one; else the verdict of the files.
+    /// Returns the run's verdict, if it has one; else the verdict of the files.
     pub(crate) fn verdict(&self) -> Verdict {
         match &self.trial {
             Some(trial) if trial.verdict() != Verdict::Unknown => trial.verdict(),

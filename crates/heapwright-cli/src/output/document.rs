@@ -133,7 +133,7 @@ impl Words {
         self
     }
 
-    /// The text alone.
+    /// Returns the text alone.
     pub(crate) fn text(&self) -> String {
         self.spans.iter().map(|(_, text)| text.as_str()).collect()
     }
@@ -146,12 +146,12 @@ impl<T: Into<String>> From<T> for Words {
 }
 
 impl Part {
-    /// A paragraph of a class.
+    /// Makes a paragraph of a class.
     pub(crate) fn text_of(class: &'static str, text: impl Into<String>) -> Self {
         Self::Text(Words::of(class, text))
     }
 
-    /// A heading, with a blank line before it on a screen.
+    /// Makes a heading, with a blank line before it on a screen.
     pub(crate) fn heading(text: impl Into<String>) -> Self {
         Self::Heading(Words::of("", text))
     }
@@ -207,7 +207,7 @@ impl Document {
     }
 }
 
-/// Parts on a screen, one below the other.
+/// Returns parts on a screen, one below the other.
 pub(crate) fn on_screen<'p>(parts: impl IntoIterator<Item = &'p Part>, look: Look) -> String {
     let lines: String = parts.into_iter().map(|part| part.lines(look)).collect();
     lines.trim_start_matches('\n').to_owned()

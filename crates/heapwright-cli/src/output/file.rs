@@ -60,7 +60,7 @@ pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
     emptied(file)?.write_all(text.as_bytes())
 }
 
-/// The file, emptied.
+/// Returns the file, emptied.
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
     if let Ok(mut made) = MADE.lock() {

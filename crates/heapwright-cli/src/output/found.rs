@@ -39,14 +39,14 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// A finding about blocks that a stack allocated.
+    /// Makes a finding about blocks that a stack allocated.
     fn allocated(rule: Rule, text: String, stack: StackId, times: u64) -> Self {
         let stacks = vec![("allocated".to_owned(), stack)];
         Self { rule, text, stack, times, stacks, error: None, root: None }
     }
 }
 
-/// All findings, in the report's order: errors, groups of blocks, growth.
+/// Returns all findings, in the report's order: errors, groups of blocks, growth.
 pub(crate) fn all(report: &Report) -> impl Iterator<Item = Found<'_>> {
     let leaks = report.leaks.iter().map(|leak| {
         let (rule, text) = (Rule::Leak(leak.reach), sentences::leak(leak));
@@ -60,7 +60,7 @@ pub(crate) fn all(report: &Report) -> impl Iterator<Item = Found<'_>> {
     report.errors.iter().map(Found::error).chain(leaks).chain(growths)
 }
 
-/// All faults: errors, and blocks that are definitely lost.
+/// Returns all faults: errors, and blocks that are definitely lost.
 pub(crate) fn faults(report: &Report) -> impl Iterator<Item = Found<'_>> {
     all(report).filter(|found| found.rule.level() == "error")
 }

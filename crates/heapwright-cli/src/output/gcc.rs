@@ -21,7 +21,7 @@ use crate::report::model::{Report, StackId};
 use std::io;
 use std::path::Path;
 
-/// The lines.
+/// Writes the lines.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut leaks = 0;
     for found in found::all(report) {
@@ -47,7 +47,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     Ok(())
 }
 
-/// `src/a.c:12:5`, or the best known place.
+/// Returns `src/a.c:12:5`, or the best known place.
 fn place(report: &Report, stack: StackId) -> String {
     let folder = &report.wanted.folder;
     let is_inside = |call: &Call<'_>| {

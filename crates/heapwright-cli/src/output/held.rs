@@ -50,7 +50,7 @@ impl Fate {
 /// cut, so that sums do not overflow, here and in tools that read them.
 const MOST: u64 = 1 << 46;
 
-/// All held memory, by fate, then by stack.
+/// Returns all held memory, by fate, then by stack.
 pub(super) fn held(report: &Report) -> Vec<Held> {
     let mut sums: BTreeMap<(Fate, StackId, usize), (Amount, Amount)> = BTreeMap::new();
     let add_to = |sum: &mut Amount, amount: Amount| {
@@ -83,7 +83,7 @@ pub(super) fn held(report: &Report) -> Vec<Held> {
     sums.into_iter().map(held).collect()
 }
 
-/// The last count, or profile, of a process without a leak check.
+/// Returns the last count, or profile, of a process without a leak check.
 fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount, Amount)> {
     if process.checks.iter().any(|check| check.occasion.follows()) {
         return Vec::new();

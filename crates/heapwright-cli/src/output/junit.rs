@@ -22,7 +22,7 @@ use crate::report::model::{Report, StackId, Stacks};
 use std::fmt::Write as _;
 use std::io;
 
-/// The file.
+/// Writes the file.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let suites = [
         ("heapwright.errors", Rule::faults().filter(is_error).collect::<Vec<_>>()),
@@ -78,7 +78,7 @@ fn is_error(rule: &Rule) -> bool {
     matches!(rule, Rule::Error(_))
 }
 
-/// Whether findings of a rule break a build.
+/// Returns whether findings of a rule break a build.
 fn fails(rule: Rule) -> bool {
     rule.level() == "error"
 }

@@ -18,7 +18,7 @@ impl Look {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colour: false, unicode: false };
 
-    /// The look for a stream in this environment.
+    /// Makes the look for a stream in this environment.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let variable = |name: &str| std::env::var_os(name);
         Self::from(stream.is_terminal(), &|name| variable(name).filter(|value| !value.is_empty()))
@@ -35,7 +35,7 @@ impl Look {
         }
     }
 
-    /// A heading.
+    /// Returns a heading.
     pub(crate) fn strong(self, text: &str) -> String {
         self.paint("1", text)
     }

@@ -70,12 +70,12 @@ pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// The line above a process's figures: `process 4242: ./server --port 80`.
+/// Returns the line above a process's figures: `process 4242: ./server --port 80`.
 pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
     format!("process {pid}: {}", printable_text(&command.join(" ")))
 }
 
-/// Bytes, for people.
+/// Returns bytes, for people.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }

@@ -40,7 +40,7 @@ const METRICS: [Metric; 8] = [
     }),
 ];
 
-/// The exposition of all processes.
+/// Returns the exposition of all processes.
 pub(crate) fn report(processes: &[&Watched]) -> String {
     let help =
         "Resident memory by part; the parts add up to it, unless the process's figures are old.";
@@ -72,7 +72,7 @@ fn sample(out: &mut String, name: &str, watched: &Watched, part: Option<&str>, v
     let _ = writeln!(out, "heapwright_{name}{{pid=\"{pid}\",command=\"{command}\"{part}}} {value}");
 }
 
-/// A label's value.
+/// Returns a label's value.
 fn escaped(text: &str) -> String {
     printable_text(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

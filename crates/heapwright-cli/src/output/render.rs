@@ -71,7 +71,7 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
-    /// Whether it shows every stack with live blocks, not only those of findings.
+    /// Returns whether it shows every stack with live blocks, not only those of findings.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }

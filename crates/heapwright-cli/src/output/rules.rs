@@ -32,7 +32,7 @@ impl Rule {
         }
     }
 
-    /// All rules of faults and possible faults, in the order of reports.
+    /// Makes all rules of faults and possible faults, in the order of reports.
     pub(super) fn faults() -> impl Iterator<Item = Self> {
         let errors = FindingKind::ALL.iter().filter(|kind| **kind != FindingKind::Leak);
         let leaks = [Self::Leak(Reach::Definite), Self::Leak(Reach::Possible), Self::Growth];

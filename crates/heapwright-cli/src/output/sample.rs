@@ -41,7 +41,7 @@ const PROGRAM: &str = "/home/ada/shop/bin/shop server";
 const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 const SECOND: u64 = 1_000_000_000;
 
-/// Everything at once.
+/// Returns everything at once.
 pub(crate) fn report() -> Report {
     Report {
         foreign: Vec::new(),
@@ -178,7 +178,7 @@ fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
     sources
 }
 
-/// Bytes at sixty moments: a saw on a slope.
+/// Returns bytes at sixty moments: a saw on a slope.
 fn samples(every: u64, start: u64, slope: u64, tooth: u64) -> Vec<Sample> {
     let at = |step: u64| Sample {
         ns: step * every,
@@ -411,8 +411,8 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
-/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, an
-/// index that exists from the beginning, and a name that HTML must escape.
+/// Returns a heap profile of the server after a minute: a cache that grows, buffers that come and
+/// go, an index that exists from the beginning, and a name that HTML must escape.
 pub(crate) fn profile() -> Report {
     const MIB: u64 = 1 << 20;
     let amount = |bytes: u64, size: u64| Amount { blocks: bytes / size, bytes };
@@ -505,7 +505,7 @@ fn written(report: &Report, format: Format) -> String {
     }
 }
 
-/// The name of a format, and a report in it.
+/// Returns the name of a format, and a report in it.
 fn named(report: &Report, format: Format) -> (String, String) {
     let name = format.to_possible_value().expect("is one").get_name().to_owned();
     let made = written(report, format);

@@ -46,7 +46,7 @@ const MOST_CALLS: usize = 48;
 /// The most letters of a function's name.
 const MOST_LETTERS: usize = 400;
 
-/// The log.
+/// Writes the log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -57,7 +57,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out)
 }
 
-/// The object without its null fields.
+/// Returns the object without its null fields.
 fn known(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -65,7 +65,7 @@ fn known(mut object: Value) -> Value {
     object
 }
 
-/// The list, unless it is empty.
+/// Returns the list, unless it is empty.
 fn some(list: Vec<Value>) -> Option<Vec<Value>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -119,7 +119,7 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
     }))
 }
 
-/// Facts that are no results, but must not be lost.
+/// Returns facts that are no results, but must not be lost.
 fn notifications(report: &Report) -> Vec<Value> {
     let mut lines = Vec::new();
     for (reach, fate) in
@@ -178,7 +178,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// The moments of an error in time, one flow for each thread.
+    /// Returns the moments of an error in time, one flow for each thread.
     fn flow(&self, error: &Error) -> Option<Value> {
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
@@ -200,7 +200,7 @@ impl Maker<'_> {
         some(flows.collect()).map(|flows| json!({"threadFlows": flows}))
     }
 
-    /// The call that a person looks at first.
+    /// Returns the call that a person looks at first.
     fn look(&self, stack: StackId) -> Option<Call<'_>> {
         let own = calls(self.stacks, stack)
             .find(|call| call.line().is_some_and(|(source, _)| self.uris.is_inside(source)));

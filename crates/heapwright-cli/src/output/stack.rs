@@ -98,7 +98,7 @@ impl<'a> Stacker<'a> {
     }
 }
 
-/// A text, cut at the most letters of a name.
+/// Returns a text, cut at the most letters of a name.
 pub(super) fn clipped(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LETTERS) {
         text.truncate(at);

@@ -79,18 +79,18 @@ impl Column {
 }
 
 impl Table {
-    /// A table with these columns, without rows.
+    /// Makes a table with these columns, without rows.
     pub(crate) fn new(columns: &str) -> Self {
         let columns = columns.split('|').map(Column::new).collect();
         Self { caption: String::new(), class: "", indent: 0, columns, rows: Vec::new() }
     }
 
-    /// The table with a caption and a class.
+    /// Makes the table with a caption and a class.
     pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
         Self { caption: caption.to_owned(), class, ..self }
     }
 
-    /// The table with its rows indented.
+    /// Makes the table with its rows indented.
     pub(crate) fn indented(self) -> Self {
         Self { indent: 2, ..self }
     }
@@ -100,12 +100,12 @@ impl Table {
         self.rows.push((class, cells));
     }
 
-    /// Whether it has no rows.
+    /// Returns whether it has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The lines on a screen. The first one has the titles.
+    /// Returns the lines on a screen. The first one has the titles.
     pub(crate) fn text(&self, look: Look) -> String {
         let texts = |cells: &[Cell]| {
             cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
@@ -128,7 +128,7 @@ impl Table {
         out
     }
 
-    /// A cell on a screen.
+    /// Returns a cell on a screen.
     fn shown(&self, at: usize, cell: &Cell) -> String {
         let text = match cell {
             Cell::Text(text) => text.clone(),
@@ -157,7 +157,7 @@ impl Table {
     }
 }
 
-/// A name, cut to fit into a table.
+/// Returns a name, cut to fit into a table.
 pub(super) fn clipped(name: &str) -> String {
     units::clipped(name, NAME)
 }

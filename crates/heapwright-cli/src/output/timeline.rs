@@ -49,7 +49,7 @@ fn began(event: &Event) -> u64 {
     }
 }
 
-/// The kind of a collection.
+/// Returns the kind of a collection.
 fn kind(flags: u32) -> &'static str {
     match (flags & MINOR != 0, flags & COMPACTS != 0) {
         (true, _) => "minor",
@@ -58,7 +58,7 @@ fn kind(flags: u32) -> &'static str {
     }
 }
 
-/// The name of a span.
+/// Returns the name of a span.
 fn name(of: &Event) -> String {
     match of.span {
         span::PAUSE => format!("{} pause", kind(of.flags)),
@@ -82,7 +82,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Microseconds since the first event.
+    /// Returns microseconds since the first event.
     fn at(&self, time: u64) -> f64 {
         time.saturating_sub(self.begin) as f64 / 1e3
     }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use heapwright_record::is_hidden;
 
-/// Text, escaped for an element or an attribute.
+/// Returns text, escaped for an element or an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -55,7 +55,7 @@ pub(super) struct Sparkline {
 }
 
 impl Chart {
-    /// The chart of a process. `None` with fewer than two samples.
+    /// Makes the chart of a process. `None` with fewer than two samples.
     pub(super) fn of(process: &Process) -> Option<Self> {
         let end = process.lasted().max(1);
         let checks = process.checks.iter().map(|check| CheckMark {
@@ -73,7 +73,7 @@ impl Chart {
         Some(Self { checks, ..Self::drawn(process, &thinned(&process.samples), &[], end)? })
     }
 
-    /// The chart of a heap profile. `None` for a record of an older version.
+    /// Makes the chart of a heap profile. `None` for a record of an older version.
     pub(super) fn of_profile(process: &Process, check: &Check, profile: &Profile) -> Option<Self> {
         let mut points = profile.points.clone();
         // The peak lies between two points.
@@ -109,7 +109,7 @@ impl Chart {
         self.name.clear();
     }
 
-    /// A chart without marks. `None` with fewer than two samples.
+    /// Makes a chart without marks. `None` with fewer than two samples.
     fn drawn(process: &Process, live: &[Sample], resident: &[Sample], end: u64) -> Option<Self> {
         if live.len() < 2 {
             return None;
@@ -156,7 +156,7 @@ impl Chart {
 }
 
 impl Sparkline {
-    /// A small picture, with this description.
+    /// Returns a small picture, with this description.
     pub(super) fn picture(&self, what: &str) -> String {
         format!(
             "<svg class=\"spark\" viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" \
@@ -177,7 +177,7 @@ impl Sparkline {
     }
 }
 
-/// Paths in a box of 1000 by 100, with the origin at the bottom.
+/// Returns paths in a box of 1000 by 100, with the origin at the bottom.
 fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     let x = |ns: u64| units::share(ns.saturating_sub(start), end - start) * 1000.0;
     let mut line = String::new();
@@ -194,7 +194,7 @@ fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     Sparkline { area, line }
 }
 
-/// At most [`POINTS`] samples: the lowest and the highest of each stretch of time.
+/// Returns at most [`POINTS`] samples: the lowest and the highest of each stretch of time.
 fn thinned(samples: &[Sample]) -> Vec<Sample> {
     if samples.len() <= POINTS {
         return samples.to_vec();
@@ -227,7 +227,7 @@ fn byte_step(highest: u64) -> u64 {
     all.find(|step| highest.div_ceil(*step) <= 5).unwrap_or(highest)
 }
 
-/// A step that makes three to eight marks.
+/// Returns a step that makes three to eight marks.
 fn time_step(end: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let small = (0..9).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
@@ -236,7 +236,7 @@ fn time_step(end: u64) -> u64 {
     all.find(|step| end / step <= 8).unwrap_or(end / 6).max(1)
 }
 
-/// `250 ms`, `30 s`, `5 min`, `2 h`.
+/// Returns `250 ms`, `30 s`, `5 min`, `2 h`.
 fn time_mark(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     match ns {

@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// The inner ones, the largest first.
+    /// Returns the inner ones, the largest first.
     fn by_size(&self) -> Vec<(&str, &Self)> {
         let mut inner: Vec<_> =
             self.inner.iter().map(|(name, node)| (name.as_str(), node)).collect();
@@ -94,7 +94,7 @@ impl Tree {
         self.0.inner.entry(name.to_owned()).or_default().add(report, stack, amount);
     }
 
-    /// The graph, with at most `most` boxes. `None` if it would be empty.
+    /// Returns the graph, with at most `most` boxes. `None` if it would be empty.
     pub(super) fn flame(&self, label: String, most: usize) -> Option<Part> {
         let groups: Vec<_> =
             self.0.by_size().into_iter().map(|(name, node)| ("", name, node)).collect();
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// The graph of held memory. `None` if it would be empty.
+/// Returns the graph of held memory. `None` if it would be empty.
 pub(super) fn of(report: &Report) -> Option<Part> {
     Some(Part::Drawing(Flame::of(report)?.to_string()))
 }

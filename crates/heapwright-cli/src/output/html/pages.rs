@@ -70,7 +70,7 @@ struct Tip {
     text: String,
 }
 
-/// The picture; nothing if no page is known.
+/// Returns the picture; nothing if no page is known.
 pub(crate) fn picture(summary: &Summary) -> Vec<Part> {
     let picture = Picture {
         groups: groups(&summary.pages),
@@ -150,7 +150,7 @@ fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     }
 }
 
-/// The sentence about pages whose objects are old, or pinned.
+/// Returns the sentence about pages whose objects are old, or pinned.
 fn ages_and_pins(rows: &[&PageRow]) -> String {
     let mut text = String::new();
     let taken: u64 = rows.iter().map(|row| u64::from(row.taken)).sum();
@@ -165,7 +165,7 @@ fn ages_and_pins(rows: &[&PageRow]) -> String {
     text
 }
 
-/// The level of age of a page.
+/// Returns the level of age of a page.
 fn old(row: &PageRow) -> usize {
     match row.page.old {
         0 => 0,
@@ -174,7 +174,7 @@ fn old(row: &PageRow) -> usize {
     }
 }
 
-/// The level of darkness of a part.
+/// Returns the level of darkness of a part.
 fn level(part: u8) -> usize {
     match part {
         0 => 0,
@@ -203,7 +203,7 @@ fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
     }
 }
 
-/// `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %), 60 old, 1 pin, 34 moved in`.
+/// Returns `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %), 60 old, 1 pin, 34 moved in`.
 fn tip_text(row: &PageRow) -> String {
     let page = &row.page;
     let mut text = format!("page {} at {:#x}", page.number, page.address);

@@ -28,7 +28,7 @@ use crate::report::model::{Figure, Report, Sampled};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
@@ -56,7 +56,7 @@ pub(crate) fn report(
     })
 }
 
-/// The explanation of a heap profile, as text.
+/// Returns the explanation of a heap profile, as text.
 pub(crate) fn record(report: &Report, explained: &Explained<'_>) -> String {
     super::formatted(recorded(report, explained))
 }

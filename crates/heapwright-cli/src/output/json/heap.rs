@@ -36,7 +36,7 @@ use heapwright_record::heap::kind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn summary(summary: &Summary) -> String {
     let heap = &summary.heap;
     let roots = summary.roots.iter().map(|(kind, count)| (kind.word(), *count));

@@ -50,7 +50,7 @@ fn write(out: &mut dyn io::Write, object: impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The same, as text.
+/// Returns the same, as text.
 fn formatted(object: impl Serialize) -> String {
     text(&Formatted::of(object))
 }
@@ -63,7 +63,7 @@ pub(crate) fn text(value: &impl Serialize) -> String {
     String::from_utf8(out).unwrap_or_default() + "\n"
 }
 
-/// The objects of a list.
+/// Returns the objects of a list.
 fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().collect()
 }

@@ -24,7 +24,7 @@ use heapwright_record::{SIZE_BUCKETS, Stats};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(run: &Run) -> String {
     let (code, signal, core_dumped) = match run.outcome.end {
         End::Code(code) => (Some(code), None, false),

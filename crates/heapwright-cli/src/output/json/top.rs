@@ -30,7 +30,7 @@ use heapwright_record::status::MOST;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(processes: &[&Watched]) -> String {
     super::formatted(object! { processes: list(processes.iter().copied().map(process)) })
 }

@@ -103,12 +103,12 @@ struct Entry {
     suppression: Option<String>,
 }
 
-/// The errors, in the report's order.
+/// Returns the errors, in the report's order.
 fn errors(report: &Report) -> Vec<Entry> {
     report.errors.iter().map(|error| of_error(report, error)).collect()
 }
 
-/// The leaks that are listed, the smallest first, as in memcheck's reports.
+/// Returns the leaks that are listed, the smallest first, as in memcheck's reports.
 fn leaks(report: &Report) -> Vec<Entry> {
     let size = |leak: &Leak| leak.lost.bytes.saturating_add(leak.indirect.bytes);
     let mut all: Vec<&Leak> = report.leaks.iter().collect();
@@ -261,7 +261,7 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     }
 }
 
-/// `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
+/// Returns `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
 fn address(finding: &Finding, is_freed: bool) -> String {
     let is_written = finding.length != 0 && finding.block != 0;
     let at = if is_written {
@@ -295,7 +295,7 @@ fn address(finding: &Finding, is_freed: bool) -> String {
     format!("Address {at:#x} is {is}")
 }
 
-/// The calls of a stack, up to `main`.
+/// Returns the calls of a stack, up to `main`.
 fn shown<'a>(
     report: &'a Report,
     stack: StackId,

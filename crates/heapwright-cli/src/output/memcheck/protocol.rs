@@ -128,7 +128,7 @@ const KINDS: [&str; 15] = [
     "Leak_StillReachable",
 ];
 
-/// The first mistake in a document, as an error.
+/// Returns the first mistake in a document, as an error.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.lines().next() != Some("<?xml version=\"1.0\"?>") {
         return Err(String::from("the first line is no declaration"));
@@ -175,7 +175,7 @@ struct Element {
 }
 
 impl Element {
-    /// The text of the first part with that name.
+    /// Returns the text of the first part with that name.
     fn text_of(&self, name: &str) -> &str {
         self.parts.iter().find(|part| part.name == name).map_or("", |part| &part.text)
     }

@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// The whole document.
+/// Writes the whole document.
 pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let mut text = String::new();
     head(&mut text, report, style);

@@ -50,7 +50,7 @@ struct Point {
     fs: Vec<usize>,
 }
 
-/// The file.
+/// Writes the file.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut table = vec!["[root]".to_owned()];
     let mut numbers: HashMap<String, usize> = HashMap::new();

@@ -27,7 +27,7 @@ const FATES: [(Fate, Color); 4] = [
 ];
 const PROFILED: Color = Color { r: 0xa9, g: 0xb4, b: 0xc1 };
 
-/// The picture.
+/// Writes the picture.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let lines = folded::lines(report);
     if lines.is_empty() {

@@ -19,7 +19,7 @@ use crate::report::model::Report;
 use std::collections::BTreeMap;
 use std::io;
 
-/// The stacks, a line each.
+/// Writes the stacks, a line each.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for line in lines(report) {
         writeln!(out, "{line}")?;
@@ -27,7 +27,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     Ok(())
 }
 
-/// The lines without their ends.
+/// Returns the lines without their ends.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for held in held(report).iter().filter(|held| held.amount.bytes != 0) {
@@ -41,7 +41,7 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     sums.into_iter().map(|(stack, bytes)| format!("{stack} {bytes}")).collect()
 }
 
-/// A name, made fit for a line.
+/// Returns a name, made fit for a line.
 fn frame(name: &str) -> String {
     let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
     let clean = name.replace(is_bad, " ").replace(';', ":");

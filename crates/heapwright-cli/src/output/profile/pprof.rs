@@ -34,14 +34,14 @@ use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// The profile, compressed. Equal reports make equal files.
+/// Writes the profile, compressed. Equal reports make equal files.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut gzip = GzBuilder::new().write(out, Compression::default());
     gzip.write_all(&profile(report))?;
     gzip.finish().map(drop)
 }
 
-/// The uncompressed profile.
+/// Returns the uncompressed profile.
 fn profile(report: &Report) -> Vec<u8> {
     let mut tables = Tables::default();
     let held = held(report);
@@ -153,7 +153,7 @@ impl<'a> Tables<'a> {
         Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
-    /// The number of a place in code. A report has each frame once, at one place.
+    /// Returns the number of a place in code. A report has each frame once, at one place.
     fn location(&mut self, frame: &'a Frame) -> u64 {
         if let Some(place) = &frame.place {
             let file = self.file(place);
@@ -233,7 +233,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The begin of each file.
+/// Returns the begin of each file.
 fn starts(files: &[File<'_>]) -> Vec<u64> {
     const ROUND: u64 = 1 << 32;
     let mut next = ROUND;

@@ -12,7 +12,7 @@
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    /// A message of numbers.
+    /// Makes a message of numbers.
     pub(super) fn of(numbers: &[(u32, u64)]) -> Self {
         let mut message = Self::default();
         numbers.iter().for_each(|&(field, value)| message.number(field, value));
@@ -47,7 +47,7 @@ impl Message {
         }
     }
 
-    /// The bytes of the message.
+    /// Returns the bytes of the message.
     pub(super) fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -71,7 +71,7 @@ pub(super) mod read {
         Bytes(Vec<u8>),
     }
 
-    /// All fields, in their order.
+    /// Returns all fields, in their order.
     pub(in super::super) fn fields(mut bytes: &[u8]) -> Vec<(u64, Value)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -90,7 +90,7 @@ pub(super) mod read {
         fields
     }
 
-    /// The numbers of a packed list.
+    /// Returns the numbers of a packed list.
     pub(in super::super) fn packed(mut bytes: &[u8]) -> Vec<u64> {
         let mut numbers = Vec::new();
         while !bytes.is_empty() {

@@ -30,12 +30,12 @@ impl<'a> Uris<'a> {
         Self { folder: parts(folder.as_os_str().as_bytes()) }
     }
 
-    /// Whether a source is in the folder.
+    /// Returns whether a source is in the folder.
     pub(super) fn is_inside(&self, source: &str) -> bool {
         self.relative(source.as_bytes()).is_some()
     }
 
-    /// A file.
+    /// Returns a file.
     pub(super) fn artifact(&self, path: &[u8]) -> Artifact {
         match self.relative(path) {
             Some(parts) => Artifact { uri: joined(&parts), uri_base_id: Some(BASE) },
@@ -47,7 +47,7 @@ impl<'a> Uris<'a> {
         }
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     pub(super) fn base(&self) -> BTreeMap<&'static str, Artifact> {
         let slash = if self.folder.is_empty() { "" } else { "/" };
         let uri = format!("file:///{}{slash}", joined(&self.folder));
@@ -62,7 +62,7 @@ impl<'a> Uris<'a> {
     }
 }
 
-/// The folders of a name, and its last part.
+/// Returns the folders of a name, and its last part.
 fn parts(path: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     for part in path.split(|&byte| byte == b'/') {
@@ -75,7 +75,7 @@ fn parts(path: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// The parts of a path, joined, with special characters as `%20`.
+/// Returns the parts of a path, joined, with special characters as `%20`.
 fn joined(parts: &[&[u8]]) -> String {
     let mut out = String::new();
     for (at, part) in parts.iter().enumerate() {

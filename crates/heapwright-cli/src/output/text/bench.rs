@@ -53,7 +53,7 @@ pub(crate) fn report(results: &Results, look: Look) -> String {
     out
 }
 
-/// One program: a row for each allocator, by time.
+/// Writes one program: a row for each allocator, by time.
 fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     if program.results.iter().all(|entry| Middle::of(entry).is_none()) {
         return;
@@ -158,13 +158,13 @@ fn cell(results: &Results, program: &Program, at: usize, measure: Measure) -> St
     }
 }
 
-/// A ratio; a tie in time is marked.
+/// Returns a ratio; a tie in time is marked.
 fn marked(estimate: crate::bench::statistics::Estimate, measure: Measure) -> String {
     let tie = measure == Measure::Time && estimate.verdict() == Verdict::Tie;
     format!("{}{}", if tie { "~" } else { "" }, race::ratio(estimate.value))
 }
 
-/// The geometric means over a group.
+/// Writes the geometric means over a group.
 fn means(out: &mut String, results: &Results, group: Group, look: Look) {
     let (what, table) = race::means(results, group);
     let heading = format!("geometric mean of {what}, ratio to {}", results.baseline);
@@ -197,7 +197,7 @@ fn foot(out: &mut String, results: &Results) {
     }
 }
 
-/// `--list`: the allocators and programs of a race.
+/// Returns `--list`: the allocators and programs of a race.
 pub(crate) fn list(all: &[allocators::Allocator], workloads: &[Workload]) -> String {
     let mut out = String::from("allocators\n");
     let name = all.iter().map(|one| one.name.len()).max().unwrap_or_default();

@@ -32,7 +32,7 @@ pub(super) const PHASE_OVER: &str = "a phase that is over: malloc_trim(0) behind
 pub(super) const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";
 
-/// The whole explanation, with the process's heap profile if it has one.
+/// Returns the whole explanation, with the process's heap profile if it has one.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
