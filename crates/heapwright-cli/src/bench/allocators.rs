@@ -73,13 +73,13 @@ impl Allocator {
         Self { name: name.to_owned(), library, environment: BTreeMap::new() }
     }
 
-    /// Returns whether both are one library with one environment, under two names.
+    /// Returns whether both names stand for one library with one environment.
     fn is_same(&self, other: &Self) -> bool {
         let file = |one: &Self| one.library.as_ref().and_then(|path| path.canonicalize().ok());
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
-    /// Makes heapwright under another name, with further options behind its own.
+    /// Returns heapwright under another name, with these options after its own.
     pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
         let mut one = Self { name, ..self.clone() };
         let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
@@ -134,7 +134,7 @@ pub(crate) fn all(
         }
         named.push(one);
     }
-    // A found library that is also named under another name would race twice.
+    // A found library must not race a second time under another name.
     let again = |one: &Allocator| {
         one.name != HEAPWRIGHT && named.iter().any(|other| *one != *other && one.is_same(other))
     };
@@ -219,7 +219,7 @@ pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// Returns heapwright with more options. The library itself refuses bad ones.
+/// Makes heapwright with more options. The library itself refuses bad ones.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -261,12 +261,12 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of equal versions, the one in the better folder stays first.
+    // The sort is stable: of equal versions, the one in the first folder stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }
 
-/// Returns `NAME=[VAR=VALUE ...]PATH`.
+/// Parses `NAME=[VAR=VALUE ...]PATH`.
 fn parse(text: &str) -> anyhow::Result<Allocator> {
     let refused = |why: &str| wrong(format!("--with '{text}': {why}"));
     let (name, rest) = text

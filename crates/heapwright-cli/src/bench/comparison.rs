@@ -1,4 +1,4 @@
-//! From runs to ratios: which allocator is ahead of which, on one program and over many.
+//! From runs to ratios: compares allocators on one program and over many.
 //!
 //! A comparison of two allocators uses their own pairs of runs, round by round, even if neither is
 //! the baseline: ratios of ratios would add the baseline's noise.

@@ -27,7 +27,7 @@ pub(crate) fn all() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The folders a configuration file names. Included files are followed to a fixed depth.
+/// Adds the folders in a configuration file. Follows included files to a fixed depth.
 fn configured(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     const DEEPEST: usize = 4;
     let Ok(text) = fs::read_to_string(file) else { return };
@@ -49,7 +49,7 @@ fn configured(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns a pattern of a file, which is relative to the file's folder.
+/// Returns a file's pattern, relative to the file's folder.
 fn beside(file: &Path, pattern: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("/")).join(pattern)
 }

@@ -78,8 +78,8 @@ impl Launcher {
         Self { path }
     }
 
-    /// Runs a program once. Call it from the main thread: the launcher dies with the thread that
-    /// started it.
+    /// Runs a program once. Must be called on the main thread: the launcher dies with the thread
+    /// that started it.
     pub(crate) fn run(
         &self,
         program: &Program,
@@ -91,7 +91,7 @@ impl Launcher {
         let (reader, writer) = pipe().context("cannot make a pipe")?;
         // Only the launcher's copy stays open across exec.
         let writer = {
-            // This process must close its own, or the reader would never see the end.
+            // This process must close its own copy, or the reader would never see the end.
             let ours = writer;
             inheritable(ours.as_raw_fd())?
         };
@@ -207,7 +207,7 @@ fn wait(
             }
             if stopped.is_some() {
                 // SAFETY: the call takes only numbers. The launcher is not reaped yet, so the
-                // number is still its own.
+                // number is still the launcher's.
                 unsafe { libc::kill(launcher.id().cast_signed(), libc::SIGTERM) };
             }
         }
@@ -267,7 +267,7 @@ fn read_report(report: &str) -> anyhow::Result<Report> {
     })
 }
 
-/// Returns a file that exists only in memory.
+/// Makes a file that exists only in memory.
 fn in_memory() -> anyhow::Result<File> {
     // SAFETY: the name is a string that ends in NUL.
     let file = unsafe { libc::memfd_create(c"heapwright-output".as_ptr(), libc::MFD_CLOEXEC) };
@@ -278,7 +278,7 @@ fn in_memory() -> anyhow::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
-/// Returns a copy of a descriptor that stays open across exec.
+/// Makes a copy of a descriptor that stays open across exec.
 fn inheritable(descriptor: i32) -> anyhow::Result<OwnedFd> {
     const ABOVE_STANDARD: i32 = 3;
     // SAFETY: the call takes only numbers.
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn children_do_not_outlive_the_run() {
-        // The sleeper would hold the pipe open that this test reads.
+        // The sleeper would keep open the pipe that this test reads.
         let mut run = ran("sleep 60 & echo $!", LONG);
         let pid: i32 = run.text().expect("is text").trim().parse().expect("is a number");
         let gone = (0..100).any(|_| {

@@ -66,7 +66,7 @@ fn cpu() -> String {
     named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Returns bytes of memory that are free, without the page cache; 0 if unknown.
+/// Returns the bytes of free memory, without the page cache; 0 if unknown.
 pub(super) fn unused() -> u64 {
     memory(&read("/proc/meminfo"), "MemFree:")
 }

@@ -24,19 +24,19 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// The result of a probe.
 enum Probed {
-    /// The preload takes effect. With the library's version, if it reports one.
+    /// The preload takes effect. Contains the library's version, if it reports one.
     Fine(Option<String>),
-    /// The allocator cannot race, and why.
+    /// The allocator cannot race. Contains the reason.
     Unfit(Outcome, String),
     Interrupted,
 }
 
-/// What is known of an allocator before the race.
+/// The facts about an allocator before the race.
 #[derive(Default)]
 pub(crate) struct Known {
     /// Its version, if it reports one.
     pub(crate) version: Option<String>,
-    /// Why it cannot race, if it cannot.
+    /// The reason why it cannot race, if any.
     pub(crate) unfit: Option<(Outcome, String)>,
 }
 
@@ -77,7 +77,7 @@ fn probe(allocator: &Allocator, launcher: &Launcher, limit: Duration) -> anyhow:
             let detail = format!("killed after {} s, before main", limit.as_secs());
             return Ok(Probed::Unfit(Outcome::Hung, detail));
         }
-        // Perhaps the allocator fails on the probe alone: the race will show.
+        // The allocator may fail only on the probe; the race will show.
         End::Signal(_) | End::TooMuchOutput => return Ok(Probed::Fine(None)),
         End::Code(0) => {}
         End::Code(_) => {
@@ -154,7 +154,7 @@ fn mimalloc_version() -> Option<String> {
     Some(version(function()))
 }
 
-/// `218` is 2.1.8, and `30403` is 3.4.3: older ones have a digit for each part, newer ones two.
+/// Formats `218` as 2.1.8, and `30403` as 3.4.3: newer versions have two digits for each part.
 fn version(number: i32) -> String {
     let base = if number < 1000 { 10 } else { 100 };
     format!("{}.{}.{}", number / base / base, number / base % base, number % base)

@@ -32,7 +32,7 @@ pub(crate) struct Race<'a> {
     pub(crate) allocators: &'a [Allocator],
     /// The index of the baseline.
     pub(crate) baseline: usize,
-    /// What is known of each allocator before the race.
+    /// The facts about each allocator before the race.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
@@ -147,7 +147,7 @@ impl Race<'_> {
         }
     }
 
-    /// Returns the uncounted first runs.
+    /// Does the uncounted first runs.
     fn warm_up(
         &self,
         lanes: &mut [Lane<'_>],
@@ -171,7 +171,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// The baseline's first run of a program, which sets the expected output and the time limit.
+    /// Does the baseline's first run, which sets a program's expected output and time limit.
     fn first(&self, lane: &mut Lane<'_>, notes: &mut Vec<String>, progress: &Progress) -> Step<()> {
         let program = lane.program;
         let mut ran = match self.attempt(lane, self.baseline, None, progress)? {
@@ -218,7 +218,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns one round of all that still race.
+    /// Does one round of all programs and allocators that still race.
     fn round(
         &self,
         round: usize,
@@ -243,7 +243,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns one run. It counts if the time left is known: that is, after the warm-up.
+    /// Does one run. It counts if the time left is known: that is, after the warm-up.
     fn once(
         &self,
         lane: &mut Lane<'_>,
@@ -361,7 +361,7 @@ impl Race<'_> {
     }
 }
 
-/// Returns `60 s`, `0.5 s`.
+/// Formats a time: `60 s`, `0.5 s`.
 fn seconds(time: Duration) -> String {
     let rounded = (time.as_secs_f64() * 10.0).round() / 10.0;
     format!("{rounded} s")

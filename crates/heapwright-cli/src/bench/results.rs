@@ -143,14 +143,14 @@ pub(crate) struct Run {
     pub(crate) wall_ns: u64,
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
-    /// Of the largest single process.
+    /// The peak of the largest single process.
     pub(crate) peak_rss_bytes: u64,
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
 }
 
 impl Run {
-    /// Returns all processor time.
+    /// Returns all processor time, in the program and in the kernel.
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
@@ -162,8 +162,8 @@ pub(crate) struct Summary {
     pub(crate) comparisons: Vec<Comparison>,
 }
 
-/// One allocator against another, over a group of programs: the geometric mean
-/// of the programs' median ratios.
+/// A comparison of two allocators over a group of programs: the geometric mean of the programs'
+/// median ratios.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     /// "all", "workloads", "programs" or "32 MiB live".

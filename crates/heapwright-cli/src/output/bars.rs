@@ -4,7 +4,7 @@
 
 use super::Look;
 
-/// Letters of a full bar.
+/// The letters of a full bar.
 pub(super) const WIDTH: usize = 28;
 
 /// Returns a bar for a share, which is clamped to 0 to 1.

@@ -1,5 +1,5 @@
-//! The findings of a report in one shape: errors, groups of blocks and growth. The formats that
-//! list findings use it: SARIF, JUnit, lines of compilers, cargo's tests.
+//! The findings of a report in one form: errors, groups of blocks and growth. The formats that list
+//! findings use it: SARIF, JUnit, lines of compilers, cargo's tests.
 
 use super::rules::Rule;
 use super::sentences;
@@ -9,13 +9,13 @@ use crate::report::model::{Error, Report, StackId};
 /// A finding.
 pub(crate) struct Found<'r> {
     pub(super) rule: Rule,
-    /// A sentence without its full stop. For growth it has no subject.
+    /// A sentence without its full stop; for growth, without its subject.
     pub(crate) text: String,
     /// The stack that a person looks at first.
     pub(super) stack: StackId,
     /// The number of times, or of blocks.
     pub(super) times: u64,
-    /// All stacks, with a title each.
+    /// All stacks, each with a title.
     pub(crate) stacks: Vec<(String, StackId)>,
     pub(super) error: Option<&'r Error>,
     /// The root from which a block is reached.

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The width of a wide terminal.
 pub(super) const WIDTH: usize = 110;
 
-/// Returns a text, wrapped at this width.
+/// Wraps a text at this width.
 pub(super) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut used = 0;
@@ -58,7 +58,7 @@ pub(super) fn failure(entry: &Entry) -> Option<String> {
     }
 }
 
-/// Returns the same in one word, for a cell.
+/// Returns a failure in one word, for a cell.
 pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",
@@ -81,7 +81,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// Makes the medians of an entry, if it did not fail.
+    /// Computes the medians of an entry, if it did not fail.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         if entry.outcome != Outcome::Ok {
             return None;
@@ -139,7 +139,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// Groups with programs in them, without one that equals the group of all.
+/// Returns the groups with programs in them, without a group that equals the group of all.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -185,7 +185,7 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// Returns the geometric means over a group, with a description: one row for each allocator, the
+/// Returns the geometric means over a group, and a description: one row for each allocator, the
 /// fastest first.
 pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     let measures: &[(Measure, &str)] = match group {
@@ -226,8 +226,8 @@ pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     (what, table)
 }
 
-/// Returns the figures of one program: one row for each allocator, by time. `page`: with bars, and
-/// with the intervals of memory.
+/// Makes the table of one program's figures: one row for each allocator, by time. On a page it has
+/// bars, and the intervals of memory.
 pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();
@@ -292,8 +292,8 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// Returns the failures of each allocator: `larson: crashed (...)`. If it failed everywhere in the
-/// same way, once.
+/// Returns the failures of each allocator: `larson: crashed (...)`. Equal failures on all programs
+/// become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {

@@ -12,13 +12,13 @@ pub(super) struct FigureWords {
     pub(super) title: &'static str,
     /// The label on a tile.
     pub(super) label: &'static str,
-    /// The sentence for a figure that no stack has.
+    /// The sentence if no stack has the figure.
     pub(super) none: &'static str,
-    /// The title of the column beside it.
+    /// The title of the column beside the figure.
     pub(super) extra: &'static str,
-    /// The state of a stack's blocks.
+    /// The words for the state of a stack's blocks.
     pub(super) is: &'static str,
-    /// The whole of which a stack has a share.
+    /// The whole for the share of a stack.
     pub(super) whole: &'static str,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
 }
 
-/// Returns an error and its count, without a full stop.
+/// Returns a sentence about an error and its count, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
 }
@@ -90,7 +90,7 @@ pub(super) fn growth(growth: &Growth) -> String {
 
 /// Returns `61.3 KiB a second`.
 pub(super) fn slope(slope: f64) -> String {
-    // A negative or unbounded slope is no growth.
+    // A negative or unbounded slope counts as zero or as the limit.
     format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn command(process: &Process) -> String {
     quoted(&process.command)
 }
 
-/// Returns words, quoted for a shell.
+/// Quotes words for a shell.
 pub(super) fn quoted(words: &[String]) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "_-./=:,+@%^".contains(letter);
     let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
@@ -136,7 +136,7 @@ pub(super) fn quoted(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the reason for a check.
+/// Returns the words for the reason of a check.
 pub(super) fn occasion(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::Exit => "at the end",
@@ -165,8 +165,8 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
-/// Returns the contents of a trace: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees
-/// on another thread`.
+/// Describes a trace: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another
+/// thread`.
 pub(crate) fn recorded(facts: &Facts) -> String {
     let mut text = format!(
         "{}, {}, peak live {} in {}",

@@ -1,5 +1,5 @@
-//! Words that reports share: sentences of findings, names fit for a screen, and suppressions that
-//! are ready to use.
+//! Words that reports share: sentences of findings, printable names, and suppressions that are
+//! ready to use.
 
 use super::units;
 use crate::report::lines;
@@ -34,7 +34,7 @@ pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
     line.0
 }
 
-/// Returns bytes from outside, made fit for a line of any output.
+/// Makes bytes from outside printable in a line of any output.
 pub(crate) fn printable(text: Text<'_>) -> String {
     let mut out = String::new();
     escaped(text.bytes, |piece| out.push_str(piece));
@@ -44,17 +44,17 @@ pub(crate) fn printable(text: Text<'_>) -> String {
     out
 }
 
-/// Returns the same for a text.
+/// Makes a text printable in a line of any output.
 pub(crate) fn printable_text(text: &str) -> String {
     printable(Text::from(text))
 }
 
-/// Returns `abcdef01`.
+/// Returns bytes in hexadecimal: `abcdef01`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the stack of the code at fault: where the error happened. For an error that was found
+/// Returns the stack of the code at fault: where the error happened or, for an error that was found
 /// later, where the block was freed or made.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.finding.is_found_later()
@@ -66,7 +66,7 @@ pub(crate) fn fault_stack(error: &Error) -> StackId {
     first(usize::from(found_later)).or_else(|| first(0)).unwrap_or(StackId::NONE)
 }
 
-/// Returns a frame in few words, one text for each function: `twice file.c:12`, or `prog+0x10de`.
+/// Returns a frame in few words for each of its functions: `twice file.c:12`, or `prog+0x10de`.
 pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     if frame.functions.is_empty() {
         return vec![match &frame.place {
@@ -77,7 +77,7 @@ pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     frame.functions.iter().map(described).collect()
 }
 
-/// Returns `twice file.c:12:5`.
+/// Describes a function: `twice file.c:12:5`.
 pub(crate) fn described(function: &Function) -> String {
     let mut words = Vec::new();
     if let Some(name) = &function.name {
@@ -138,7 +138,7 @@ pub(crate) fn block_for(
             lines += 1;
         }
         let names = frame.functions.iter().filter_map(|function| function.name.as_deref());
-        // The callers of `main` have other names in another C library.
+        // In another C library the callers of `main` have other names.
         if names.into_iter().any(is_main) {
             break;
         }
@@ -156,7 +156,7 @@ fn leak_kind(reach: Reach) -> Option<&'static str> {
     })
 }
 
-/// Returns the sums of the leak checks, a line each, as valgrind prints them.
+/// Returns the sums of the leak checks in valgrind's form, one line each.
 pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     let lost = |words, reach| (words, report.total(reach));
     let sums = [

@@ -205,7 +205,7 @@ fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     readable(folder, &meta)
 }
 
-/// Lets all read a file or folder of ours, which a umask or an earlier version may have closed.
+/// Lets all users read a file or folder of ours, which may have been closed to them.
 fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
     if meta.mode() & 0o777 == MODE {
         return Ok(());

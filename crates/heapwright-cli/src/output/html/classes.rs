@@ -26,7 +26,7 @@ pub(super) fn legend() -> Part {
     Part::Legend(keys.map(|(class, text)| Words::of(class, text)).into())
 }
 
-/// Returns the classes of a process. `None` if the record does not have them.
+/// Makes the table of a process's size classes; `None` if the record lacks them.
 pub(super) fn table(process: &Process) -> Option<Table> {
     let largest = process.classes.iter().map(|class| class.memory).max()?;
     let sum =
@@ -69,7 +69,7 @@ fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
     let slack = live - class.bytes;
     let (freed, unused) = (slots(class.freed), slots(class.unused));
     let rest = class.memory.saturating_sub(live.saturating_add(freed).saturating_add(unused));
-    // Figures that do not add up are drawn in their own proportions.
+    // Inconsistent figures are drawn in their own proportions.
     let whole = [freed, unused, rest].into_iter().fold(live, u64::saturating_add).max(1);
     let freed_slots = units::counted(class.freed, "slot");
     let unused_slots = units::counted(class.unused, "slot");

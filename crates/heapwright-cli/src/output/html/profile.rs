@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Figures are sums over the last profiles of all processes that have one. Without scripts all tabs
-//! are shown, one below the other. Only a report that has profiles and nothing else has this page;
-//! the style, the charts, the flame graph and the scripts are those of every report.
+//! are shown, one below the other. A report has this page only if it contains profiles and nothing
+//! else. The style, the charts, the flame graph and the scripts are those of every report.
 
 use super::chart::Chart;
 use super::flame::{self, Tree};
@@ -26,15 +26,15 @@ use std::cmp::Reverse;
 
 /// The most stacks of each figure.
 const MOST_SITES: usize = 50;
-/// The most time lines. A process has one if its peak is at least the highest peak divided by the
-/// second number.
+/// The most time lines. A process has one if its peak is at least the highest peak divided by
+/// `SMALL`.
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
 /// The most threads.
 const MOST_THREADS: usize = 100;
 /// The length of the largest stack's bar, in widths of a letter.
 const BAR: f64 = 4.4;
-/// Standard deviations to both sides of an interval that holds the truth in 95 of 100 cases.
+/// The standard deviations on each side of a 95 % interval.
 const SURE: f64 = 1.96;
 
 /// The figures, one of which is chosen.
@@ -55,7 +55,7 @@ fn name(one: &One<'_>) -> String {
     clipped(format!("{exe} ({})", one.process.pid))
 }
 
-/// Returns the page. `None` if the report has no profiles, or has other findings.
+/// Makes the page; `None` if the report has no profiles, or has other findings.
 pub(super) fn page(report: &Report) -> Option<Document> {
     let all = report.profiles();
     let is_more = !report.errors.is_empty()
@@ -71,7 +71,7 @@ pub(super) fn page(report: &Report) -> Option<Document> {
     let sums: Vec<_> = figures.iter().map(|&figure| (figure, sum(&all, figure))).collect();
     let mut page = Document {
         kind: "profile",
-        // The started program is not always the one that allocates: shells start others.
+        // The started program may not be the one that allocates: shells start others.
         title: clipped(sentences::command(largest.process)),
         verdict: verdict(&all).into(),
         facts: facts(&all),
@@ -139,7 +139,7 @@ fn undrawn(processes: usize) -> Option<String> {
     Some(format!("The time line of {of} is left out of this page. The JSON has it."))
 }
 
-/// Returns whether the records have a figure: those of older versions lack growth.
+/// Returns whether the records have a figure; those of older versions lack growth.
 fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
     figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
 }
@@ -324,7 +324,7 @@ fn panel(
     Part::Group(format!("panel figure {id}"), id, parts)
 }
 
-/// Returns the last column.
+/// Returns the text of the last column.
 fn extra(figure: Figure, check: &Check, site: &Sampled) -> String {
     match figure {
         Figure::Live => age(check, site.oldest_ns),

@@ -4,7 +4,7 @@
 //! head          the command, the verdict, the main figures
 //! errors        a card each: the error, and its moments on a line of time
 //! memory held   bytes of each fate; groups of blocks, with the pointers that lead to them
-//! flame graph   the same as a picture that can be zoomed
+//! flame graph   memory held as a picture that can be zoomed
 //! over time     live bytes of each process; growth
 //! size classes  the use of the buckets
 //! the run       processes, checks, suppressions, notes
@@ -13,8 +13,8 @@
 //! A report of heap profiles alone has a page of its own ([`profile`]). This module decides the
 //! contents and their order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
-//! A page must stay small enough to open. The number of findings and of lines of stacks is limited;
-//! the page counts the rest, which is in the JSON.
+//! The page limits the number of findings and of stack lines, so that browsers can open it. It
+//! counts the rest, which is in the JSON.
 
 use super::chart::{Chart, Sparkline};
 use super::{classes, flame, profile};
@@ -52,7 +52,7 @@ struct FateBar {
     more: String,
 }
 
-/// Writes the page.
+/// Writes the page of a report.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let page = profile::page(report).unwrap_or_else(|| page(report));
     out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
@@ -159,7 +159,7 @@ pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
     Some(Part::text_of("left", text))
 }
 
-/// Returns errors that the report itself lacks.
+/// Returns a note on errors that the report itself lacks.
 fn unreported(report: &Report) -> Option<Part> {
     let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
     let (errors, times) =
@@ -308,7 +308,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Freed => "freed",
             Role::Allocated => "allocated",
         };
-        // The place of the stack states that none was kept.
+        // The place of the stack already says that none was kept.
         let title = sentences::moment(&error.finding, happened).replace(" (no stack was kept)", "");
         let at = Some(happened.moment.ns).filter(|ns| *ns != 0).map(sentences::duration);
         let when = at.map(|at| format!(" at {at}")).unwrap_or_default();
@@ -438,7 +438,7 @@ fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     steps
 }
 
-/// Returns the small groups that the checks left out.
+/// Returns a note on the small groups that the checks left out.
 fn omitted(report: &Report) -> Option<Part> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
@@ -486,7 +486,7 @@ fn used(report: &Report) -> Table {
     table
 }
 
-/// Returns the findings that suppressions hid.
+/// Returns a sentence on the findings that suppressions hid.
 fn suppressed(report: &Report) -> Option<String> {
     let hid = &report.suppressed;
     let mut parts = Vec::new();

@@ -4,11 +4,11 @@
 const MARKS: [f64; 15] =
     [1.0, 0.5, 2.0, 0.25, 4.0, 0.1, 10.0, 0.75, 1.5, 0.9, 1.1, 0.6, 1.25, 0.8, 1.75];
 
-/// The bounds of an axis: values outside are drawn at its ends.
+/// The bounds of an axis; values outside are drawn at its ends.
 const LEAST: f64 = 0.2;
 const MOST: f64 = 5.0;
 
-/// An axis from `low` to `high`, drawn from `start` on, `length` long.
+/// An axis from `low` to `high`, with its start and length in the drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -35,7 +35,7 @@ impl Scale {
         Self { low: low.max(LEAST), high: high.min(MOST), start, length }
     }
 
-    /// Makes the same axis turned round, for a vertical drawing: small values at the far end.
+    /// Turns the axis round for a vertical drawing: small values at the far end.
     pub(super) fn upwards(self) -> Self {
         Self { start: self.start + self.length, length: -self.length, ..self }
     }
@@ -76,7 +76,7 @@ impl Scale {
     }
 }
 
-/// Returns a coordinate, with one digit behind the point.
+/// Formats a coordinate with one decimal.
 pub(super) fn place(coordinate: f64) -> String {
     format!("{coordinate:.1}")
 }

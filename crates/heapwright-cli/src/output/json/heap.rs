@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! format      1
-//! whole       bool: it was read to its end        notes: [string]
+//! whole       bool: read to its end        notes: [string]
 //! heap        {pid, time: ns since 1970, layout, page_size, live, in_use, empty, large,
 //!              external, goal: bytes, cycles, flags, minor_cycles, old: bytes,
 //!              compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages}

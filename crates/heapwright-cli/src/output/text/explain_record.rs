@@ -1,5 +1,5 @@
 //! The explanation of a process's memory by its heap profile, for people. For a running process
-//! that is sampled, the profile's part of the explanation.
+//! that is sampled, this is a part of the explanation.
 //!
 //! ```text
 //! process 4242: ./server
@@ -13,8 +13,8 @@
 //!     ...
 //! ```
 //!
-//! Shares are of the resident memory if the record has it, else of live memory; for temporary
-//! blocks, of allocated memory.
+//! Shares are of the resident memory if the record has it, else of live memory. Shares of temporary
+//! blocks are of allocated memory.
 
 use super::explain::{LISTED, Memory, PHASE_OVER, SURVIVORS};
 use crate::output::calls::look_at;
@@ -23,9 +23,9 @@ use crate::output::{Look, of_process, sentences, units};
 use crate::report::explained::Explained;
 use crate::report::model::{Amount, Figure, Report, Sampled};
 
-/// Live bytes have fallen since the peak if they are below this share of it.
+/// The share of the peak below which live bytes have fallen since.
 const FALLEN: f64 = 0.9;
-/// Temporary blocks are mentioned from this share of the allocated bytes on.
+/// The share of the allocated bytes from which temporary blocks are mentioned.
 const MUCH: f64 = 0.1;
 
 /// Returns the whole explanation.

@@ -13,8 +13,8 @@
 //!     ...
 //! ```
 //!
-//! A share is of all bytes of the reported figure. Sites beyond `--limit` are one line. A site with
-//! few samples has a large error. Sites of pools, arenas and collected heaps count their segments,
+//! A share is of all bytes of the reported figure. Sites beyond `--limit` share one line. A site
+//! with few samples has a large error. Sites of pools, arenas and collected heaps count segments,
 //! chunks and pages.
 
 use super::report::stack;

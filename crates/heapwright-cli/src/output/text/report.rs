@@ -1,4 +1,4 @@
-//! A report, in the form of the library's own messages on stderr, which people know from
+//! A report in the form of the library's own messages on stderr, which resemble those of
 //! AddressSanitizer and valgrind.
 //!
 //! ```text
@@ -43,7 +43,7 @@ use std::io;
 /// The most processes that are listed.
 const LISTED: usize = 20;
 
-/// Frames behind `main` that are shown. A program's start has three in C, twenty in Rust.
+/// The most frames behind `main`. A program's start has three in C, twenty in Rust.
 const STARTS: usize = 1;
 
 /// Writes the whole report, one finding at a time, because there may be many.
@@ -240,7 +240,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
 }
 
 /// Writes the frames of a stack, and the source around its innermost line. Functions that allocate
-/// for others are one line, and so is a long start of a program.
+/// for others become one line, and so does a long start of a program.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
@@ -263,7 +263,7 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         all.iter().position(|(_, function)| function.name.as_deref().is_some_and(is))
     };
     let main = position(&is_main);
-    // The code that starts Rust's threads and tests ends in a function of this name.
+    // The start of Rust's threads and tests ends in a function of this name.
     let begins = position(&|name| name.contains("__rust_begin_short_backtrace"));
     let end = main.map(|main| main + 1).into_iter().chain(begins).min().unwrap_or(all.len());
     let end = if all.len() - end > STARTS { end } else { all.len() };
@@ -282,7 +282,7 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     }
 }
 
-/// Returns the lines around one.
+/// Writes the lines around a function's line. Returns whether there are any.
 fn source(out: &mut String, report: &Report, function: &Function) -> bool {
     let place = function.source.clone().zip(function.line);
     let Some((lines, (_, middle))) =
@@ -466,7 +466,7 @@ fn pid(process: Option<&Process>) -> String {
     }
 }
 
-/// Its command line, or other known facts.
+/// Returns the process's command line, or other known facts.
 fn program(process: &Process) -> String {
     match (&*process.command, &*process.exe) {
         ([], "") => String::from("a process"),

@@ -23,7 +23,7 @@ const LAST_BUCKET: usize = 20;
 /// The most other processes in the list.
 const LISTED: usize = 20;
 
-/// The share by which the parts may miss the whole without a remark.
+/// The share of the whole by which the sum of the parts may differ without a remark.
 const TOLERANCE: f64 = 0.05;
 
 pub(crate) fn report(run: &Run, look: Look) -> String {
@@ -152,7 +152,7 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     vec![Part::heading("allocation sizes"), Part::Bars([14, 13], "  ", bars)]
 }
 
-/// Returns the histogram, with the sizes at each end merged and its empty ends cut off.
+/// Returns the rows of the histogram: sizes at both ends are merged, and empty ends are left out.
 fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
     let mut rows = vec![(
         format!("to {}", units::round_bytes(1 << FIRST_BUCKET)),
