@@ -48,8 +48,8 @@ pub(crate) struct Collected {
 }
 
 impl Folder {
-    /// Makes a new folder among the temporary files. Where TMPDIR will not do, that is a line on
-    /// stderr, and it is made elsewhere.
+    /// Makes a new folder among the temporary files. If TMPDIR is unsuitable, prints a line on
+    /// stderr and makes the folder elsewhere.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let wanted = std::env::temp_dir();
         let mut why = None;
@@ -112,12 +112,12 @@ impl Folder {
         }
     }
 
-    /// What the option `stats_file` is to say.
+    /// Returns the value of the option `stats_file`.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.path.join(STEM)
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -104,7 +104,7 @@ impl Allocator {
     }
 }
 
-/// Returns every allocator to race: `heapwright` is our library's path.
+/// Returns every allocator to race; `heapwright` is our library's path.
 pub(crate) fn all(
     heapwright: PathBuf,
     with: &[OsString],
@@ -161,8 +161,8 @@ pub(crate) fn all(
     Ok(all)
 }
 
-/// Returns the allocators with these `names`, in that order, each once: found on this machine or
-/// added by `with`.
+/// Returns the allocators with these `names`, in that order, each once. They are found on this
+/// machine or added by `with`.
 pub(crate) fn chosen(
     heapwright: PathBuf,
     with: &[OsString],

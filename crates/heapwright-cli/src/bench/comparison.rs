@@ -47,7 +47,7 @@ impl Group {
         }
     }
 
-    /// Returns the measures that are compared over it.
+    /// Returns the measures that are compared over the group.
     fn measures(self) -> &'static [Measure] {
         match self {
             Self::MuchLive => &[Measure::PeakRss, Measure::PeakRssAboveEmpty],
@@ -75,7 +75,7 @@ pub(crate) fn empty_peak(results: &Results) -> Option<u64> {
     Some(statistics::median(&peaks)? as u64)
 }
 
-/// Returns the ratios of one entry to another.
+/// Returns the ratios of one entry to another, round by round.
 fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ratios> {
     if this.outcome != Outcome::Ok || that.outcome != Outcome::Ok {
         return None;
@@ -84,7 +84,7 @@ fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ra
     Ratios::new(this.runs.iter().map(of).zip(that.runs.iter().map(of)))
 }
 
-/// Returns one allocator against another on one program; `None` if either failed.
+/// Compares two allocators on one program; `None` if either failed.
 pub(crate) fn on_program(
     results: &Results,
     program: &Program,
@@ -97,7 +97,7 @@ pub(crate) fn on_program(
     Some(ratios(this, that, measure, empty)?.estimate())
 }
 
-/// Returns the summary: each allocator against the baseline, and `favourite` against each.
+/// Makes the summary: each allocator against the baseline, and `favourite` against each.
 pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     let empty = empty_peak(results);
     let baseline = results.baseline();
@@ -167,7 +167,7 @@ impl Comparison {
 }
 
 impl Summary {
-    /// Returns one allocator against another over a group.
+    /// Returns the comparison of two allocators over a group.
     pub(crate) fn find(
         &self,
         group: Group,
@@ -195,7 +195,7 @@ pub(crate) mod tests {
     use super::super::results::{Allocator, Head, Machine, SCHEMA};
     use super::*;
 
-    /// Returns a program's entry of runs that took so many milliseconds and MiB.
+    /// Makes a program's entry of runs that took these milliseconds and MiB.
     pub(crate) fn entry(allocator: &str, runs: &[(u64, u64)]) -> Entry {
         let run = |&(ms, mib): &(u64, u64)| Run {
             wall_ns: ms * 1_000_000,

@@ -34,14 +34,14 @@ const MOST_OUTPUT: u64 = 256 << 20;
 /// The interval between looks at signals and at the size of the output.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Code(u64),
     Signal(i32),
-    /// It was killed at the time limit.
+    /// The program was killed at the time limit.
     Limit,
-    /// It was killed because it printed too much.
+    /// The program was killed because it printed too much.
     TooMuchOutput,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum End {
 pub(crate) struct Ran {
     pub(crate) cost: Run,
     pub(crate) end: End,
-    /// The fingerprint of all that the program printed on stdout.
+    /// The fingerprint of the program's whole output on stdout.
     pub(crate) output: Fingerprint,
     pub(crate) stdout: File,
     pub(crate) stderr: File,
@@ -146,7 +146,7 @@ impl Launcher {
 }
 
 impl Ran {
-    /// Returns the last line on its stderr.
+    /// Returns the last line on the program's stderr.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
@@ -166,7 +166,7 @@ impl Ran {
             && String::from_utf8_lossy(&text).contains("from LD_PRELOAD cannot be preloaded")
     }
 
-    /// Its whole stdout, as text.
+    /// Returns the program's whole stdout, as text.
     pub(crate) fn text(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.stdout.seek(SeekFrom::Start(0))?;
@@ -175,7 +175,7 @@ impl Ran {
     }
 }
 
-/// Why this command stopped a run.
+/// The reason why this command stopped a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Asked,
@@ -235,7 +235,7 @@ fn reap(child: &mut Child) -> anyhow::Result<()> {
 enum Report {
     /// The program could not be started: the error's number.
     NotStarted(i32),
-    /// It ran to its end, or to the time limit.
+    /// The program ran to its end, or to the time limit.
     Ended(Run, End),
     /// The launcher was asked to stop.
     Stopped(Run),

@@ -56,7 +56,7 @@ use crate::inspect::{self, Verdict};
 use crate::preload;
 use std::ffi::OsStr;
 
-/// Why no library can be preloaded into a program, if its files show that.
+/// Returns the reason why no library can be preloaded into a program, if its files show one.
 pub(crate) fn refusal(program: &OsStr) -> Option<String> {
     let report = inspect::inspect(program, preload::target(preload::named().as_deref()));
     let reason = report.reason().filter(|_| report.verdict() == Verdict::No)?;

@@ -34,13 +34,13 @@ enum Probed {
 /// The facts about an allocator before the race.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Its version, if it reports one.
+    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
     /// The reason why it cannot race, if any.
     pub(crate) unfit: Option<(Outcome, String)>,
 }
 
-/// Probes allocators, one after the other. After a request to stop nothing is known of the rest.
+/// Probes allocators in turn. After a request to stop, the facts of the rest stay unknown.
 pub(crate) fn probe_all(
     allocators: &[Allocator],
     launcher: &Launcher,

@@ -49,7 +49,7 @@ pub(crate) struct Raced {
     pub(crate) broken: Vec<(String, String)>,
     /// Notes for the reader.
     pub(crate) notes: Vec<String>,
-    /// Whether it was interrupted.
+    /// Whether the race was interrupted.
     pub(crate) interrupted: bool,
 }
 
@@ -67,7 +67,7 @@ struct Lane<'a> {
     /// The most memory that a good run took so far.
     peak: u64,
     places: Vec<Place>,
-    /// Why the program fails under the baseline.
+    /// The reason why the program fails under the baseline.
     broken: Option<String>,
 }
 

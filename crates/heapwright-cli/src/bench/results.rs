@@ -47,7 +47,7 @@ pub(crate) struct Results {
     pub(crate) rounds_long: usize,
     /// The allocator against which all others are compared.
     pub(crate) baseline: String,
-    /// False if it was interrupted.
+    /// Whether the race ran to its end.
     pub(crate) complete: bool,
     /// Notes for the reader: noise of the machine, programs whose output was not compared, ...
     pub(crate) notes: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     pub(crate) libc: String,
     pub(crate) page_bytes: u64,
-    /// When the kernel uses huge pages: "always", "madvise" or "never".
+    /// The use of huge pages: "always", "madvise" or "never".
     pub(crate) thp: String,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Allocator {
     pub(crate) name: String,
     /// The file name of the preloaded library.
     pub(crate) library: Option<String>,
-    /// Its version, if it reports one.
+    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
     /// Variables that were set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
@@ -103,9 +103,9 @@ pub(crate) struct Program {
     pub(crate) long: bool,
     /// Live bytes at its peak, if known.
     pub(crate) live_bytes: Option<u64>,
-    /// Its allocations and frees, if known.
+    /// The number of allocations and frees, if known.
     pub(crate) operations: Option<u64>,
-    /// One for each allocator, in their order.
+    /// The results, one for each allocator, in their order.
     pub(crate) results: Vec<Entry>,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct Comparison {
     pub(crate) measure: Measure,
     pub(crate) of: String,
     pub(crate) against: String,
-    /// Programs that ran well under both.
+    /// The number of programs that ran well under both.
     pub(crate) programs: usize,
     pub(crate) ratio: f64,
     /// The 95 % interval; `None` after a single round.
@@ -205,7 +205,7 @@ impl Results {
 }
 
 impl Program {
-    /// Returns whether it is the workload that does nothing: the zero of memory, and in no mean.
+    /// Returns whether the program is the empty workload: the zero of memory, in no mean.
     pub(crate) fn is_empty_workload(&self) -> bool {
         self.kind == Kind::Workload && self.name == EMPTY
     }

@@ -71,7 +71,7 @@ impl Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) path: PathBuf,
-    /// What the file is, in a few words.
+    /// The kind of file, in a few words.
     pub(crate) kind: String,
 }
 

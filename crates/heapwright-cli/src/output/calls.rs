@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
         self.function.is_some_and(|function| function.name.is_some())
     }
 
-    /// Returns whether it seems to belong to the program, not to libraries, packages or a runtime.
+    /// Returns whether the call seems to be of the program, not of a library, package or runtime.
     pub(super) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];

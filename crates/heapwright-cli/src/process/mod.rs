@@ -91,7 +91,7 @@ pub(crate) fn watch(command: Command) -> io::Result<Outcome> {
     watch_with(command, |pid| orphans::wait_without_reaping(libc::P_PID, pid, 0).map(|_| ()))
 }
 
-/// Returns the same, and takes note of processes that it leaves behind. After `limit` it is killed.
+/// Runs the program like [`watch`], and notes processes that outlive it. `limit` is its time limit.
 pub(crate) fn watch_all(
     command: Command,
     orphans: &mut Orphans,

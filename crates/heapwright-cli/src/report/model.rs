@@ -167,7 +167,7 @@ pub(crate) struct Process {
     pub(crate) no_leak_check: Option<String>,
     /// Live bytes, by time.
     pub(crate) samples: Vec<Sample>,
-    /// Its leak checks and counts, by time.
+    /// The process's leak checks and counts, by time.
     pub(crate) checks: Vec<Check>,
     /// The fill of each size class, by the last check that has it.
     pub(crate) classes: Vec<Class>,
@@ -632,7 +632,7 @@ pub(crate) struct Growth {
     pub(crate) stack: StackId,
     /// The process: an index into `processes`.
     pub(crate) process: usize,
-    /// Its live blocks over time, by time.
+    /// The stack's live blocks, by time.
     pub(crate) points: Vec<Sample>,
     /// The median slope, in bytes a second.
     pub(crate) slope: f64,

@@ -95,7 +95,7 @@ proptest! {
             wanted: Wanted { details, suppressions: model::Ready::Block, most: 3, ..Wanted::default() },
             ..Options::default()
         };
-        // The same record twice: its numbers are added.
+        // With the same record twice, the numbers are added.
         let made = make(&[record.clone(), record], &options).expect("is a record");
         let report = &made.report;
         let stacks = report.stacks.stacks.len() as u32;

@@ -40,7 +40,7 @@ struct Flame {
 
 struct Box {
     class: &'static str,
-    /// One of four shades, so that neighbours differ.
+    /// The shade, one of four, so that neighbours differ.
     shade: u32,
     name: String,
     title: String,

@@ -66,7 +66,7 @@ fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     out.push_str(&race::figures(results, program, false).text(look));
 }
 
-/// Programs down, allocators across: as many as fit in the width, then the next.
+/// Writes matrices of programs by allocators, each with as many allocators as fit in the width.
 fn matrix(out: &mut String, results: &Results, measure: Measure, look: Look) {
     let baseline = results.baseline();
     let raced = |at: &usize| results.programs.iter().any(|p| !p.results[*at].runs.is_empty());
