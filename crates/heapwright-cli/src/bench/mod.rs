@@ -21,8 +21,8 @@
 //!   malloc. A probe checks this first.
 //! - A static launcher of some tens of KiB starts every program, because a peak resident size
 //!   survives exec from a big parent.
-//! - The memory that a run will take is touched immediately before it, because a host hands out the
-//!   memory of its virtual machines at the first touch.
+//! - The memory for a run is touched immediately before it, because a host hands out the memory of
+//!   its virtual machines at the first touch.
 //! - Runs are interleaved: each round runs each program once under every allocator. The order
 //!   rotates by one, so that a busy minute affects all.
 //! - A first run of each is not counted. It shows whether the program works and prints the same.

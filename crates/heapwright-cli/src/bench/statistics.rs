@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(geometric_mean(&[]), None);
     }
 
-    /// Of many sets of rounds around a known truth, about 95 of 100 intervals must enclose it.
+    /// About 95 of 100 intervals must enclose a known truth.
     #[test]
     fn intervals_enclose_the_truth_as_often_as_they_say() {
         let mut chance = Chance(7);

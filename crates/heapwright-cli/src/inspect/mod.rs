@@ -1,4 +1,4 @@
-//! The nature of a program file, and whether a preload library takes effect on it.
+//! The nature of a program file, and the effect of a preload library on it.
 //!
 //! ```text
 //! path       a name on PATH, as exec looks it up

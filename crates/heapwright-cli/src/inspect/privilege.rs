@@ -106,7 +106,7 @@ fn mount_flags(path: &Path) -> libc::c_ulong {
 fn has_capabilities(path: &Path) -> bool {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let attribute = c"security.capability";
-    // SAFETY: both names end in NUL; a size of 0 only asks for the length.
+    // SAFETY: both names end in NUL; a size of 0 only queries the length.
     let length =
         unsafe { libc::getxattr(name.as_ptr(), attribute.as_ptr(), std::ptr::null_mut(), 0) };
     length > 0

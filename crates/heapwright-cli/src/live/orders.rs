@@ -47,7 +47,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Returns `None` if another command gives orders to the process.
+    /// Acquires the right to give orders. Returns `None` if another command has it.
     pub(crate) fn to(slot: Slot) -> Option<Self> {
         let lock = File::open(format!("/proc/{}/environ", slot.owner().process)).ok();
         let is_free = lock.as_ref().is_none_or(is_locked);

@@ -30,7 +30,7 @@ pub(crate) struct Document {
     pub(crate) verdict: Words,
     pub(crate) facts: Vec<String>,
     pub(crate) tiles: Vec<Tile>,
-    /// The property by which a reader can filter cards, and its name. Such a page has scripts.
+    /// The filter's properties, and the noun for the cards. Such a page has scripts.
     pub(crate) filter: Option<[&'static str; 2]>,
     pub(crate) sections: Vec<Section>,
 }

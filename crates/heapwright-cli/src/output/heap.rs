@@ -30,8 +30,8 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The most rows of the table of types on a page.
 const MOST_TYPES: usize = 500;
 
-/// Makes the document of a summary, with at most `most` types. For a `page`, it has pictures and
-/// longer tables of types.
+/// Makes the document of a summary, with at most `most` types. A `page` has pictures, and at most
+/// [`MOST_TYPES`] types.
 pub(crate) fn document(summary: &Summary, name: &str, most: usize, page: bool) -> Document {
     let most = if page { MOST_TYPES } else { most };
     let (objects, bytes) = (units::counted(summary.objects, "object"), bytes(summary.bytes));

@@ -6,7 +6,7 @@
 //! table, stack, bars   its parts            units      bytes, counts, durations, dates
 //!
 //! text/      reports for people             html/      pages, with plots
-//! heap       a heap dump, text and page   race       words of a race, for both
+//! heap       a heap dump, text and page     race       words of a race, for both
 //! json/      for machines; documents the fields
 //! found      the findings in one shape, for
 //! sarif      code scanning                  junit      CI systems

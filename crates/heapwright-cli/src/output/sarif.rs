@@ -5,7 +5,7 @@
 //!            definitely lost       error    at the place of allocation
 //!            possibly lost         warning
 //!            growth                warning
-//! no results still reachable, indirectly lost: no fault; reported with the block that
+//! no results still reachable: no fault; indirectly lost: reported with the block that
 //!            leads to them; a notification states the amounts
 //! ```
 //!

@@ -11,10 +11,10 @@
 //! is parsed, prints with `write`, starts threads with `pthread_create`, and maps its memory. (The
 //! C library still allocates for its threads.)
 //!
-//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes, a byte of the
-//! stamp at its end, and one in each page. Before a free or a resize, stamp and last byte must be
-//! unchanged. After a resize the stamp must have moved along. Requested zeros must be zero. So an
-//! allocator that gives one block to two threads fails here.
+//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes. A byte of the
+//! stamp is at the block's end, and in each page. Before a free or a resize, stamp and last byte
+//! must be unchanged. After a resize the stamp must have moved along. Requested zeros must be zero.
+//! So an allocator that gives one block to two threads fails here.
 //!
 //! **Measurements.** The time from the first operation to the last thread's end, CPU time, and
 //! memory: the peak resident size during the run, less the resident size before its first

@@ -4,9 +4,9 @@
 //! ```text
 //! a profile -> live blocks         all stacks that have some
 //!              kept                the youngest sample is older than half of the time: allocated early, and never replaced
-//!              mixed               most of what the stack allocates is freed within a millisecond, and some blocks stay
+//!              mixed               most bytes of the stack are freed within a millisecond, and some blocks stay
 //!              grown               more is live than at the earlier moment, by more than two standard deviations
-//!              temporary           what is freed within a millisecond
+//!              temporary           blocks freed within a millisecond
 //! ```
 //!
 //! A profile has no addresses, so nothing here names slabs with few survivors. Resident memory is

@@ -8,7 +8,7 @@
 //! all images --> errors by cause, leaks by stack and fate, checks and samples by process
 //! ```
 //!
-//! A *cause* is a kind and the stacks of a finding's moments, as places in files, so it is the same
+//! A *cause* is a kind and the stacks of a finding's moments, as places in files. So it is the same
 //! in every process that runs the same files. Without stacks, the block's size and the place in the
 //! block count instead.
 //! Leaks are those of an image's last complete check that followed pointers. A count

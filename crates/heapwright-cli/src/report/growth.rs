@@ -4,14 +4,14 @@
 //! not end. So a verdict needs all of:
 //!
 //! ```text
-//! the last three quarters of the run     what a program does first is its start
+//! the last three quarters of the run     the first quarter is the program's start
 //! at least 6 points there                5 points in a row are ordered by chance once
 //!                                        in 120 times, and there are many stacks
 //! Kendall's tau at least 0.8             nine pairs of points in ten go up; a plateau's
 //!                                        ties count as not going up, so that steps, such
 //!                                        as a table that doubles, are not a slope
 //! 64 KiB, and a tenth of its median      less is noise, or does no harm
-//! the last third goes up, too            what has stopped growing is no leak
+//! the last third goes up, too            memory that has stopped growing is no leak
 //! ```
 //!
 //! The slope is Theil's and Sen's: the median of the slopes of all pairs. One odd point in four

@@ -1,10 +1,10 @@
 //! Makes a [`Report`] of records.
 //!
 //! ```text
-//! records --input--> entries --gather--> what is known, by cause, stack and process
-//!                                              |  growth: which stacks grow and grow
+//! records --input--> entries --gather--> data by cause, stack and process
+//!                                              |  growth: stacks that grow for good
 //!                                              v
-//!              report <--naming, source-- what is reported <--suppressions-- what is hidden
+//!              report <--naming, source-- reported findings <--suppressions-- hidden ones
 //! ```
 //!
 //! ```text

@@ -6,7 +6,7 @@
 //!   stacks      every distinct stack once; frames every distinct place once
 //!   errors      mistakes, one entry for each cause
 //!   leaks       groups of blocks with one allocating stack and one fate
-//!   growths     stacks whose live bytes grow and grow
+//!   growths     stacks whose live bytes grow for good
 //!   used        suppressions that hid something
 //!   unseen      lines for people about processes without a last look
 //!   notes       lines for people about unreadable parts
@@ -433,7 +433,7 @@ impl SampledThread {
     }
 }
 
-/// Which of a heap profile's figures is reported.
+/// The figure of a heap profile to report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Figure {
     /// Blocks that were live when the program's live bytes were highest
@@ -636,7 +636,7 @@ pub(crate) struct Growth {
     pub(crate) points: Vec<Sample>,
     /// The median slope, in bytes a second.
     pub(crate) slope: f64,
-    /// The certainty of the growth: Kendall's tau, 0 to 1.
+    /// How surely the bytes grow: Kendall's tau, 0 to 1.
     pub(crate) tau: f64,
 }
 

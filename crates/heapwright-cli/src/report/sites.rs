@@ -86,7 +86,7 @@ fn read(record: &Path) -> anyhow::Result<Vec<Site>> {
     Ok(newest(sites))
 }
 
-/// Keeps the first of equal sites, and at most [`MOST`].
+/// Keeps the first of the sites with equal keys, and at most [`MOST`] sites.
 fn newest(all: Vec<Site>) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     for site in all {

@@ -5,7 +5,7 @@
 //! by its build-id                         /usr/lib/debug/.build-id/ab/cdef.debug
 //! by the name that the file gives         .gnu_debuglink: beside it, in .debug/ beside it,
 //!                                         and under /usr/lib/debug; its checksum must match
-//! shared by several files (dwz)            .gnu_debugaltlink of the file that has it,
+//! shared by several files (dwz)           .gnu_debugaltlink of the file that has it,
 //!                                         by its build-id, or by the name it gives
 //! in files of the compiler's              .dwp beside the program; .dwo at its stated path
 //! ```
@@ -215,7 +215,7 @@ impl<'a> Sections<'a> {
         Ok(EndianSlice::new(bytes, endian(self.object)))
     }
 
-    /// Returns the loaded sections. If they expand too far, prints a line about it.
+    /// Returns the loaded sections. Prints a line if they expand too far.
     fn said<T>(&self, path: &Path, loaded: Result<T, gimli::Error>) -> Option<T> {
         if matches!(loaded, Err(gimli::Error::Io)) {
             let (path, why) = (path.display(), bounds::too_much(self.most));

@@ -136,7 +136,7 @@ impl File {
                 }
             }
         }
-        // Of several names at one address, the last of the longest symbols counts.
+        // If several names have one address, the last of the longest symbols counts.
         symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
         Symbols(symbols)
     }

@@ -1,6 +1,6 @@
 //! Translates a trace's names into numbers.
 //!
-//! A trace names a block by a name that no other *live* block has (usually its address), and a
+//! A trace names a block by a name that no other *live* block has, usually its address. It names a
 //! thread by a name that no other live thread has. This module numbers blocks and threads in the
 //! order of their first events:
 //!

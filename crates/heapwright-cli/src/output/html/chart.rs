@@ -99,7 +99,7 @@ impl Chart {
             let at = sentences::duration(ns);
             mark(ns, "G", format!("growth is counted from here, {at}, to the end"))
         }));
-        // The added point must not count as one of the peak.
+        // A single point and the peak do not make a chart.
         Some(Self { checks, is_profile: true, ..Self::drawn(process, &live, &resident, end)? })
             .filter(|_| profile.points.len() > 1)
     }

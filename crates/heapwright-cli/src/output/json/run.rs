@@ -9,7 +9,7 @@
 //! minor_faults, major_faults                          numbers
 //! max_rss_bytes    number     the kernel's count, over all processes waited for
 //! stats            object|null: every figure of `heapwright_record::Stats` under its name;
-//!                  name: string, the kernel's name of the process (before 0.2
+//!                  name: string, the kernel's name of the process (before 0.2:
 //!                  two numbers, name_low and name_high); and
 //!                  sizes: [{up_to: bytes|null, count}], empty ones left out
 //! no_stats_because string|null
