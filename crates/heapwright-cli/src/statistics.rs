@@ -91,7 +91,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// [`Folder::new`] where nothing may be printed.
+    /// Makes a new folder like [`Folder::new`], but prints nothing.
     pub(crate) fn quietly() -> std::io::Result<Self> {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }

@@ -67,7 +67,7 @@ fn value(run: &Run, measure: Measure, empty: u64) -> f64 {
     number as f64
 }
 
-/// Peak RSS of the empty workload under the baseline, if it was raced.
+/// Returns the peak RSS of the empty workload under the baseline, if it was raced.
 pub(crate) fn empty_peak(results: &Results) -> Option<u64> {
     let program = results.programs.iter().find(|program| program.is_empty_workload())?;
     let entry = program.results.get(results.baseline())?;
@@ -235,8 +235,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Three allocators: glibc, heapwright at half its time, and a peer like glibc that fails on a
-    /// program called "odd".
+    /// Makes results of three allocators: glibc, heapwright at half its time, and a peer like glibc
+    /// that fails on a program called "odd".
     pub(crate) fn example(programs: &[(&str, Kind)]) -> Results {
         let names = ["glibc", "heapwright", "peer"];
         let allocator = |name: &str| Allocator {

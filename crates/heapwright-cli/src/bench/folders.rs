@@ -70,7 +70,7 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
     children(folder).into_iter().filter(fits).collect()
 }
 
-/// Clang's runtime folders, of the newest version first:
+/// Returns Clang's runtime folders, those of the newest version first:
 /// `/usr/lib/llvm-19/lib/clang/19/lib/linux`, `/usr/lib/clang/19/lib/linux`.
 fn of_clang() -> Vec<PathBuf> {
     let mut bases: Vec<PathBuf> = children(Path::new("/usr/lib"))

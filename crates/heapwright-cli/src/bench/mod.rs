@@ -25,8 +25,8 @@
 //!   its virtual machines at the first touch.
 //! - Runs are interleaved: each round runs each program once under every allocator. The order
 //!   rotates by one, so that a busy minute affects all.
-//! - A first run of each is not counted. It shows whether the program works and prints the same.
-//! - Ratios are formed round by round, with an interval. If 1 is in the interval, it is a tie.
+//! - A first run of each is not counted. It shows whether the program works, with equal output.
+//! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.
 //!
 //! Floors: `output` prints from `results`, `statistics` and `comparison`; these do not depend on
 //! how a run is made.

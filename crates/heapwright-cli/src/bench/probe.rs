@@ -143,7 +143,7 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// mimalloc's version: two lines of versions are in use, and they differ.
+/// Returns mimalloc's version. Two lines of versions are in use, and they differ.
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {

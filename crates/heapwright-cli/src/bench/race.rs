@@ -243,7 +243,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// Does one run. It counts if the time left is known: that is, after the warm-up.
+    /// Does one run. The run counts if the time left is known: after the warm-up.
     fn once(
         &self,
         lane: &mut Lane<'_>,

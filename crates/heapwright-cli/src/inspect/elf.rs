@@ -247,7 +247,8 @@ struct Symbol<'a> {
 }
 
 /// Visits the symbols of a table.
-/// | Reads the string table at once. Reading each name through the file cache would cost one read
+///
+/// Reads the string table at once. Reading each name through the file cache would cost one read
 /// per name.
 fn each_symbol(
     elf: &Elf64<'_>,

@@ -24,7 +24,7 @@ fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// At the command's end, removes the files that it has made and not written to.
+/// Removes the files that this command has made and not written to, at its end.
 pub(crate) fn remove_unwritten() {
     for (device, inode, path) in
         MADE.lock().map_or_else(|_| Vec::new(), |mut made| made.split_off(0))

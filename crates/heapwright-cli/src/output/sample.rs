@@ -163,7 +163,7 @@ fn stacks() -> Stacks {
     stacks
 }
 
-/// Three lines of invented sources.
+/// Makes three lines of invented sources.
 fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
     let text = ["    if (closed()) {", "        write(fd, buffer->data, buffer->size);", "    }"];
     let mut sources = BTreeMap::new();
@@ -520,7 +520,7 @@ fn named(report: &Report, format: Format) -> (String, String) {
     (name, made)
 }
 
-/// The whole report, a heap profile and an empty report in every format.
+/// Compares the whole report, a heap profile and an empty report in every format.
 #[test]
 fn formats_are_as_they_were() {
     let mut all = report();

@@ -12,7 +12,8 @@ use std::path::Path;
 const LONGEST: usize = 2048;
 
 /// Returns the value of LD_PRELOAD with `library` before the old value.
-/// | First matters: if two libraries define malloc, the first one is used.
+///
+/// First matters: if two libraries define malloc, the first one is used.
 pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let before = before.unwrap_or_default();

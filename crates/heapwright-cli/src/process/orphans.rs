@@ -130,7 +130,7 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// From now on passes signals to these processes instead of the program: a signal that would end
+/// Passes signals to these processes instead of the program from now on: a signal that would end
 /// this process goes to them.
 pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);

@@ -259,7 +259,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// An ELF file with these compressed sections, each with the size that it claims to expand to.
+    /// Makes an ELF file with these compressed sections and the sizes that they claim to expand to.
     fn elf(sections: &[(&str, u64)]) -> Elf {
         let (mut names, mut at) = (b"\0.shstrtab\0".to_vec(), 64);
         let (mut body, mut headers) = (Vec::new(), vec![0_u8; 64]);

@@ -22,7 +22,7 @@ const READ: u32 = 4;
 const SEARCH: u32 = 1;
 
 impl Rights {
-    /// The rights of this command's user.
+    /// Returns the rights of this command's user.
     #[cfg(test)]
     pub(crate) fn own() -> Self {
         Self(vec![user()])

@@ -77,7 +77,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Returns the number of occurrences of errors, leaks that count included, and of their groups.
+    /// Returns the numbers of errors and contexts, with leaks that count and unwritten findings.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let (times, contexts) = report.counted(&self.errors_for);
         (times.saturating_add(report.unwritten), contexts)
@@ -223,7 +223,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
 }
 
-/// Memcheck's name for a kind, the type in its suppressions, and its sentence.
+/// Returns memcheck's name for a kind, the type in its suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,

@@ -245,7 +245,7 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
-/// A file's fields, a message a line: texts in quotes, messages in braces, numbers in brackets.
+/// Lists a file's fields, one message a line: texts quoted, messages braced, numbers bracketed.
 #[cfg(test)]
 pub(in crate::output) fn fields(file: &[u8]) -> String {
     use super::proto::read::{Value, fields, packed};
