@@ -8,8 +8,7 @@
 //!   signals on ([`signals`]), and [`Exit`] ends it in the child's own way.
 //!
 //! The child stays in our process group. A group of its own would have to become the terminal's
-//! foreground group, and that breaks `heapwright run --stats -- program
-//! less`.
+//! foreground group, and that breaks `heapwright run --stats -- program | less`.
 //!
 //! `bench` starts its programs through a launcher (see `bench::launcher`). It uses only
 //! [`interrupt`], [`explain`] and [`Exit`] of this module.
