@@ -3,8 +3,8 @@
 //! [`super::judge`] judges them. Files may be large and may be damaged, so only the necessary
 //! tables are read, and a parse failure is an error, never a panic.
 //!
-//! Of a file for another kind of machine only the header is read: the verdict is clear, and the
-//! tables would need another reader.
+//! The reader stops at the header of a file for another kind of machine. The verdict is clear, and
+//! the tables would need another reader.
 
 use super::allocators::{self, Allocator};
 use object::elf::{self, FileHeader64};

@@ -119,7 +119,7 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
 
-/// Sets how processes ended, as their parent knows.
+/// Sets how processes ended, as this command saw it.
 pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     for process in &mut report.processes {
         process.fate = fate(process.pid);

@@ -159,7 +159,7 @@ pub(crate) struct Process {
     pub(crate) version: String,
     /// The end that the process recorded itself.
     pub(crate) end: Option<End>,
-    /// The end that its parent saw.
+    /// The end that this command saw.
     pub(crate) fate: Fate,
     /// Whether its findings are left out.
     pub(crate) is_skipped: bool,
@@ -173,10 +173,10 @@ pub(crate) struct Process {
     pub(crate) classes: Vec<Class>,
 }
 
-/// The end of a process as its parent saw it.
+/// The end of a process, as this command saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The parent is unknown, or did not wait for it.
+    /// This command did not wait for the process.
     #[default]
     Unknown,
     /// The process still runs.
