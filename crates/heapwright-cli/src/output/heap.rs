@@ -330,7 +330,7 @@ fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
     parts
 }
 
-/// Returns `Table 0x7f0000010000`.
+/// Names an object: `Table 0x7f0000010000`.
 fn name_of(line: &Line) -> String {
     format!("{} {:#x}", clipped(&line.type_), line.address)
 }
@@ -340,7 +340,7 @@ fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }
 
-/// Returns `handle #3`.
+/// Names a root: `handle #3`.
 fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
         format!(" of mutator {}", root.mutator)
@@ -350,7 +350,7 @@ fn root(summary: &Summary, root: &RootLine) -> String {
     format!("{} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
 }
 
-/// Returns `root handle #3 -> Table 0x... -> Array 0x...`.
+/// Describes a path: `root handle #3 -> Table 0x... -> Array 0x...`.
 fn way(summary: &Summary, path: &Path) -> String {
     let mut parts = vec![format!("root {}", root(summary, &path.root))];
     for (at, step) in path.steps.iter().enumerate() {

@@ -30,12 +30,12 @@ pub(super) fn wrapped(text: &str) -> String {
     lines
 }
 
-/// Returns `0.84`, `12.3`.
+/// Formats a ratio: `0.84`, `12.3`.
 pub(super) fn ratio(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
-/// Returns `0.84 (0.81..0.88)`.
+/// Formats an estimate with its interval: `0.84 (0.81..0.88)`.
 pub(super) fn estimate(estimate: &Estimate) -> String {
     let value = ratio(estimate.value);
     match estimate.interval {
@@ -44,7 +44,7 @@ pub(super) fn estimate(estimate: &Estimate) -> String {
     }
 }
 
-/// Returns a failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
+/// Describes a failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
 pub(super) fn failure(entry: &Entry) -> Option<String> {
     let detail = entry.detail.as_deref().unwrap_or_default();
     let with = |word: &str| format!("{word} ({detail})");
@@ -100,7 +100,7 @@ impl Middle {
     }
 }
 
-/// Returns an allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
+/// Describes an allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
 pub(super) fn library(allocator: &Allocator) -> String {
     let mut text = allocator.library.clone().unwrap_or_else(|| "the C library's malloc".to_owned());
     if let Some(version) = &allocator.version {
@@ -118,7 +118,7 @@ pub(super) fn sentences(results: &Results) -> Vec<String> {
     others.filter_map(|other| sentence(results, &other.name)).collect()
 }
 
-/// Returns `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
+/// Compares with `other`: `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
 fn sentence(results: &Results, other: &str) -> Option<String> {
     let find = |measure| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
     let time = find(Measure::Time)?;
@@ -347,7 +347,7 @@ pub(super) fn rounds(results: &Results) -> String {
     text
 }
 
-/// Returns the machine, in one line.
+/// Describes the machine in one line.
 pub(super) fn machine(results: &Results) -> String {
     let machine = &results.head.machine;
     format!(

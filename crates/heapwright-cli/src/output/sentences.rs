@@ -50,7 +50,7 @@ impl FigureWords {
     }
 }
 
-/// Returns `1.2 MiB in 155 blocks`.
+/// Formats an amount: `1.2 MiB in 155 blocks`.
 pub(super) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
 }
@@ -88,7 +88,7 @@ pub(super) fn growth(growth: &Growth) -> String {
     line
 }
 
-/// Returns `61.3 KiB a second`.
+/// Formats a slope: `61.3 KiB a second`.
 pub(super) fn slope(slope: f64) -> String {
     // A negative or unbounded slope counts as zero or as the limit.
     format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
@@ -148,12 +148,12 @@ pub(super) fn occasion(occasion: Occasion) -> &'static str {
     }
 }
 
-/// Returns `2.10 s`.
+/// Formats a duration: `2.10 s`.
 pub(super) fn duration(ns: u64) -> String {
     units::duration(Duration::from_nanos(ns))
 }
 
-/// Returns `, 17 times, in 2 processes`.
+/// Formats how often a finding was made: `, 17 times, in 2 processes`.
 fn again(times: u64, processes: usize) -> String {
     let mut line = String::new();
     if times > 1 {

@@ -169,7 +169,7 @@ pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     sums.map(|(words, amount)| format!("{words}: {}", as_valgrind(amount)))
 }
 
-/// Returns `40 bytes in 1 blocks`.
+/// Formats an amount as valgrind does: `40 bytes in 1 blocks`.
 pub(super) fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
     format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }

@@ -188,7 +188,7 @@ fn facts(report: &Report) -> Vec<String> {
     facts
 }
 
-/// Returns `2026-01-02 03:04:05`.
+/// Formats the time when a process began: `2026-01-02 03:04:05`.
 pub(super) fn date(process: &Process) -> String {
     let began = units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
     began.replace('T', " ").replace('Z', "")

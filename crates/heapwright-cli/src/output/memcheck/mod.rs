@@ -261,7 +261,7 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     }
 }
 
-/// Returns `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
+/// Describes the address: `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
 fn address(finding: &Finding, is_freed: bool) -> String {
     let is_written = finding.length != 0 && finding.block != 0;
     let at = if is_written {

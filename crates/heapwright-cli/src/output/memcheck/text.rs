@@ -111,7 +111,7 @@ fn stack(text: &mut String, report: &Report, style: &Style, function: Option<&st
     }
 }
 
-/// Returns `main (a.c:3)`, `??? (in /usr/lib/libfoo.so)`.
+/// Formats a call: `main (a.c:3)`, `??? (in /usr/lib/libfoo.so)`.
 fn line(call: &Call<'_>, paths: &Paths) -> String {
     let name = call.function.and_then(|function| function.name.as_deref());
     let name = name.map_or_else(|| "???".to_owned(), printable_text);

@@ -100,7 +100,7 @@ fn failure(outcome: Outcome, why: &str) -> String {
     }
 }
 
-/// Returns `12.3 ns`, `1.2 us`.
+/// Formats a time: `12.3 ns`, `1.2 us`.
 fn nanoseconds(ns: f64) -> String {
     match ns {
         ..1000.0 => format!("{ns:.1} ns"),

@@ -454,7 +454,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Returns `40 bytes in 1 block`.
+/// Formats an amount: `40 bytes in 1 block`.
 pub(super) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
