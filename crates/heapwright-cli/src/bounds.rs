@@ -16,22 +16,22 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes to which even the smallest file may expand.
+/// The bytes to which even the smallest file may expand.
 const FREE: u64 = 16 << 20;
-/// How many times its own length a file may expand to.
+/// The number of times its own length to which a file may expand.
 const RATIO: u64 = 32;
 /// The longest text that a person may have written.
 const LONGEST_TEXT: u64 = 16 << 20;
 /// The most bytes of a pipe or a device, which are kept in memory.
 pub(crate) const LONGEST_STREAM: u64 = 256 << 20;
 
-/// Bytes that a file of `length` bytes may expand to.
+/// Returns the bytes to which a file of `length` bytes may expand.
 pub(crate) const fn most(length: u64) -> u64 {
     let times = length.saturating_mul(RATIO);
     if times > FREE { times } else { FREE }
 }
 
-/// The reason for refusing a file that gives more than `most` bytes.
+/// Returns the reason for refusing a file that gives more than `most` bytes.
 pub(crate) fn too_much(most: u64) -> String {
     format!("gives more than {} MiB", most >> 20)
 }

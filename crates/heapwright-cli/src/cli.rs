@@ -1,9 +1,9 @@
-//! The command line: which subcommand, and how a mistake in it is reported.
+//! The command line: its subcommands, and reports of mistakes in it.
 //!
-//! A mistake is one line on stderr, not a page: the line says what is wrong and where the help is.
-//! Exit codes of our own: 2 for a command line that is wrong, in every subcommand; 125 when `run`,
-//! `check`, `profile`, `record`, `replay` or `bench` itself failed (as `env`, `timeout` and
-//! `docker run` have it), else what the subcommand documents. The table is in docs/command.md.
+//! A mistake is reported in one line on stderr: the problem, and where to find help. Exit codes of
+//! our own: 2 for a wrong command line, in every subcommand; 125 if `run`, `check`, `profile`,
+//! `record`, `replay` or `bench` itself fails (as in `env`, `timeout` and `docker run`), else the
+//! subcommand's documented code. The table is in docs/command.md.
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,
@@ -61,10 +61,10 @@ enum Command {
     Man(docs::ManArgs),
 }
 
-/// The exit code of a command line that is wrong.
+/// The exit code for a wrong command line.
 pub(crate) const MISUSE: u8 = 2;
 
-/// Reads the command line and does what it says.
+/// Parses the command line and executes it.
 pub(crate) fn run() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -101,7 +101,7 @@ pub(crate) fn run() -> Exit {
     exit
 }
 
-/// Prints help where it was asked for, and one line where it was not.
+/// Prints help on request, and otherwise one line about the error.
 pub(crate) fn complain(error: &clap::Error) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -122,8 +122,8 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
     }
 }
 
-/// The parser's first paragraph on one line, its best guess, and where to look: in the help of the
-/// subcommand that `word` names.
+/// Returns the parser's first paragraph on one line, its best guess, and the place of help: the
+/// help of the subcommand `word`.
 fn one_line(error: &clap::Error, word: &str) -> String {
     let commands = Cli::command();
     let is_shown = |one: &&clap::Command| !one.is_hide_set();
@@ -156,7 +156,7 @@ fn one_line(error: &clap::Error, word: &str) -> String {
     line + &help
 }
 
-/// What an argument of earlier versions is called now.
+/// Returns the present name of an argument of earlier versions.
 fn renamed(argument: &str) -> Option<&'static str> {
     match argument {
         "--json" => Some("--format json, and -o FILE for a file"),
@@ -241,7 +241,7 @@ mod tests {
             "the following required arguments were not provided: --suite <FILE>; see 'heapwright bench \
              --help'"
         );
-        // What is said last holds, as where a script adds to its own options.
+        // The last value counts, so that users of a script can add their own options.
         let line = ["heapwright", "bench", "--rounds", "3", "--rounds", "5"];
         assert!(Cli::try_parse_from(line).is_ok());
     }

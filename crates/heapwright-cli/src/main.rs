@@ -1,36 +1,36 @@
 //! `heapwright`: a person's command.
 //!
 //! ```text
-//! main            hands the arguments to a subcommand, ends as it says
+//! main            passes the arguments to a subcommand, and ends with its result
 //! commands/       one module a subcommand: its arguments and its run()
-//!   run           a program on heapwright, and what its memory did
-//!   check         a program in debug mode, and what was found
+//!   run           a program on heapwright, and its use of memory
+//!   check         a program in debug mode, and the findings
 //!   valgrind      the same, for callers of valgrind
 //!   cargo         cargo's tests, programs and benchmarks, checked
 //!   checked       a program in debug mode, as the last two run it
-//!   doctor        would that take effect, and why not
-//!   report        what is in debug records
+//!   doctor        whether that takes effect, and the reasons
+//!   report        the contents of debug records
 //!   diff          two records, or two points in time, compared
-//!   library       where the preload library is
+//!   library       the path of the preload library
 //!   bench         a race of allocators, on a program or on workloads
 //!   workload      one of those workloads (hidden)
 //!   record        a program, and a trace of all its calls for memory
 //!   replay        such a trace, under any allocator
-//!   top           where the memory of running processes is
-//!   explain       why that is so, and what can be done
-//!   trim          has a running process give free memory back
+//!   top           the parts of running processes' memory
+//!   explain       the reasons for a process's memory, and remedies
+//!   trim          makes a running process return free memory
 //!   docs          completions and manual pages, made from the arguments
-//! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
+//! inspect/        the nature of a program file: PATH, #! lines, ELF, a verdict
 //! preload/        the library inside this command, and the environment
-//! process/        starting a program, standing in for it, ending as it ended
+//! process/        starts a program, stands in for it, ends as it ended
 //! statistics      the files a run leaves, collected
-//! report/         from debug records to what is reported
-//! heap/           from a heap dump to what holds what, and time lines
+//! report/         from debug records to a report
+//! heap/           from a heap dump to paths and retained sizes; time lines
 //! symbols/        from addresses to functions and lines
-//! bench/          the race: allocators, programs, rounds, and what it shows
+//! bench/          the race: allocators, programs, rounds, results
 //! trace/          traces, read and written
-//! replay/         a trace done again, and what that costs
-//! live/           processes that run, seen from outside; orders to them
+//! replay/         repeats a trace, and measures the cost
+//! live/           running processes, seen from outside; orders to them
 //! screen/         the screen of `top`
 //! wrong           an error that is the user's mistake
 //! output/         text, JSON, HTML, bars and units; the only place that formats
@@ -71,7 +71,7 @@ mod trace;
 mod wrong;
 
 fn main() -> ! {
-    // The player of `replay` must not allocate, so it does not come by the command line.
+    // The player of `replay` must not allocate, so it bypasses the command line's parser.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == replay::SUBCOMMAND)
         && let (Some(plan), None) = (words.next(), words.next())

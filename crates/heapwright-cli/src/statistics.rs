@@ -1,10 +1,9 @@
 //! The private folder in which a run's processes leave their statistics, and debug records if
 //! requested.
 //!
-//! The library of each process writes `PREFIX.<pid>` when the process ends.
-//! PREFIX lies in a folder made for one run, which only its user may enter and
-//! which is removed when the run has been reported. Processes that outlive the
-//! run find it gone and are not reported.
+//! The library of each process writes `PREFIX.<pid>` when the process ends. PREFIX lies in a folder
+//! for one run. Only its user may enter the folder, and it is removed after the run's report.
+//! Processes that outlive the run find it gone and are not reported.
 //!
 //! A server that root starts becomes another user before it serves requests. From then on that user
 //! writes its records. The user may pass through the folder of records ([`Folder::for_records`]),
@@ -21,36 +20,36 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The files' name before the pid.
+/// The start of the files' names, before the pid.
 const STEM: &str = "stats";
 
-/// What a folder's name may have; the library takes 500 bytes in all.
+/// The longest name of a folder; the library takes 500 bytes in all.
 const LONGEST_NAME: usize = 400;
 
-/// More than any version of the format has.
+/// The longest file: more than any version of the format has.
 const LONGEST: u64 = 1 << 20;
 
-/// Makes names unlikely to collide; the folder's mode makes them safe.
+/// The most attempts to make a folder. They avoid collisions; the folder's mode makes it safe.
 const ATTEMPTS: u32 = 100;
 
-/// A folder that is removed when this is dropped.
+/// A folder that is removed when the value is dropped.
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// What was found in it.
+/// The contents of the folder.
 pub(crate) struct Collected {
-    /// The statistics of the process asked for, or why they are unreadable.
+    /// The statistics of the started process, or why they are unreadable.
     pub(crate) main: Option<Result<Box<Stats>, String>>,
-    /// Those of others, by pid.
+    /// The statistics of other processes, by pid.
     pub(crate) others: Vec<Stats>,
-    /// What is wrong with files of others.
+    /// Errors in files of other processes.
     pub(crate) unreadable: Vec<String>,
 }
 
 impl Folder {
-    /// Makes a new folder among the temporary files. Where TMPDIR will not do, that is a line on
-    /// stderr, and it is made elsewhere.
+    /// Makes a new folder among the temporary files. If TMPDIR is unsuitable, prints a line on
+    /// stderr and makes the folder elsewhere.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let wanted = std::env::temp_dir();
         let mut why = None;
@@ -84,7 +83,7 @@ impl Folder {
         })
     }
 
-    /// A new folder for records.
+    /// Makes a new folder for records.
     pub(crate) fn for_records() -> anyhow::Result<Self> {
         let folder = Self::new()?;
         for_records(&folder.path)
@@ -92,7 +91,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// [`Folder::new`] where nothing may be printed.
+    /// Makes a new folder like [`Folder::new`], but prints nothing.
     pub(crate) fn quietly() -> std::io::Result<Self> {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }
@@ -113,17 +112,17 @@ impl Folder {
         }
     }
 
-    /// What the option `stats_file` is to say.
+    /// Returns the value of the option `stats_file`.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.path.join(STEM)
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads what the processes left; `main` is the one that was started.
+    /// Reads the processes' files; `main` is the process that was started.
     pub(crate) fn collect(&self, main: u32) -> Collected {
         let mut collected = Collected { main: None, others: Vec::new(), unreadable: Vec::new() };
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
@@ -150,13 +149,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A process that still writes may race with this; what it leaves in
-        // the way is one small folder among temporary ones.
+        // A process that still writes may interfere; then one small temporary folder is left.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Lets the users that processes of root's run become pass a folder to their own files in it.
+/// Lets the other users that processes of root's run become reach their own files through a folder.
 pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     match user() {
         0 => fs::set_permissions(folder, fs::Permissions::from_mode(0o711)),
@@ -164,14 +162,14 @@ pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Whether a folder can be named in the options: they end at a comma or a
-/// semicolon and are not endless, and the program may change its own folder.
+/// Returns whether an option can name a folder. Options end at a comma or a semicolon and have a
+/// limited length, and the program may change its own folder.
 pub(crate) fn fits_option(folder: &Path) -> bool {
     let name = folder.as_os_str().as_bytes();
     folder.is_absolute() && name.len() <= LONGEST_NAME && !name.iter().any(|b| b",;".contains(b))
 }
 
-/// Reads one file; the program could have put anything there.
+/// Reads one file, whose contents the program may have changed.
 fn read(path: &Path) -> Result<Stats, String> {
     let mut bytes = Vec::new();
     File::options()

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// What the user got wrong, in words.
+/// A description of the user's mistake.
 #[derive(Debug)]
 pub(crate) struct Wrong(String);
 
@@ -16,12 +16,12 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// An error that is the user's mistake.
+/// Makes an error that is the user's mistake.
 pub(crate) fn wrong(text: String) -> anyhow::Error {
     Wrong(text).into()
 }
 
-/// The same error, as the user's mistake.
+/// Marks an error as the user's mistake.
 pub(crate) fn is_wrong(error: &anyhow::Error) -> anyhow::Error {
     wrong(format!("{error:#}"))
 }

@@ -73,13 +73,13 @@ impl Allocator {
         Self { name: name.to_owned(), library, environment: BTreeMap::new() }
     }
 
-    /// Whether both are one library with one environment, under two names.
+    /// Returns whether both names stand for one library with one environment.
     fn is_same(&self, other: &Self) -> bool {
         let file = |one: &Self| one.library.as_ref().and_then(|path| path.canonicalize().ok());
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
-    /// heapwright under another name, with further options behind its own.
+    /// Returns heapwright under another name, with these options after its own.
     pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
         let mut one = Self { name, ..self.clone() };
         let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
@@ -88,7 +88,7 @@ impl Allocator {
         one
     }
 
-    /// The allocator as results describe it.
+    /// Returns the allocator as results describe it.
     pub(crate) fn described(&self, version: Option<String>) -> results::Allocator {
         results::Allocator {
             name: self.name.clone(),
@@ -98,13 +98,13 @@ impl Allocator {
         }
     }
 
-    /// The library's file name. Results do not state its folder.
+    /// Returns the library's file name. Results do not state its folder.
     fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
 }
 
-/// Every allocator to race: `heapwright` is our library's path.
+/// Returns every allocator to race; `heapwright` is our library's path.
 pub(crate) fn all(
     heapwright: PathBuf,
     with: &[OsString],
@@ -134,7 +134,7 @@ pub(crate) fn all(
         }
         named.push(one);
     }
-    // A found library that is also named under another name would race twice.
+    // A found library must not race a second time under another name.
     let again = |one: &Allocator| {
         one.name != HEAPWRIGHT && named.iter().any(|other| *one != *other && one.is_same(other))
     };
@@ -161,8 +161,8 @@ pub(crate) fn all(
     Ok(all)
 }
 
-/// The allocators with these `names`, in that order, each once: found on this machine or added by
-/// `with`.
+/// Returns the allocators with these `names`, in that order, each once. They are found on this
+/// machine or added by `with`.
 pub(crate) fn chosen(
     heapwright: PathBuf,
     with: &[OsString],
@@ -213,13 +213,13 @@ impl With {
     }
 }
 
-/// The names in a word of `--only`: separated by commas, or one option set.
+/// Returns the names in a word of `--only`: separated by commas, or one option set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// heapwright with more options. The library itself refuses bad ones.
+/// Makes heapwright with more options. The library itself refuses bad ones.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
@@ -230,7 +230,7 @@ fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allo
     Ok(ours.with_options(name.to_owned(), given))
 }
 
-/// The known allocators in some folders.
+/// Returns the known allocators in some folders.
 pub(crate) fn found(folders: &[PathBuf]) -> Vec<Allocator> {
     let files: Vec<PathBuf> = folders.iter().flat_map(|folder| children(folder)).collect();
     let mut all = Vec::new();
@@ -250,7 +250,7 @@ pub(crate) fn found(folders: &[PathBuf]) -> Vec<Allocator> {
     all
 }
 
-/// The usable library `STEM.so` or `STEM.so.N` with the highest number.
+/// Returns the usable library `STEM.so` or `STEM.so.N` with the highest number.
 fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     let version = |path: &PathBuf| {
         let name = path.file_name()?.to_str()?;
@@ -261,12 +261,12 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
     };
     let mut fitting: Vec<(Vec<u64>, &PathBuf)> =
         files.iter().filter_map(|path| Some((version(path)?, path))).collect();
-    // The sort is stable: of equal versions, the one in the better folder stays first.
+    // The sort is stable: of equal versions, the one in the first folder stays first.
     fitting.sort_by(|a, b| b.0.cmp(&a.0));
     fitting.into_iter().find_map(|(_, path)| preload::checked(path).ok())
 }
 
-/// `NAME=[VAR=VALUE ...]PATH`.
+/// Parses `NAME=[VAR=VALUE ...]PATH`.
 fn parse(text: &str) -> anyhow::Result<Allocator> {
     let refused = |why: &str| wrong(format!("--with '{text}': {why}"));
     let (name, rest) = text

@@ -1,4 +1,4 @@
-//! From runs to ratios: which allocator is ahead of which, on one program and over many.
+//! From runs to ratios: compares allocators on one program and over many.
 //!
 //! A comparison of two allocators uses their own pairs of runs, round by round, even if neither is
 //! the baseline: ratios of ratios would add the baseline's noise.
@@ -47,7 +47,7 @@ impl Group {
         }
     }
 
-    /// The measures that are compared over it.
+    /// Returns the measures that are compared over the group.
     fn measures(self) -> &'static [Measure] {
         match self {
             Self::MuchLive => &[Measure::PeakRss, Measure::PeakRssAboveEmpty],
@@ -56,7 +56,7 @@ impl Group {
     }
 }
 
-/// A run's value of a measure; `empty` is the peak of the empty program.
+/// Returns a run's value of a measure; `empty` is the peak of the empty program.
 fn value(run: &Run, measure: Measure, empty: u64) -> f64 {
     let number = match measure {
         Measure::Time => run.wall_ns,
@@ -67,7 +67,7 @@ fn value(run: &Run, measure: Measure, empty: u64) -> f64 {
     number as f64
 }
 
-/// Peak RSS of the empty workload under the baseline, if it was raced.
+/// Returns the peak RSS of the empty workload under the baseline, if it was raced.
 pub(crate) fn empty_peak(results: &Results) -> Option<u64> {
     let program = results.programs.iter().find(|program| program.is_empty_workload())?;
     let entry = program.results.get(results.baseline())?;
@@ -75,7 +75,7 @@ pub(crate) fn empty_peak(results: &Results) -> Option<u64> {
     Some(statistics::median(&peaks)? as u64)
 }
 
-/// The ratios of one entry to another.
+/// Returns the ratios of one entry to another, round by round.
 fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ratios> {
     if this.outcome != Outcome::Ok || that.outcome != Outcome::Ok {
         return None;
@@ -84,7 +84,7 @@ fn ratios(this: &Entry, that: &Entry, measure: Measure, empty: u64) -> Option<Ra
     Ratios::new(this.runs.iter().map(of).zip(that.runs.iter().map(of)))
 }
 
-/// One allocator against another on one program; `None` if either failed.
+/// Compares two allocators on one program; `None` if either failed.
 pub(crate) fn on_program(
     results: &Results,
     program: &Program,
@@ -97,7 +97,7 @@ pub(crate) fn on_program(
     Some(ratios(this, that, measure, empty)?.estimate())
 }
 
-/// The summary: each allocator against the baseline, and `favourite` against each.
+/// Makes the summary: each allocator against the baseline, and `favourite` against each.
 pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     let empty = empty_peak(results);
     let baseline = results.baseline();
@@ -120,7 +120,7 @@ pub(crate) fn summary(results: &Results, favourite: &str) -> Summary {
     Summary { comparisons }
 }
 
-/// The means of one pair and measure over each group that uses the measure.
+/// Returns the means of one pair and measure over each group that uses the measure.
 fn over_groups(
     results: &Results,
     of: usize,
@@ -160,14 +160,14 @@ fn over_groups(
 }
 
 impl Comparison {
-    /// The ratio with its interval.
+    /// Returns the ratio with its interval.
     pub(crate) fn estimate(&self) -> Estimate {
         Estimate { value: self.ratio, interval: self.low.zip(self.high) }
     }
 }
 
 impl Summary {
-    /// One allocator against another over a group.
+    /// Returns the comparison of two allocators over a group.
     pub(crate) fn find(
         &self,
         group: Group,
@@ -184,7 +184,7 @@ impl Summary {
     }
 }
 
-/// The fewest rounds behind any ratio, for a warning.
+/// Returns the fewest rounds behind any ratio, for a warning.
 pub(crate) fn fewest_rounds(results: &Results) -> Option<usize> {
     let entries = results.programs.iter().flat_map(|program| &program.results);
     entries.filter(|entry| entry.outcome == Outcome::Ok).map(|entry| entry.runs.len()).min()
@@ -195,7 +195,7 @@ pub(crate) mod tests {
     use super::super::results::{Allocator, Head, Machine, SCHEMA};
     use super::*;
 
-    /// A program's entry of runs that took so many milliseconds and MiB.
+    /// Makes a program's entry of runs that took these milliseconds and MiB.
     pub(crate) fn entry(allocator: &str, runs: &[(u64, u64)]) -> Entry {
         let run = |&(ms, mib): &(u64, u64)| Run {
             wall_ns: ms * 1_000_000,
@@ -235,8 +235,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Three allocators: glibc, heapwright at half its time, and a peer like glibc that fails on a
-    /// program called "odd".
+    /// Makes results of three allocators: glibc, heapwright at half its time, and a peer like glibc
+    /// that fails on a program called "odd".
     pub(crate) fn example(programs: &[(&str, Kind)]) -> Results {
         let names = ["glibc", "heapwright", "peer"];
         let allocator = |name: &str| Allocator {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every folder that exists, best first, each once.
+/// Returns every folder that exists, best first, each once.
 pub(crate) fn all() -> Vec<PathBuf> {
     let mut folders = Vec::new();
     configured(Path::new("/etc/ld.so.conf"), 0, &mut folders);
@@ -27,7 +27,7 @@ pub(crate) fn all() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The folders a configuration file names. Included files are followed to a fixed depth.
+/// Adds the folders in a configuration file. Follows included files to a fixed depth.
 fn configured(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     const DEEPEST: usize = 4;
     let Ok(text) = fs::read_to_string(file) else { return };
@@ -49,12 +49,12 @@ fn configured(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     }
 }
 
-/// A pattern of a file, which is relative to the file's folder.
+/// Returns a file's pattern, relative to the file's folder.
 fn beside(file: &Path, pattern: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("/")).join(pattern)
 }
 
-/// The files that match a pattern; only its last part may have a star.
+/// Returns the files that match a pattern; only its last part may have a star.
 fn matching(pattern: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
         return Vec::new();
@@ -70,7 +70,7 @@ fn matching(pattern: &Path) -> Vec<PathBuf> {
     children(folder).into_iter().filter(fits).collect()
 }
 
-/// Clang's runtime folders, of the newest version first:
+/// Returns Clang's runtime folders, those of the newest version first:
 /// `/usr/lib/llvm-19/lib/clang/19/lib/linux`, `/usr/lib/clang/19/lib/linux`.
 fn of_clang() -> Vec<PathBuf> {
     let mut bases: Vec<PathBuf> = children(Path::new("/usr/lib"))
@@ -95,12 +95,12 @@ fn of_clang() -> Vec<PathBuf> {
     found
 }
 
-/// The numbers in a text, to sort versions by.
+/// Returns the numbers in a text, to sort versions by.
 pub(crate) fn numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
-/// The entries of a folder, sorted.
+/// Returns the entries of a folder, sorted.
 pub(crate) fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -34,14 +34,14 @@ const MOST_OUTPUT: u64 = 256 << 20;
 /// The interval between looks at signals and at the size of the output.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Code(u64),
     Signal(i32),
-    /// It was killed at the time limit.
+    /// The program was killed at the time limit.
     Limit,
-    /// It was killed because it printed too much.
+    /// The program was killed because it printed too much.
     TooMuchOutput,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum End {
 pub(crate) struct Ran {
     pub(crate) cost: Run,
     pub(crate) end: End,
-    /// The fingerprint of all that the program printed on stdout.
+    /// The fingerprint of the program's whole output on stdout.
     pub(crate) output: Fingerprint,
     pub(crate) stdout: File,
     pub(crate) stderr: File,
@@ -78,8 +78,8 @@ impl Launcher {
         Self { path }
     }
 
-    /// Runs a program once. Call it from the main thread: the launcher dies with the thread that
-    /// started it.
+    /// Runs a program once. Must be called on the main thread: the launcher dies with the thread
+    /// that started it.
     pub(crate) fn run(
         &self,
         program: &Program,
@@ -91,7 +91,7 @@ impl Launcher {
         let (reader, writer) = pipe().context("cannot make a pipe")?;
         // Only the launcher's copy stays open across exec.
         let writer = {
-            // This process must close its own, or the reader would never see the end.
+            // This process must close its own copy, or the reader would never see the end.
             let ours = writer;
             inheritable(ours.as_raw_fd())?
         };
@@ -146,7 +146,7 @@ impl Launcher {
 }
 
 impl Ran {
-    /// The last line on its stderr.
+    /// Returns the last line on the program's stderr.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
@@ -154,7 +154,7 @@ impl Ran {
         Some(printable_text(&line.chars().take(LONGEST).collect::<String>()))
     }
 
-    /// Whether the loader reported that it could not preload the library.
+    /// Returns whether the loader reported that it could not preload the library.
     pub(crate) fn preload_refused(&mut self) -> bool {
         // The loader prints before the program does.
         let mut text = Vec::new();
@@ -166,7 +166,7 @@ impl Ran {
             && String::from_utf8_lossy(&text).contains("from LD_PRELOAD cannot be preloaded")
     }
 
-    /// Its whole stdout, as text.
+    /// Returns the program's whole stdout, as text.
     pub(crate) fn text(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.stdout.seek(SeekFrom::Start(0))?;
@@ -175,7 +175,7 @@ impl Ran {
     }
 }
 
-/// Why this command stopped a run.
+/// The reason why this command stopped a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Asked,
@@ -207,7 +207,7 @@ fn wait(
             }
             if stopped.is_some() {
                 // SAFETY: the call takes only numbers. The launcher is not reaped yet, so the
-                // number is still its own.
+                // number is still the launcher's.
                 unsafe { libc::kill(launcher.id().cast_signed(), libc::SIGTERM) };
             }
         }
@@ -235,7 +235,7 @@ fn reap(child: &mut Child) -> anyhow::Result<()> {
 enum Report {
     /// The program could not be started: the error's number.
     NotStarted(i32),
-    /// It ran to its end, or to the time limit.
+    /// The program ran to its end, or to the time limit.
     Ended(Run, End),
     /// The launcher was asked to stop.
     Stopped(Run),
@@ -267,7 +267,7 @@ fn read_report(report: &str) -> anyhow::Result<Report> {
     })
 }
 
-/// A file that exists only in memory.
+/// Makes a file that exists only in memory.
 fn in_memory() -> anyhow::Result<File> {
     // SAFETY: the name is a string that ends in NUL.
     let file = unsafe { libc::memfd_create(c"heapwright-output".as_ptr(), libc::MFD_CLOEXEC) };
@@ -278,7 +278,7 @@ fn in_memory() -> anyhow::Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
-/// A copy of a descriptor that stays open across exec.
+/// Makes a copy of a descriptor that stays open across exec.
 fn inheritable(descriptor: i32) -> anyhow::Result<OwnedFd> {
     const ABOVE_STANDARD: i32 = 3;
     // SAFETY: the call takes only numbers.
@@ -304,7 +304,7 @@ fn fingerprint(file: &mut File) -> anyhow::Result<Fingerprint> {
     }
 }
 
-/// The end of a file, as text.
+/// Returns the end of a file, as text.
 fn tail(file: &mut File) -> io::Result<String> {
     const LONGEST: u64 = 8192;
     let length = file.metadata()?.len();
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn children_do_not_outlive_the_run() {
-        // The sleeper would hold the pipe open that this test reads.
+        // The sleeper would keep open the pipe that this test reads.
         let mut run = ran("sleep 60 & echo $!", LONG);
         let pid: i32 = run.text().expect("is text").trim().parse().expect("is a number");
         let gone = (0..100).any(|_| {
@@ -392,7 +392,7 @@ mod tests {
         assert!(gone, "process {pid} is still there");
     }
 
-    /// Whether a process has ended and not been reaped.
+    /// Returns whether a process has ended and not been reaped.
     fn zombie(pid: i32) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         status.rsplit(')').next().is_some_and(|rest| rest.trim().starts_with('Z'))

@@ -22,7 +22,7 @@ pub(crate) fn describe() -> Machine {
     }
 }
 
-/// The known sources of noise on this machine, one sentence each.
+/// Returns the known sources of noise on this machine, one sentence each.
 pub(crate) fn noise() -> Vec<String> {
     let mut found = Vec::new();
     let load = read("/proc/loadavg");
@@ -47,7 +47,7 @@ pub(crate) fn noise() -> Vec<String> {
     found
 }
 
-/// A file's text; empty if there is no such file.
+/// Returns a file's text; empty if there is no such file.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
@@ -66,7 +66,7 @@ fn cpu() -> String {
     named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Bytes of memory that are free, without the page cache; 0 if unknown.
+/// Returns the bytes of free memory, without the page cache; 0 if unknown.
 pub(super) fn unused() -> u64 {
     memory(&read("/proc/meminfo"), "MemFree:")
 }
@@ -77,7 +77,7 @@ fn memory(meminfo: &str, key: &str) -> u64 {
     kib.unwrap_or_default() * 1024
 }
 
-/// The bracketed word of `always [madvise] never`.
+/// Returns the bracketed word of `always [madvise] never`.
 fn chosen(text: &str) -> String {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or("unknown", |(word, _)| word).to_owned()

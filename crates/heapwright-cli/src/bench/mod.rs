@@ -21,12 +21,12 @@
 //!   malloc. A probe checks this first.
 //! - A static launcher of some tens of KiB starts every program, because a peak resident size
 //!   survives exec from a big parent.
-//! - The memory that a run will take is touched immediately before it, because a host hands out the
-//!   memory of its virtual machines at the first touch.
+//! - The memory for a run is touched immediately before it, because a host hands out the memory of
+//!   its virtual machines at the first touch.
 //! - Runs are interleaved: each round runs each program once under every allocator. The order
 //!   rotates by one, so that a busy minute affects all.
-//! - A first run of each is not counted. It shows whether the program works and prints the same.
-//! - Ratios are formed round by round, with an interval. If 1 is in the interval, it is a tie.
+//! - A first run of each is not counted. It shows whether the program works, with equal output.
+//! - Ratios are formed round by round, with an interval. An interval that contains 1 is a tie.
 //!
 //! Floors: `output` prints from `results`, `statistics` and `comparison`; these do not depend on
 //! how a run is made.
@@ -56,7 +56,7 @@ use crate::inspect::{self, Verdict};
 use crate::preload;
 use std::ffi::OsStr;
 
-/// Why no library can be preloaded into a program, if its files show that.
+/// Returns the reason why no library can be preloaded into a program, if its files show one.
 pub(crate) fn refusal(program: &OsStr) -> Option<String> {
     let report = inspect::inspect(program, preload::target(preload::named().as_deref()));
     let reason = report.reason().filter(|_| report.verdict() == Verdict::No)?;

@@ -24,23 +24,23 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// The result of a probe.
 enum Probed {
-    /// The preload takes effect. With the library's version, if it reports one.
+    /// The preload takes effect. Contains the library's version, if it reports one.
     Fine(Option<String>),
-    /// The allocator cannot race, and why.
+    /// The allocator cannot race. Contains the reason.
     Unfit(Outcome, String),
     Interrupted,
 }
 
-/// What is known of an allocator before the race.
+/// The facts about an allocator before the race.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Its version, if it reports one.
+    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
-    /// Why it cannot race, if it cannot.
+    /// The reason why it cannot race, if any.
     pub(crate) unfit: Option<(Outcome, String)>,
 }
 
-/// Probes allocators, one after the other. After a request to stop nothing is known of the rest.
+/// Probes allocators in turn. After a request to stop, the facts of the rest stay unknown.
 pub(crate) fn probe_all(
     allocators: &[Allocator],
     launcher: &Launcher,
@@ -77,7 +77,7 @@ fn probe(allocator: &Allocator, launcher: &Launcher, limit: Duration) -> anyhow:
             let detail = format!("killed after {} s, before main", limit.as_secs());
             return Ok(Probed::Unfit(Outcome::Hung, detail));
         }
-        // Perhaps the allocator fails on the probe alone: the race will show.
+        // The allocator may fail only on the probe; the race will show.
         End::Signal(_) | End::TooMuchOutput => return Ok(Probed::Fine(None)),
         End::Code(0) => {}
         End::Code(_) => {
@@ -107,7 +107,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 
-/// The text that the subcommand prints.
+/// Returns the text that the subcommand prints.
 pub(crate) fn answer() -> String {
     let mut text = String::new();
     for function in [c"malloc", c"free"] {
@@ -119,13 +119,13 @@ pub(crate) fn answer() -> String {
     text
 }
 
-/// The address that a program's call of a function reaches.
+/// Returns the address that a program's call of a function reaches.
 fn address_of(function: &CStr) -> *mut libc::c_void {
     // SAFETY: the name is a string that ends in NUL.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.as_ptr()) }
 }
 
-/// The file a function comes from.
+/// Returns the file a function comes from.
 fn file_of(function: &CStr) -> Option<String> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `dladdr` takes any address, and `info` can be written.
@@ -143,7 +143,7 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// mimalloc's version: two lines of versions are in use, and they differ.
+/// Returns mimalloc's version. Two lines of versions are in use, and they differ.
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {
@@ -154,7 +154,7 @@ fn mimalloc_version() -> Option<String> {
     Some(version(function()))
 }
 
-/// `218` is 2.1.8, and `30403` is 3.4.3: older ones have a digit for each part, newer ones two.
+/// Formats `218` as 2.1.8, and `30403` as 3.4.3: newer versions have two digits for each part.
 fn version(number: i32) -> String {
     let base = if number < 1000 { 10 } else { 100 };
     format!("{}.{}.{}", number / base / base, number / base % base, number % base)

@@ -28,22 +28,22 @@ pub(crate) struct Program {
     /// The words behind its name on the command line.
     pub(crate) arguments: Vec<OsString>,
     pub(crate) environment: BTreeMap<String, String>,
-    /// Its working folder; `None`: this command's own.
+    /// The working folder; `None`: this command's own.
     pub(crate) directory: Option<PathBuf>,
     /// The file on its stdin; `None`: an empty stdin.
     pub(crate) stdin: Option<PathBuf>,
-    /// Whether it takes long, and gets fewer rounds.
+    /// Whether the program takes long, and gets fewer rounds.
     pub(crate) long: bool,
     pub(crate) threads: u32,
     pub(crate) live_bytes: Option<u64>,
     pub(crate) operations: Option<u64>,
     pub(crate) comparing: Comparing,
-    /// Why no library can be preloaded into it, if the file shows that.
+    /// The reason why no library can be preloaded into it, if the file shows that.
     pub(crate) refuses: Option<String>,
 }
 
 impl Program {
-    /// A program of one thread that runs in this folder, without arguments.
+    /// Makes a program of one thread that runs in this folder, without arguments.
     pub(crate) fn bare(name: String, kind: Kind, file: PathBuf, comparing: Comparing) -> Self {
         Self {
             name,

@@ -1,14 +1,14 @@
 //! The current run and the remaining time, on stderr, for people.
 //!
 //! On a terminal this is a bar; elsewhere, on request, a line for each round. A race of a minute or
-//! more says beforehand how long it takes. The main thread draws the bar between and during runs,
-//! four times a second at most. That costs the timed program nothing measurable.
+//! more announces its length first. The main thread draws the bar between and during runs, at most
+//! four times a second. The timed program does not measurably slow down.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// What to show.
+/// The form of the progress report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Showing {
     Nothing,
@@ -19,7 +19,7 @@ pub(crate) enum Showing {
 }
 
 impl Showing {
-    /// The form for this stderr and these options.
+    /// Returns the form for this stderr and these options.
     pub(crate) fn of(quiet: bool, asked: bool) -> Self {
         if quiet {
             Self::Nothing
@@ -40,7 +40,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins, with `runs` runs ahead.
+    /// Starts the progress of `runs` runs.
     pub(crate) fn new(showing: Showing, runs: usize) -> Self {
         let target = match showing {
             Showing::Bar => ProgressDrawTarget::stderr_with_hz(4),
@@ -59,12 +59,12 @@ impl Progress {
         self.bar.set_message(format!("{program} under {allocator}{left}"));
     }
 
-    /// Counts runs that are over.
+    /// Counts finished runs.
     pub(crate) fn done(&self, runs: usize) {
         self.bar.inc(runs as u64);
     }
 
-    /// Says how long the race takes, if that is a minute or more.
+    /// Prints the expected time of the race, if that is a minute or more.
     pub(crate) fn expected(&self, left: Duration) {
         if self.showing != Showing::Nothing && left >= Duration::from_secs(60) {
             let line = format!("heapwright: the race takes about {}", rough(left));
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// Shows that a round begins.
+    /// Shows the start of a round.
     pub(crate) fn round(&self, name: &str, left: Option<Duration>) {
         if self.showing == Showing::Lines {
             let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// Draws the bar again if it is due.
+    /// Redraws the bar if it is due.
     pub(crate) fn tick(&self) {
         self.bar.tick();
     }
@@ -91,7 +91,7 @@ impl Progress {
     }
 }
 
-/// A time in a rough unit: `40 s`, `3 min`, `1 h 20 min`.
+/// Formats a time in a rough unit: `40 s`, `3 min`, `1 h 20 min`.
 fn rough(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {

@@ -32,7 +32,7 @@ pub(crate) struct Race<'a> {
     pub(crate) allocators: &'a [Allocator],
     /// The index of the baseline.
     pub(crate) baseline: usize,
-    /// What is known of each allocator before the race.
+    /// The facts about each allocator before the race.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Raced {
     pub(crate) broken: Vec<(String, String)>,
     /// Notes for the reader.
     pub(crate) notes: Vec<String>,
-    /// Whether it was interrupted.
+    /// Whether the race was interrupted.
     pub(crate) interrupted: bool,
 }
 
@@ -67,7 +67,7 @@ struct Lane<'a> {
     /// The most memory that a good run took so far.
     peak: u64,
     places: Vec<Place>,
-    /// Why the program fails under the baseline.
+    /// The reason why the program fails under the baseline.
     broken: Option<String>,
 }
 
@@ -86,12 +86,12 @@ struct Interrupted;
 type Step<T> = anyhow::Result<Result<T, Interrupted>>;
 
 impl Race<'_> {
-    /// The number of a program's rounds.
+    /// Returns the number of a program's rounds.
     fn rounds_of(&self, program: &Program) -> usize {
         if program.long { self.rounds_long } else { self.rounds }
     }
 
-    /// The number of runs if nothing fails.
+    /// Returns the number of runs if nothing fails.
     pub(crate) fn runs(&self) -> usize {
         let turns = |program: &Program| self.rounds_of(program) + 1;
         self.programs.iter().map(|program| turns(program) * self.allocators.len()).sum()
@@ -147,7 +147,7 @@ impl Race<'_> {
         }
     }
 
-    /// The uncounted first runs.
+    /// Does the uncounted first runs.
     fn warm_up(
         &self,
         lanes: &mut [Lane<'_>],
@@ -171,7 +171,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// The baseline's first run of a program, which sets the expected output and the time limit.
+    /// Does the baseline's first run, which sets a program's expected output and time limit.
     fn first(&self, lane: &mut Lane<'_>, notes: &mut Vec<String>, progress: &Progress) -> Step<()> {
         let program = lane.program;
         let mut ran = match self.attempt(lane, self.baseline, None, progress)? {
@@ -218,7 +218,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// One round of all that still race.
+    /// Does one round of all programs and allocators that still race.
     fn round(
         &self,
         round: usize,
@@ -243,7 +243,7 @@ impl Race<'_> {
         Ok(Ok(()))
     }
 
-    /// One run. It counts if the time left is known: that is, after the warm-up.
+    /// Does one run. The run counts if the time left is known: after the warm-up.
     fn once(
         &self,
         lane: &mut Lane<'_>,
@@ -301,7 +301,7 @@ impl Race<'_> {
         })
     }
 
-    /// The failure of a run, if it failed.
+    /// Returns the failure of a run, if it failed.
     fn verdict(&self, lane: &Lane<'_>, at: usize, ran: &mut Ran) -> Option<Failure> {
         let is_baseline = at == self.baseline;
         let complaint =
@@ -361,14 +361,14 @@ impl Race<'_> {
     }
 }
 
-/// `60 s`, `0.5 s`.
+/// Formats a time: `60 s`, `0.5 s`.
 fn seconds(time: Duration) -> String {
     let rounded = (time.as_secs_f64() * 10.0).round() / 10.0;
     format!("{rounded} s")
 }
 
 impl Lane<'_> {
-    /// The estimated time of its rounds from `round` on.
+    /// Returns the estimated time of its rounds from `round` on.
     fn left(&self, round: usize) -> Duration {
         if self.broken.is_some() {
             return Duration::ZERO;

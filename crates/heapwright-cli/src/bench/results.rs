@@ -25,7 +25,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The head of results that began at `started`, on this machine, with this command line.
+    /// Makes the head of results that began at `started`, on this machine, with this command line.
     pub(crate) fn of(schema: &'static str, started: SystemTime) -> Self {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         Self {
@@ -47,7 +47,7 @@ pub(crate) struct Results {
     pub(crate) rounds_long: usize,
     /// The allocator against which all others are compared.
     pub(crate) baseline: String,
-    /// False if it was interrupted.
+    /// Whether the race ran to its end.
     pub(crate) complete: bool,
     /// Notes for the reader: noise of the machine, programs whose output was not compared, ...
     pub(crate) notes: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     pub(crate) libc: String,
     pub(crate) page_bytes: u64,
-    /// When the kernel uses huge pages: "always", "madvise" or "never".
+    /// The use of huge pages: "always", "madvise" or "never".
     pub(crate) thp: String,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Allocator {
     pub(crate) name: String,
     /// The file name of the preloaded library.
     pub(crate) library: Option<String>,
-    /// Its version, if it reports one.
+    /// The allocator's version, if it reports one.
     pub(crate) version: Option<String>,
     /// Variables that were set in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,
@@ -103,9 +103,9 @@ pub(crate) struct Program {
     pub(crate) long: bool,
     /// Live bytes at its peak, if known.
     pub(crate) live_bytes: Option<u64>,
-    /// Its allocations and frees, if known.
+    /// The number of allocations and frees, if known.
     pub(crate) operations: Option<u64>,
-    /// One for each allocator, in their order.
+    /// The results, one for each allocator, in their order.
     pub(crate) results: Vec<Entry>,
 }
 
@@ -143,14 +143,14 @@ pub(crate) struct Run {
     pub(crate) wall_ns: u64,
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
-    /// Of the largest single process.
+    /// The peak of the largest single process.
     pub(crate) peak_rss_bytes: u64,
     pub(crate) minor_faults: u64,
     pub(crate) major_faults: u64,
 }
 
 impl Run {
-    /// All processor time.
+    /// Returns all processor time, in the program and in the kernel.
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
@@ -162,8 +162,8 @@ pub(crate) struct Summary {
     pub(crate) comparisons: Vec<Comparison>,
 }
 
-/// One allocator against another, over a group of programs: the geometric mean
-/// of the programs' median ratios.
+/// A comparison of two allocators over a group of programs: the geometric mean of the programs'
+/// median ratios.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     /// "all", "workloads", "programs" or "32 MiB live".
@@ -171,7 +171,7 @@ pub(crate) struct Comparison {
     pub(crate) measure: Measure,
     pub(crate) of: String,
     pub(crate) against: String,
-    /// Programs that ran well under both.
+    /// The number of programs that ran well under both.
     pub(crate) programs: usize,
     pub(crate) ratio: f64,
     /// The 95 % interval; `None` after a single round.
@@ -193,19 +193,19 @@ pub(crate) enum Measure {
 }
 
 impl Results {
-    /// The index of an allocator.
+    /// Returns the index of an allocator.
     pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
         self.allocators.iter().position(|allocator| allocator.name == name)
     }
 
-    /// The index of the baseline.
+    /// Returns the index of the baseline.
     pub(crate) fn baseline(&self) -> usize {
         self.allocator(&self.baseline).unwrap_or_default()
     }
 }
 
 impl Program {
-    /// Whether it is the workload that does nothing: the zero of memory, and in no mean.
+    /// Returns whether the program is the empty workload: the zero of memory, in no mean.
     pub(crate) fn is_empty_workload(&self) -> bool {
         self.kind == Kind::Workload && self.name == EMPTY
     }

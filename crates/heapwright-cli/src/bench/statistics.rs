@@ -63,12 +63,12 @@ impl Estimate {
     }
 }
 
-/// The median: the mean of the two middle numbers if their count is even.
+/// Returns the median: the mean of the two middle numbers if their count is even.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The number below which this share of the numbers lies.
+/// Returns the number below which this share of the numbers lies.
 pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -84,7 +84,7 @@ fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
-/// Half the distance of the quartiles, as a share of the median: 0.02 is "give or take 2 %".
+/// Returns half the distance of the quartiles, as a share of the median: 0.02 is "+- 2 %".
 pub(crate) fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values)?;
     let (low, high) = (quantile(values, 0.25)?, quantile(values, 0.75)?);
@@ -100,15 +100,15 @@ pub(crate) struct Ratios {
 }
 
 impl Ratios {
-    /// From pairs (this, that) of one round each: this / that. Pairs without a ratio (nothing was
-    /// measured) are left out.
+    /// Makes ratios this / that from pairs (this, that), one for each round. Pairs without a ratio
+    /// (nothing was measured) are left out.
     pub(crate) fn new(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let measured = pairs.into_iter().filter(|(this, that)| *this > 0.0 && *that > 0.0);
         let ratios = measured.map(|(this, that)| this / that).filter(|ratio| ratio.is_finite());
         Self::of(ratios.collect())
     }
 
-    /// From one number of each round.
+    /// Makes ratios from one number of each round.
     pub(crate) fn of(mut ratios: Vec<f64>) -> Option<Self> {
         ratios.sort_unstable_by(f64::total_cmp);
         let median = quantile_of_sorted(&ratios, 0.5)?;
@@ -116,14 +116,14 @@ impl Ratios {
         Some(Self { median, redrawn })
     }
 
-    /// The median and its interval.
+    /// Returns the median and its interval.
     pub(crate) fn estimate(&self) -> Estimate {
         let interval = interval(self.redrawn.clone(), self.median);
         Estimate { value: self.median, interval }
     }
 }
 
-/// The geometric mean over programs.
+/// Returns the geometric mean over programs.
 pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     if programs.is_empty() {
         return None;
@@ -146,7 +146,7 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
     Some(Estimate { value, interval: interval(means, value) })
 }
 
-/// The interval without the share outside, widened to hold `value`.
+/// Returns the interval without the share outside, widened to hold `value`.
 fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     redrawn.sort_unstable_by(f64::total_cmp);
     let low = quantile_of_sorted(&redrawn, OUTSIDE / 2.0)?;
@@ -154,8 +154,8 @@ fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     Some((low.min(value), high.max(value)))
 }
 
-/// Medians of samples of the same size, drawn with replacement. The numbers are sorted, so it
-/// suffices to count the draws of each place.
+/// Returns the medians of samples of the same size, drawn with replacement. The numbers are sorted,
+/// so counting the draws of each place suffices.
 fn redrawn_medians(sorted: &[f64]) -> Vec<f64> {
     let mut chance = Chance(SEED);
     let count = sorted.len();
@@ -196,7 +196,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`. The bias is small because `end` is.
+    /// Returns a number below `end`. The bias is small because `end` is small.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(geometric_mean(&[]), None);
     }
 
-    /// Of many sets of rounds around a known truth, about 95 of 100 intervals must enclose it.
+    /// About 95 of 100 intervals must enclose a known truth.
     #[test]
     fn intervals_enclose_the_truth_as_often_as_they_say() {
         let mut chance = Chance(7);

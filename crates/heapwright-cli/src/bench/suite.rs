@@ -60,7 +60,7 @@ fn yes() -> bool {
     true
 }
 
-/// The programs of a suite file, or those of them in `chosen`.
+/// Returns the programs of a suite file, or those of them in `chosen`.
 pub(crate) fn read(path: &Path, chosen: &[String]) -> anyhow::Result<Vec<Program>> {
     let shown = path.display();
     let text = bounds::text(path)
@@ -134,7 +134,7 @@ fn program(entry: Entry, base: &Path) -> Result<Program, String> {
     })
 }
 
-/// The file that a command names: a path, from its working folder, or a name on PATH.
+/// Returns the file that a command names: a path, from its working folder, or a name on PATH.
 fn find(command: &str, directory: Option<&Path>) -> Result<PathBuf, String> {
     let named = match directory {
         Some(directory) if command.contains('/') => directory.join(command),

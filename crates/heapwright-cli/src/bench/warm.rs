@@ -45,7 +45,7 @@ pub(crate) fn warm(peak: u64) {
     }
 }
 
-/// The number of bytes to touch.
+/// Returns the number of bytes to touch.
 fn wanted(peak: u64, unused: u64) -> usize {
     let bytes = peak.saturating_add(peak / 4).saturating_add(SPARE).min(unused / 2);
     usize::try_from(bytes).unwrap_or(0)

@@ -15,8 +15,8 @@ pub(crate) const SUBCOMMAND: &str = "workload";
 /// The word that chooses none of them.
 const NONE: &str = "none";
 
-/// The chosen workloads: all of them if none is named, and always the empty one, from whose peak
-/// memory is measured.
+/// Returns the chosen workloads: all of them if none is named. Always includes the empty one, from
+/// whose peak memory is measured.
 pub(crate) fn chosen(names: &[String], scale: u32) -> anyhow::Result<Vec<Program>> {
     if names.iter().any(|name| name == NONE) {
         if names.len() > 1 {

@@ -1,6 +1,5 @@
-//! Dominators: an object *dominates* another if every path from a root to that one goes
-//! through it. Were it gone, all that it dominates would be, too: these are the bytes it
-//! *retains*.
+//! Dominators: object A *dominates* object B if every path from a root to B goes through A. Without
+//! A, all objects that A dominates would be freed: A *retains* their bytes and its own.
 //!
 //! Lengauer and Tarjan's algorithm in its simple form, O(m log n) for every graph, with loops where
 //! the paper recurses. Nodes are numbered in the order of a depth-first walk from the root of
@@ -14,16 +13,16 @@
 
 use super::graph::{Graph, NONE};
 
-/// The tree of dominators, and what it comes to.
+/// The tree of dominators, with the bytes that each node retains.
 #[derive(Debug)]
 pub(super) struct Dominators {
-    /// The object of each number; that of 0 is [`NONE`].
+    /// The object of each number; [`NONE`] for number 0.
     pub(super) object: Vec<u32>,
-    /// The number of each object; [`NONE`] where no root leads.
+    /// The number of each object; [`NONE`] if no root leads to the object.
     pub(super) number: Vec<u32>,
-    /// The nearest dominator of each number, as a number.
+    /// The number of each node's nearest dominator.
     pub(super) idom: Vec<u32>,
-    /// What each number retains, itself included.
+    /// The bytes that each node retains, its own included.
     pub(super) retained: Vec<u64>,
 }
 
@@ -42,7 +41,7 @@ impl Dominators {
         Self { object, number, idom, retained }
     }
 
-    /// What an object retains; nothing where no root leads.
+    /// Returns the bytes that an object retains; 0 if no root leads to the object.
     pub(super) fn of(&self, object: u32) -> u64 {
         match self.number[object as usize] {
             NONE => 0,
@@ -50,7 +49,7 @@ impl Dominators {
         }
     }
 
-    /// The objects that dominate one, from the nearest on.
+    /// Returns the objects that dominate `object`, from the nearest on.
     pub(super) fn above(&self, object: u32) -> impl Iterator<Item = u32> {
         let step = |at: u32| (at != NONE && at != 0).then(|| self.idom[at as usize]);
         std::iter::successors(step(self.number[object as usize]), move |&at| step(at))
@@ -58,8 +57,8 @@ impl Dominators {
             .map(|at| self.object[at as usize])
     }
 
-    /// What the objects of each group retain together: of one that another of its group
-    /// dominates, that one decides.
+    /// Returns the bytes that the objects of each group retain together. An object that another one
+    /// of its group dominates adds nothing.
     pub(super) fn by_group(&self, groups: usize, group: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut next = vec![NONE; self.idom.len()];
         let mut child = vec![NONE; self.idom.len()];
@@ -68,7 +67,7 @@ impl Dominators {
             next[at] = child[parent];
             child[parent] = at as u32;
         }
-        // How many of each group are on the way from the root to here.
+        // The number of nodes of each group on the way from the root to here.
         let mut above = vec![0_u32; groups];
         let mut sums = vec![0_u64; groups];
         let mut at = child[0];
@@ -82,7 +81,7 @@ impl Dominators {
                 at = child[at as usize];
                 continue;
             }
-            // Up, until there is something beside.
+            // Climbs to the next node with a sibling.
             while at != 0 {
                 above[group(self.object[at as usize]) as usize] -= 1;
                 if next[at as usize] != NONE {
@@ -96,11 +95,11 @@ impl Dominators {
     }
 }
 
-/// Numbers, and each number's parent in the walk.
+/// Returns objects by number, numbers by object, and each number's parent in the walk.
 fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let mut number = vec![NONE; graph.len()];
     let (mut object, mut parent) = (vec![NONE], vec![0]);
-    // Objects that are being walked through, and which of their references is next.
+    // Objects on the current path, each with the index of its next reference.
     let mut way: Vec<(u32, u32)> = Vec::new();
     for root in &graph.roots {
         if number[root.object as usize] != NONE {
@@ -133,7 +132,7 @@ fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     (object, number, parent)
 }
 
-/// What refers to each number, as numbers.
+/// The referrers of each number, as numbers.
 struct Referrers {
     first: Vec<u32>,
     from: Vec<u32>,
@@ -152,7 +151,7 @@ impl Referrers {
             first[at] += first[at - 1];
         }
         let mut from = vec![0; first[object.len()] as usize];
-        // Filled from the end of each on, which becomes its start.
+        // Fills each number's part from its end downward, so the end becomes the start.
         let mut fill = |to: u32, referrer: u32| {
             let place = &mut first[to as usize + 1];
             *place -= 1;
@@ -162,7 +161,7 @@ impl Referrers {
         for (referrer, at) in (1..).zip(reached()) {
             graph.targets(at).iter().for_each(|&to| fill(number[to as usize], referrer));
         }
-        // What was the end of one is now the start of it: shifted by one.
+        // Each entry now holds a start, shifted by one.
         let all = from.len() as u32;
         first.remove(0);
         first.push(all);
@@ -175,14 +174,14 @@ impl Referrers {
     }
 }
 
-/// The nearest dominator of each number. `parent` is used up.
+/// Returns the nearest dominator of each number. Reuses the memory of `parent`.
 fn nearest(graph: &Graph, object: &[u32], number: &[u32], parent: Vec<u32>) -> Vec<u32> {
     let referrers = Referrers::new(graph, object, number);
     let count = object.len() as u32;
     let mut semi: Vec<u32> = (0..count).collect();
     let mut forest = Forest { ancestor: parent, label: semi.clone(), way: Vec::new() };
-    // The numbers with a semidominator wait with it: the first, and behind each the next.
-    // When one has waited, its place holds its dominator.
+    // Numbers that wait for the same semidominator form a list: the first number, then each next
+    // one. Afterwards a number's entry holds its dominator.
     let mut waiting = vec![NONE; object.len()];
     let mut idom = vec![0_u32; object.len()];
     for at in (1..count).rev() {
@@ -211,7 +210,7 @@ fn nearest(graph: &Graph, object: &[u32], number: &[u32], parent: Vec<u32>) -> V
     idom
 }
 
-/// The part of the walk's tree that was looked at: the numbers from `linked` on.
+/// The part of the walk's tree that was processed: the numbers from `linked` on.
 struct Forest {
     ancestor: Vec<u32>,
     /// The number with the least semidominator between here and the ancestor.
@@ -220,8 +219,8 @@ struct Forest {
 }
 
 impl Forest {
-    /// The number with the least semidominator from `at` up to the root of its tree,
-    /// without that. The way there is made short.
+    /// Returns the number with the least semidominator on the path from `at` up to the root of its
+    /// tree, the root excluded. Shortens that path.
     fn eval(&mut self, at: u32, linked: u32, semi: &[u32]) -> u32 {
         if at < linked {
             return at;
@@ -252,7 +251,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Which objects a root still leads to without one of them.
+    /// Returns which objects a root still leads to without the object `without`.
     fn reached(graph: &Graph, without: Option<u32>) -> Vec<bool> {
         let mut seen = vec![false; graph.len()];
         let mut todo: Vec<u32> = graph.roots.iter().map(|root| root.object).collect();
@@ -281,7 +280,7 @@ mod tests {
                 assert_eq!(is_above, lost(other), "{object} above {other}");
             }
         }
-        // Groups: what goes when all of the group go, but for what they share with others.
+        // Bytes freed if a whole group goes, without the bytes shared with other groups.
         let sums = dominators.by_group(3, |object| object % 3);
         for group in 0..3 {
             let top = (0..graph.len() as u32).filter(|object| {
@@ -295,7 +294,7 @@ mod tests {
     fn small_graphs_are_right() {
         check(&graph(&[], &[], &[]));
         check(&graph(&[5], &[(0, 0)], &[0, 0]));
-        // A diamond, a loop, something that nobody leads to.
+        // A diamond, a loop, and an object that nothing refers to.
         check(&graph(
             &[1, 2, 4, 8, 16, 32],
             &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 3), (5, 4), (5, 5)],

@@ -1,4 +1,4 @@
-//! A dump's entries, gathered into what a summary is made of.
+//! Gathers a dump's entries into the data for a summary.
 
 use super::graph::{Graph, Lookup, NONE, Root, Shape};
 use super::input::{self, Reading};
@@ -9,30 +9,30 @@ use heapwright_record::heap::{Entry, Heap, Object, Page, Root as RecordedRoot, R
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Everything that was read.
+/// All data of a dump.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) heap: Option<Heap>,
     pub(super) layout: String,
-    /// The bytes of a slot of each pool.
+    /// The slot size of each pool, in bytes.
     pub(super) pools: Vec<u64>,
     pub(super) types: Vec<String>,
     pub(super) pages: Vec<PageRow>,
     pub(super) graph: Graph,
     pub(super) shapes: Vec<Held>,
-    /// References, and those of them that lead to no object.
+    /// The number of references, and of references that lead to no object.
     pub(super) references: u64,
     pub(super) dangling: u64,
-    /// Roots that do.
+    /// The number of roots that lead to no object.
     pub(super) dangling_roots: u64,
     pub(super) reading: Reading,
 }
 
-/// The objects of a shape.
+/// The objects of one shape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub(super) objects: u64,
-    /// Those of which it is known what was asked for, and how much their slots are larger.
+    /// The objects with a known requested size, and the bytes that their slots have beyond it.
     pub(super) known: u64,
     pub(super) slack: u64,
 }
@@ -67,16 +67,16 @@ pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
     Ok((all, lookup))
 }
 
-/// What is gathered when the file is read for the first time: all but references.
+/// The data of the first reading: all except references.
 #[derive(Default)]
 struct First {
     all: Gathered,
     roots: Vec<RecordedRoot>,
-    /// Types by their numbers, and by their names.
+    /// Indices of types by their numbers, and by their names.
     ids: HashMap<u32, u32>,
     names: HashMap<Vec<u8>, u32>,
     shapes: HashMap<Shape, u32>,
-    /// The shape of the last object, and the number of its type: the next one's, mostly.
+    /// The last object's shape, the shape's index and its type's number; often the next one's too.
     last: Option<(Shape, u32, u32)>,
 }
 
@@ -90,7 +90,7 @@ impl First {
             }
             Entry::Type { id, name } => self.name(id, name),
             Entry::Page(page, occupancy) => {
-                // Pages of no bytes, or of more than there are, are drawn as nothing.
+                // Pages of 0 or of impossibly many bytes are not drawn.
                 let page = Page { bytes: page.bytes.min(1 << 47), ..page };
                 self.all.pages.push(PageRow::new(page, occupancy));
             }
@@ -101,7 +101,7 @@ impl First {
         }
     }
 
-    /// Types of one name are one.
+    /// Enters a type. Types with the same name become one.
     fn name(&mut self, id: u32, name: &[u8]) {
         let types = &mut self.all.types;
         let fresh = types.len() as u32;
@@ -154,14 +154,14 @@ impl First {
     }
 }
 
-/// Reads the file again, for the references.
+/// Reads the file again and gathers the references.
 fn refer(path: &Path, all: &mut Gathered, lookup: &Lookup) -> anyhow::Result<()> {
     let graph = &mut all.graph;
     let objects = graph.addresses.len();
     graph.first.reserve_exact(objects + 1);
     graph.targets.reserve_exact(all.references as usize);
     input::read(path, |entry| match entry {
-        // (Were it another file now, it would have no more objects.)
+        // (The file may have been replaced: no objects beyond the first count.)
         Entry::Object(_) if graph.first.len() < objects => {
             graph.first.push(graph.targets.len() as u32);
         }

@@ -3,33 +3,33 @@
 //! ```text
 //! object   0        1        2   ...     in the order of the file
 //! address  u64      u64      u64
-//! shape    u32      u32      u32         which size, kind, type and age: there are few
-//! first    u32      u32      u32         where its references begin in
+//! shape    u32      u32      u32         index of its size, kind, type and age
+//! first    u32      u32      u32         the index of its first target
 //! targets  u32 u32 | u32 | u32 u32 u32 | ...
 //!
-//! lookup   64-KiB unit -> its objects -> the one at an address
+//! lookup   64-KiB unit -> its objects -> the object at an address
 //! ```
 
 use heapwright_record::heap::{RootKind, kind};
 
-/// No object.
+/// The number that means "no object".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The log of the bytes of a unit.
+/// The binary logarithm of a unit's bytes.
 const UNIT_SHIFT: u32 = 16;
 
-/// What many objects have in common.
+/// Properties that many objects share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub(super) size: u64,
-    /// Into the table of types.
+    /// An index into the table of types.
     pub(super) type_: u32,
     pub(super) kind: u8,
     pub(super) old: bool,
 }
 
 impl Shape {
-    /// Whether such an object may hold references.
+    /// Returns whether such an object may hold references.
     pub(super) fn is_traced(&self) -> bool {
         self.kind & kind::LEAF == 0
     }
@@ -39,7 +39,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root {
     pub(super) kind: RootKind,
-    /// Among those of its kind, from 1.
+    /// The root's number among the roots of its kind, from 1.
     pub(super) number: u32,
     pub(super) mutator: u32,
     pub(super) object: u32,
@@ -50,7 +50,7 @@ pub(super) struct Graph {
     pub(super) addresses: Vec<u64>,
     pub(super) shape: Vec<u32>,
     pub(super) shapes: Vec<Shape>,
-    /// One more than there are objects.
+    /// The index of each object's first target, and the end of the last object's targets.
     pub(super) first: Vec<u32>,
     pub(super) targets: Vec<u32>,
     pub(super) roots: Vec<Root>,
@@ -69,22 +69,22 @@ impl Graph {
         self.shape(object).size
     }
 
-    /// What an object refers to.
+    /// Returns the objects that an object refers to.
     pub(super) fn targets(&self, object: u32) -> &[u32] {
         let object = object as usize;
         &self.targets[self.first[object] as usize..self.first[object + 1] as usize]
     }
 }
 
-/// Which object an address is of.
+/// Finds the object at an address.
 #[derive(Debug)]
 pub(super) struct Lookup {
-    /// Objects by their addresses; none where they lie in that order.
+    /// Objects by address; `None` if the dump has them in that order.
     order: Option<Vec<u32>>,
-    /// The units that objects begin in, and the first of each; then an end.
+    /// The units in which objects begin, each with its first object; then an end.
     units: Vec<(u64, u32)>,
-    /// For each unit from the first to the last, where it is in `units`; none if they
-    /// are scattered too far.
+    /// The index into `units` for each unit from the first to the last; empty if the units are too
+    /// far apart.
     direct: Vec<u32>,
 }
 
@@ -123,7 +123,7 @@ impl Lookup {
         self.order.as_ref().map_or(place, |order| order[place] as usize)
     }
 
-    /// The object that begins at an address.
+    /// Returns the object that begins at an address.
     pub(super) fn exactly(&self, addresses: &[u64], address: u64) -> Option<u32> {
         let unit = address >> UNIT_SHIFT;
         let place = if self.direct.is_empty() {
@@ -149,7 +149,7 @@ impl Lookup {
         (addresses[object] == address).then_some(object as u32)
     }
 
-    /// The object that an address is in, given the size of each.
+    /// Returns the object that contains an address, given the size of each object.
     pub(super) fn within(
         &self,
         addresses: &[u64],
@@ -174,7 +174,7 @@ impl Lookup {
 pub(super) mod tests {
     use super::*;
 
-    /// A graph of objects of these sizes, at 0x10000 and on in steps of 0x100.
+    /// Makes a graph of objects of these sizes, at 0x10000 and on in steps of 0x100.
     pub(in crate::heap) fn graph(sizes: &[u64], edges: &[(u32, u32)], roots: &[u32]) -> Graph {
         let mut graph = Graph::default();
         for (object, &size) in sizes.iter().enumerate() {

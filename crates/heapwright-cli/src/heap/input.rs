@@ -1,6 +1,6 @@
-//! A dump's file, read from its beginning to its end, in pieces.
+//! Reads a dump's file from beginning to end, in pieces.
 //!
-//! It may be compressed (gzip); one that was cut then ends where no more can be unpacked.
+//! The file may be compressed (gzip). Reading ends where no more can be unpacked.
 
 use crate::bounds::{self, Bounded};
 use anyhow::ensure;
@@ -11,24 +11,24 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 
-/// How much is in memory at once.
+/// The bytes read at once.
 const PIECE: usize = 1 << 20;
 
-/// More than a frame has that this format's writers write.
+/// The limit of a frame's bytes; writers of this format stay far below.
 const LONGEST_FRAME: usize = 64 << 20;
 
-/// How far a dump could be read.
+/// How far a dump was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// Why no further.
+    /// The reason why reading stopped early.
     pub(super) problem: Option<Problem>,
-    /// Whether the end was there.
+    /// Whether the dump's end was read.
     pub(super) whole: bool,
-    /// Frames that only a newer version knows.
+    /// The number of frames that only a newer version knows.
     pub(super) skipped: u64,
 }
 
-/// Reads a dump; `each` is given every entry.
+/// Reads a dump and passes every entry to `each`.
 pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Result<Reading> {
     let metadata = fs::metadata(path)?;
     ensure!(!metadata.is_dir(), "it is a folder");
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Resu
     }
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Source {
     Plain(File),
     Packed(Box<Bounded<MultiGzDecoder<BufReader<File>>>>),
@@ -77,13 +77,13 @@ impl Source {
         })
     }
 
-    /// Fills the buffer up to a length; whether that was the end of the file.
+    /// Fills the buffer up to a length. Returns whether the file ended.
     fn fill(&mut self, buffer: &mut Vec<u8>, length: usize) -> io::Result<bool> {
         let wanted = length.saturating_sub(buffer.len());
         let before = buffer.len();
         let result = match self {
             Self::Plain(file) => file.take(wanted as u64).read_to_end(buffer),
-            // What came before the damage is there.
+            // The bytes before the damage are kept.
             Self::Packed(packed) => match packed.take(wanted as u64).read_to_end(buffer) {
                 Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error),
                 result => result.or(Ok(buffer.len() - before)),
@@ -101,7 +101,7 @@ mod tests {
     use heapwright_record::heap::{Heap, Object, Writer};
     use std::io::Write;
 
-    /// A dump of more than one piece.
+    /// Makes a dump of more than one piece.
     fn long() -> Vec<u8> {
         let (mut buffer, mut bytes) = (vec![0; 5000], Vec::new());
         let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {
@@ -110,7 +110,7 @@ mod tests {
         });
         writer.start(&Heap::default(), "fine", &[]);
         for number in 1..300_000_u64 {
-            // Far from each other, so that each takes its bytes.
+            // Addresses far apart, so that each entry takes many bytes.
             let address = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             writer.object(&Object { address, ..Object::default() });
         }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! file --input--> entries --gather--> Graph, pages, types
-//!                                       |--dominators--> what goes with what
-//!                                       `--paths-------> how a root leads there
+//!                                       |--dominators--> retained sizes
+//!                                       `--paths-------> shortest paths from roots
 //!                          all of it --summary--> Summary --> output (text, JSON, HTML)
 //! ```
 //!

@@ -1,17 +1,17 @@
-//! Pages, and how full each sixteenth of them is.
+//! Pages of a collected heap, with the fill of each sixteenth.
 
 use heapwright_record::heap::{Occupancy, Page, PageState};
 
-/// Into how many parts a page is cut for its picture: of 64 KiB, 4 KiB each.
+/// The number of parts in a page's picture: 4 KiB each for a page of 64 KiB.
 pub(crate) const SEGMENTS: usize = 16;
 
-/// A page, and how full it is.
+/// A page and its fill.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRow {
     pub(crate) page: Page,
-    /// Slots that are taken.
+    /// The number of slots in use.
     pub(crate) taken: u32,
-    /// Of each part, how much is: 255 is all.
+    /// How full each part is; 255: completely.
     pub(crate) parts: [u8; SEGMENTS],
 }
 
@@ -37,17 +37,17 @@ impl PageRow {
         Self { page, taken: occupancy.taken(), parts }
     }
 
-    /// Bytes of its slots that are taken.
+    /// Returns the bytes of the slots in use.
     pub(crate) fn taken_bytes(&self) -> u64 {
         u64::from(self.taken).saturating_mul(self.page.slot)
     }
 
-    /// How full it is.
+    /// Returns the share of the page's bytes in use.
     pub(crate) fn share(&self) -> f64 {
         if self.page.bytes == 0 { 0.0 } else { self.taken_bytes() as f64 / self.page.bytes as f64 }
     }
 
-    /// Bytes that no slot has: behind the last one of a page.
+    /// Returns the bytes behind the page's last slot.
     pub(super) fn tail(&self) -> u64 {
         match self.page.state {
             PageState::Empty => 0,
@@ -74,13 +74,13 @@ mod tests {
         let parts = row(2048, 32, &[0b0000_0111, 0, 0, 0x80]).parts;
         assert_eq!(parts[..3], [255, 128, 0]);
         assert_eq!(parts[15], 128);
-        // One of 10,000 bytes lies in three.
+        // A slot of 10,000 bytes lies in three parts.
         let one = row(10_000, 6, &[1]);
         assert_eq!(
             (one.parts[..4].to_vec(), one.taken_bytes(), one.tail()),
             (vec![255, 255, 113, 0], 10_000, 5536)
         );
-        // One that says more than the page has is drawn as far as that goes.
+        // Slots beyond the page's end are ignored.
         assert_eq!(row(u64::MAX, 9, &[0xff, 1]).parts, [255; SEGMENTS]);
         assert_eq!(row(0, 9, &[0xff, 1]).parts, [0; SEGMENTS]);
     }

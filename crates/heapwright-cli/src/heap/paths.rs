@@ -1,12 +1,12 @@
 //! The shortest path from a root to each object, by a breadth-first walk. Of equally near roots,
-//! the first in the dump.
+//! the first in the dump wins.
 
 use super::graph::{Graph, NONE};
 
-/// Where the shortest way to each object comes from.
+/// The shortest path to each object.
 pub(super) struct Paths {
-    /// An object, or as many above the last object as the root's index; [`NONE`] where no
-    /// root leads.
+    /// The previous object on the path; for a root, the number of objects plus the root's index.
+    /// [`NONE`] if no root leads to the object.
     from: Vec<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Paths {
         Self { from }
     }
 
-    /// The root's index, and the objects from there to this one, which is the last.
+    /// Returns the root's index, and the objects on the path; `object` is the last.
     pub(super) fn to(&self, object: u32) -> Option<(usize, Vec<u32>)> {
         let objects = self.from.len();
         let mut way = Vec::new();

@@ -1,4 +1,4 @@
-//! The summary of a heap dump, as data, before any format.
+//! The summary of a heap dump, as data for every output format.
 
 use super::dominators::Dominators;
 use super::gather::{Gathered, gather};
@@ -10,43 +10,43 @@ use heapwright_record::heap::{Heap, PageState, RootKind};
 use heapwright_record::{Fault, Problem};
 use std::cmp::Reverse;
 
-/// Objects of a path that are reported, at most: half from its start, half from its end.
+/// The most objects reported of a path: half from its start, half from its end.
 const STEPS: usize = 16;
-/// The same of a path that was asked for.
+/// The same limit for a path that the user asked for.
 const STEPS_ASKED: usize = 1000;
 
-/// What to report.
+/// What the user wants in the summary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Of how many retainers.
+    /// The number of retainers.
     pub(crate) top: usize,
-    /// Of the objects of this type, more.
+    /// The type to describe in detail.
     pub(crate) type_: Option<String>,
-    /// Of the objects at these addresses, what leads to them.
+    /// The addresses of objects whose paths and dominators to report.
     pub(crate) paths: Vec<u64>,
 }
 
-/// A heap dump, summarised.
+/// The summary of a heap dump.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) heap: Heap,
     pub(crate) layout: String,
     pub(crate) notes: Vec<String>,
-    /// Whether it was read to its end.
+    /// Whether the dump was read to its end.
     pub(crate) whole: bool,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     pub(crate) references: u64,
-    /// How many roots there are of each kind, without those that there are none of.
+    /// The number of roots of each kind, without kinds that have none.
     pub(crate) roots: Vec<(RootKind, u64)>,
     /// Whether more than one mutator has roots.
     pub(crate) mutators: bool,
-    /// Those with the most bytes first.
+    /// The types, those with the most bytes first.
     pub(crate) types: Vec<TypeRow>,
-    /// Small ones first.
+    /// The sizes, the smallest first.
     pub(crate) sizes: Vec<SizeRow>,
     pub(crate) pages: Vec<PageRow>,
-    /// Those that retain the most first; of one type, if one was asked for.
+    /// The objects that retain the most, of one type if the user asked for one.
     pub(crate) retainers: Vec<Retainer>,
     pub(crate) unreachable: Unreachable,
     pub(crate) of_type: Option<OfType>,
@@ -54,29 +54,29 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Whether anything is old.
+    /// Returns whether any object is old.
     pub(crate) fn has_old(&self) -> bool {
         self.types.iter().any(|row| row.old != 0)
     }
 
-    /// Pages of which something is pinned.
+    /// Returns the pages with pins.
     pub(crate) fn pinned(&self) -> impl Iterator<Item = &PageRow> {
         self.pages.iter().filter(|row| row.page.pins != 0)
     }
 
-    /// Whether anything was moved to where it is.
+    /// Returns whether any object was moved into a page.
     pub(crate) fn has_moved_in(&self) -> bool {
         self.pages.iter().any(|row| row.page.moved_in != 0)
     }
 }
 
-/// The objects of a type.
+/// The objects of one type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRow {
     pub(crate) name: String,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
-    /// What goes with them, themselves included.
+    /// The bytes that the objects retain together, their own included.
     pub(crate) retained: u64,
     pub(crate) unreachable: u64,
     pub(crate) unreachable_bytes: u64,
@@ -84,10 +84,10 @@ pub(crate) struct TypeRow {
     pub(crate) old_bytes: u64,
 }
 
-/// The objects of a size.
+/// The objects of one size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SizeRow {
-    /// The bytes of a slot; none of large objects.
+    /// The bytes of a slot; `None` for large objects.
     pub(crate) slot: Option<u64>,
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
@@ -95,26 +95,26 @@ pub(crate) struct SizeRow {
     pub(crate) page_bytes: u64,
     pub(crate) slots: u64,
     pub(crate) taken: u64,
-    /// Bytes of pages that no slot has.
+    /// The bytes of pages behind their last slots.
     pub(crate) tail: u64,
-    /// Of so many objects it is known what was asked for; their slots have so much more.
+    /// The objects with a known requested size, and the bytes that their slots have beyond it.
     pub(crate) known: u64,
     pub(crate) slack: u64,
-    /// Objects that are old.
+    /// The number of old objects.
     pub(crate) old: u64,
-    /// Pages of which something is pinned.
+    /// The number of pages with pins.
     pub(crate) pinned: u64,
-    /// Objects that were moved into its pages.
+    /// The number of objects that were moved into these pages.
     pub(crate) moved_in: u64,
 }
 
-/// An object.
+/// One object.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) type_: String,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// Whether it may hold references.
+    /// Whether the object may hold references.
     pub(crate) traced: bool,
     pub(crate) old: bool,
     pub(crate) retained: u64,
@@ -123,53 +123,53 @@ pub(crate) struct Line {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RootLine {
     pub(crate) kind: RootKind,
-    /// Among those of its kind, from 1.
+    /// The root's number among the roots of its kind, from 1.
     pub(crate) number: u32,
     pub(crate) mutator: u32,
 }
 
-/// The shortest way from a root to an object.
+/// The shortest path from a root to an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) root: RootLine,
-    /// The last one is where it leads to.
+    /// The objects of the path; the last is its target.
     pub(crate) steps: Vec<Line>,
-    /// How many are left out, behind the first half of the steps.
+    /// The number of objects left out behind the first half of the steps.
     pub(crate) omitted: usize,
 }
 
-/// An object and what holds it.
+/// An object that retains others, and the path that holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Retainer {
     pub(crate) object: Line,
     pub(crate) path: Option<Path>,
 }
 
-/// What no root leads to.
+/// The objects that no root leads to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unreachable {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
 }
 
-/// More of a type.
+/// The details of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct OfType {
     pub(crate) row: TypeRow,
-    /// References to its objects by the type of what has them, many first.
+    /// References to the type's objects, by the referring type, the most first.
     pub(crate) from: Vec<(String, u64)>,
-    /// References of its objects by the type of what they lead to.
+    /// References from the type's objects, by the type they lead to.
     pub(crate) to: Vec<(String, u64)>,
 }
 
-/// An object that was asked for.
+/// An object whose address the user asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    /// What was asked.
+    /// The address that the user gave.
     pub(crate) address: u64,
     pub(crate) object: Line,
     pub(crate) path: Option<Path>,
-    /// What alone keeps it, from the nearest on; so many.
+    /// The first of the object's dominators, from the nearest on.
     pub(crate) dominators: Vec<Line>,
     pub(crate) dominators_left: usize,
 }
@@ -186,7 +186,7 @@ pub(crate) fn make(path: &std::path::Path, wanted: &Wanted) -> anyhow::Result<Su
     of(all, &lookup, wanted).with_context(|| path.display().to_string())
 }
 
-/// What to do where something is no dump.
+/// Adds advice to the error for a file that is no dump.
 fn hinted(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<Problem>().map(Problem::fault) {
         Some(Fault::Other) => anyhow!("{error}; heap dumps are what hw_gc_dump writes"),
@@ -250,7 +250,7 @@ fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// The type of a name; where there is none, what a person may have meant.
+/// Returns the type of a name, or an error with similar names.
 fn find(types: &[String], name: &str) -> anyhow::Result<u32> {
     if let Some(at) = types.iter().position(|type_| type_ == name) {
         return Ok(at as u32);
@@ -270,7 +270,7 @@ fn find(types: &[String], name: &str) -> anyhow::Result<u32> {
     Err(anyhow!("there is no type '{name}'; {hint}"))
 }
 
-/// What a reader should know.
+/// Returns the notes for the reader of a summary.
 fn notes(all: &Gathered) -> Vec<String> {
     let mut notes = Vec::new();
     let read = format!("the {} objects before that are summarised", all.graph.len());
@@ -305,11 +305,11 @@ fn roots(graph: &Graph) -> Vec<(RootKind, u64)> {
     all.filter(|(_, count)| *count != 0).collect()
 }
 
-/// The table by size: a row a pool that has pages or objects, and one for large objects.
+/// Makes the table by size: a row for each pool with pages or objects, and a row for large objects.
 fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     let mut rows: Vec<SizeRow> =
         all.pools.iter().map(|&slot| SizeRow { slot: Some(slot), ..SizeRow::default() }).collect();
-    // A dump that does not say its pools: those of its pages.
+    // A dump without pools: the pools of its pages count.
     for row in pages.iter().filter(|row| row.page.state == PageState::InUse) {
         if !rows.iter().any(|other| other.slot == Some(row.page.slot)) {
             rows.push(SizeRow { slot: Some(row.page.slot), ..SizeRow::default() });
@@ -393,7 +393,7 @@ impl Describer<'_> {
         })
     }
 
-    /// The rows of all types, in their own order.
+    /// Returns the rows of all types, in the order of the table of types.
     fn types(&self, all: &Gathered) -> Vec<TypeRow> {
         let retained = self.dominators.by_group(self.types.len(), |object| self.type_of(object));
         let mut rows: Vec<TypeRow> = self
@@ -423,7 +423,7 @@ impl Describer<'_> {
         rows
     }
 
-    /// Those that retain the most; of equals, the first.
+    /// Returns the objects that retain the most; of equals, the first.
     fn retainers(&self, top: usize, type_: Option<u32>) -> Vec<Retainer> {
         let numbers = 1..self.dominators.object.len() as u32;
         let mut numbers: Vec<u32> = numbers

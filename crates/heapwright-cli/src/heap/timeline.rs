@@ -1,7 +1,7 @@
-//! Time lines that processes left: what `timeline=PREFIX` had the library write, read whole.
+//! Reads the time lines that processes wrote because of `timeline=PREFIX`.
 //!
-//! The program could have put anything there: a file that is none is a note, one that is cut is
-//! read as far as it goes.
+//! The files' contents are not trusted. A file that is no time line becomes a note. A cut file is
+//! read as far as possible.
 
 use heapwright_record::timeline::{Event, Events};
 use std::fs::{self, File};
@@ -9,22 +9,22 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// More than a person looks at: 64 bytes an event.
+/// The longest file in bytes: more events (64 bytes each) than a person looks at.
 const LONGEST: u64 = 1 << 30;
 
 /// The events of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
-    /// The process; 0: not known.
+    /// The process's id; 0: unknown.
     pub(crate) pid: u32,
-    /// What it is called.
+    /// The process's name.
     pub(crate) name: String,
-    /// By time.
+    /// The events, by time.
     pub(crate) events: Vec<Event>,
 }
 
-/// Reads one file. Its name ends with the process's id. Also what is wrong behind the events that
-/// were read.
+/// Reads one file, whose name ends with the process's id. Also returns the problem that ended the
+/// reading, if any.
 pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     let mut bytes = Vec::new();
     File::options()
@@ -42,8 +42,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     Ok((Timeline { pid, name, events: all }, problem))
 }
 
-/// Reads what a run's processes left in a folder, as `STEM.<pid>`, by when they began; and what is
-/// wrong with it. `main` is the process that was started, whose name is `name`.
+/// Reads the files `STEM.<pid>` of a run's processes, by the time they began. Also returns notes on
+/// problems. `main` is the process that was started, and `name` its name.
 pub(crate) fn collect(
     folder: &Path,
     stem: &str,

@@ -1,19 +1,19 @@
-//! Allocators, by the names only they use.
+//! Recognises allocators by names that only they use.
 //!
-//! Names, not prefixes: `je_` begins too many other words. A program that *defines* one of the
-//! symbols carries the allocator; one that *imports* it calls a shared copy by its own names, past
-//! malloc. A library's file name shows a copy that replaces malloc at start, which a preload
-//! precedes.
+//! Whole names, not prefixes: too many other words begin with `je_`. A program that *defines* one
+//! of the symbols contains the allocator. A program that *imports* one calls a shared copy
+//! directly, not through malloc. A library's file name shows a copy that replaces malloc at start;
+//! a preload precedes such a copy.
 
 /// An allocator that a program may bring along.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Allocator {
     pub(super) name: &'static str,
-    /// Functions that mean "this allocator".
+    /// Functions that only this allocator has.
     symbols: &'static [&'static str],
-    /// Beginnings of its shared libraries' names.
+    /// Prefixes of its shared libraries' names.
     libraries: &'static [&'static str],
-    /// A text that only its code contains, for stripped programs.
+    /// A text that only this allocator's code contains, for stripped programs.
     pub(super) text: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ const ALLOCATORS: [Allocator; 9] = [
     },
 ];
 
-/// Sanitizers bring their own malloc and insist on being the first library.
+/// Sanitizers: they replace malloc and must be the first library.
 const SANITIZERS: [(&str, &str, &str); 5] = [
     ("AddressSanitizer", "__asan_init", "libasan"),
     ("HWAddressSanitizer", "__hwasan_init", "libhwasan"),
@@ -86,22 +86,22 @@ const SANITIZERS: [(&str, &str, &str); 5] = [
     ("LeakSanitizer", "__lsan_init", "liblsan"),
 ];
 
-/// The allocator that a function's name belongs to.
+/// Returns the allocator that has a function of this name.
 pub(super) fn of_symbol(symbol: &str) -> Option<&'static Allocator> {
     ALLOCATORS.iter().find(|allocator| allocator.symbols.contains(&symbol))
 }
 
-/// The allocator that a shared library holds.
+/// Returns the allocator in a shared library of this name.
 pub(super) fn of_library(name: &str) -> Option<&'static Allocator> {
     ALLOCATORS.iter().find(|allocator| is_named(name, allocator.libraries))
 }
 
-/// Allocators that can be reported by a text in the program.
+/// Returns the allocators that a text in the program can show.
 pub(super) fn with_text() -> impl Iterator<Item = (&'static Allocator, &'static str)> {
     ALLOCATORS.iter().filter_map(|allocator| Some((allocator, allocator.text?)))
 }
 
-/// The sanitizer that a function's or a library's name belongs to.
+/// Returns the sanitizer of a function or a library.
 pub(super) fn sanitizer(name: &str) -> Option<&'static str> {
     SANITIZERS
         .iter()
@@ -109,8 +109,8 @@ pub(super) fn sanitizer(name: &str) -> Option<&'static str> {
         .map(|(sanitizer, ..)| *sanitizer)
 }
 
-/// Whether a library's file name begins with one of some names and then goes
-/// on as names of libraries do: `libx.so`, `libx-2.so`, `libx_minimal.so`.
+/// Returns whether a library's file name begins with one of `names` and continues as library names
+/// do: `libx.so`, `libx-2.so`, `libx_minimal.so`.
 fn is_named(file: &str, names: &[&str]) -> bool {
     names
         .iter()

@@ -3,8 +3,8 @@
 //! [`super::judge`] judges them. Files may be large and may be damaged, so only the necessary
 //! tables are read, and a parse failure is an error, never a panic.
 //!
-//! A file for another kind of machine is read no further than its header: the
-//! answer is clear, and its tables would need another reader.
+//! The reader stops at the header of a file for another kind of machine. The verdict is clear, and
+//! the tables would need another reader.
 
 use super::allocators::{self, Allocator};
 use object::elf::{self, FileHeader64};
@@ -15,13 +15,13 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-/// How every ELF file begins.
+/// The first bytes of every ELF file.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
 
-/// The functions a program must get from the preload for it to take effect.
+/// The functions that a program must take from the preload.
 const MALLOC_FAMILY: [&str; 4] = ["malloc", "calloc", "realloc", "free"];
 
-/// What an ELF file is.
+/// The type of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A program with a fixed address.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Facts about an ELF file.
+/// The facts about an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     /// 32 or 64.
@@ -42,57 +42,57 @@ pub(super) struct Facts {
     /// The number of its machine.
     pub(super) machine: u16,
     pub(super) kind: Kind,
-    /// The loader it asks for.
+    /// The path of its loader.
     pub(super) loader: Option<String>,
-    /// What its tables say; none in a file for another kind of machine.
+    /// The facts in its tables; `None` in a file for another kind of machine.
     pub(super) inside: Option<Inside>,
 }
 
-/// What the tables of a program say.
+/// The facts in a program's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inside {
-    /// The libraries it asks for.
+    /// The libraries that it needs.
     pub(super) needed: Vec<String>,
-    /// There are tables of sections; without them, nothing below is known.
+    /// Whether it has section tables; without them, the facts below are unknown.
     pub(super) has_sections: bool,
-    /// There is a table of all symbols: it is not stripped.
+    /// Whether it has a table of all symbols, so is not stripped.
     pub(super) has_symbols: bool,
-    /// Functions of malloc's family that it offers to everyone, itself first.
+    /// Functions of malloc's family that it exports; they precede those of libraries.
     pub(super) exports_malloc: Vec<String>,
-    /// It asks the libraries for functions of malloc's family.
+    /// Whether it imports functions of malloc's family.
     pub(super) imports_malloc: bool,
-    /// It has a malloc that only it uses.
+    /// Whether it has a malloc of its own that it does not export.
     pub(super) private_malloc: bool,
-    /// Allocators whose code it carries.
+    /// Allocators that it contains.
     pub(super) carries: Vec<&'static str>,
-    /// Allocators whose own functions it asks libraries for, and one of those.
+    /// Allocators whose own functions it imports, each with one such function.
     pub(super) asks_for: Vec<(&'static str, String)>,
-    /// Allocators it seems to carry: it contains a text of theirs.
+    /// Allocators that it seems to contain, by a text.
     pub(super) hints_at: Vec<&'static str>,
-    /// A sanitizer it is built with.
+    /// The sanitizer that it is built with.
     pub(super) sanitizer: Option<&'static str>,
-    /// It is written in Go.
+    /// Whether it is written in Go.
     pub(super) go: bool,
-    /// What is known of its `#[global_allocator]`, if it is written in Rust.
+    /// Its `#[global_allocator]`, if it is written in Rust.
     pub(super) rust: Option<RustAllocator>,
 }
 
-/// What a Rust program allocates with.
+/// The allocator of a Rust program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RustAllocator {
     /// The standard library's default, which is malloc.
     Default,
-    /// One that the program chose.
+    /// An allocator that the program chose.
     Chosen,
     /// The program is stripped, or was optimised as a whole.
     NotVisible,
 }
 
-/// The symbols that Rust compiles allocation to, as far as they were seen.
+/// The symbols seen so far to which Rust compiles allocation.
 ///
-/// Four functions `__rust_*` lead to the program's allocator. Where it chose
-/// none, they lead to the default's `__rdl_*`. Optimising the whole program
-/// dissolves some of either, and then nothing can be concluded.
+/// Four functions `__rust_*` lead to the program's allocator, or to the default's `__rdl_*` if the
+/// program chose none. Optimising the whole program removes some of either; then nothing can be
+/// concluded.
 #[derive(Default)]
 struct RustSymbols {
     entries: [bool; 4],
@@ -103,7 +103,7 @@ impl RustSymbols {
     const ENTRIES: [&str; 4] =
         ["__rust_alloc", "__rust_dealloc", "__rust_realloc", "__rust_alloc_zeroed"];
 
-    /// The names are plain until Rust 1.87 and the end of a mangled path since.
+    /// Enters a symbol. Names are plain until Rust 1.87, and the end of a mangled path since.
     fn symbol(&mut self, name: &str) {
         for (seen, entry) in self.entries.iter_mut().zip(Self::ENTRIES) {
             *seen |= name.ends_with(entry);
@@ -189,7 +189,7 @@ fn header(cache: &ReadCache<File>) -> anyhow::Result<Facts> {
 type Elf64<'a> = ElfFile<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
 type Symbols<'a> = SymbolTable<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
 
-/// [`Inside`], and whether the file calls itself a program.
+/// The facts in the tables, and whether the file calls itself a program.
 struct Tables {
     facts: Inside,
     says_pie: bool,
@@ -235,21 +235,21 @@ fn inside(elf: &Elf64<'_>) -> anyhow::Result<Tables> {
     Ok(Tables { facts, says_pie })
 }
 
-/// What matters about a symbol.
+/// The relevant properties of a symbol.
 #[derive(Clone, Copy)]
 struct Symbol<'a> {
     name: &'a str,
-    /// It is defined in this file, not asked for.
+    /// Whether the file defines the symbol.
     defined: bool,
     function: bool,
-    /// It may be missing: a probe for a library that may be there.
+    /// Whether the symbol may be missing: a probe for an optional library.
     weak: bool,
 }
 
 /// Visits the symbols of a table.
 ///
-/// The names are cut from the string table read at once; through the cache,
-/// each would be a read of its own.
+/// Reads the string table at once. Reading each name through the file cache would cost one read
+/// per name.
 fn each_symbol(
     elf: &Elf64<'_>,
     table: &Symbols<'_>,
@@ -279,7 +279,7 @@ fn each_symbol(
 }
 
 impl Inside {
-    /// A symbol that the loader sees.
+    /// Enters a symbol that the loader sees.
     fn dynamic_symbol(&mut self, symbol: Symbol<'_>) {
         if MALLOC_FAMILY.contains(&symbol.name) {
             if symbol.defined {
@@ -298,7 +298,7 @@ impl Inside {
         self.symbol(symbol);
     }
 
-    /// A symbol of either table.
+    /// Enters a symbol of either table.
     fn symbol(&mut self, symbol: Symbol<'_>) {
         if self.sanitizer.is_none() && !symbol.weak {
             self.sanitizer = allocators::sanitizer(symbol.name);
@@ -320,14 +320,14 @@ impl Inside {
         }
     }
 
-    /// Constants of a program, which stripping leaves.
+    /// Searches a program's constants, which stripping keeps.
     fn texts(&mut self, constants: &[u8]) {
         for (allocator, text) in allocators::with_text() {
             if contains(constants, text.as_bytes()) {
                 self.hints_at.push(allocator.name);
             }
         }
-        // The path of the standard library's sources, kept for panics.
+        // The path of the standard library's sources, which panic messages contain.
         if contains(constants, b"/rustc/") {
             self.rust = Some(RustAllocator::NotVisible);
         }
@@ -347,7 +347,7 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     false
 }
 
-/// The name of a machine, by its ELF number.
+/// Returns the name of a machine by its ELF number.
 pub(super) fn machine_name(machine: u16) -> String {
     let name = match machine {
         3 => "x86",
@@ -365,7 +365,7 @@ pub(super) fn machine_name(machine: u16) -> String {
     name.to_owned()
 }
 
-/// What the file is, in a few words.
+/// Describes the file in a few words.
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let machine = machine_name(self.machine);
@@ -433,8 +433,7 @@ mod tests {
         let path = folder.path().join("cut");
         let whole = std::fs::read("/bin/true").or_else(|_| std::fs::read("/usr/bin/true"));
         let whole = whole.expect("there is a true");
-        // Each cut, and each byte of the header set wrong, gives facts or an
-        // error, but never a panic.
+        // Every cut and every wrong byte of the header gives facts or an error, never a panic.
         for length in (4..whole.len()).step_by(97) {
             std::fs::write(&path, &whole[..length]).expect("written");
             let _ = Facts::read(&path);

@@ -3,43 +3,43 @@
 //! ```text
 //! kernel     guards that split no mapping (Linux 6.13)   else 12,000 at most, by mprotect
 //!            mseal (Linux 6.10)                          else settings are read-only, and no more
-//!            getrandom                                   else what the process was given when it started
+//!            getrandom                                   else the random bytes that the kernel passed at start
 //! limits     RLIMIT_AS, or less room than 1 TiB          window and table at a known distance
 //!            vm.max_map_count                            guards by mprotect take up to two mappings each
 //! ```
 //!
-//! A version says little where a sandbox filters calls. So each facility is tried by the library's
-//! own system call, on a page of this process. Words are made from facts alone, so that each can be
-//! tested on any machine.
+//! A version says little where a sandbox filters calls. So each facility is tried on a page of this
+//! process, by the library's own system call. The sentences depend on facts alone, so a test of
+//! them runs on any machine.
 
 use super::Finding;
 use std::fs;
 use std::io;
 use std::ptr;
 
-/// Guards that the library makes where each of them splits a mapping.
+/// The most guards that the library makes if each guard splits a mapping.
 const HEAVY_GUARDS: u64 = 12_000;
-/// The mappings that the kernel allows by default, which the library counts on.
+/// The kernel's default limit of mappings, on which the library relies.
 const MAPPINGS: u64 = 65_530;
 
 const MADV_GUARD_INSTALL: i32 = 102;
 const SYS_MSEAL: libc::c_long = 462;
 
-/// What there is.
+/// The facilities of a machine.
 #[derive(Clone, Copy)]
 struct Machine {
     light_guards: bool,
     mseal: bool,
     getrandom: bool,
-    /// `RLIMIT_AS`, which a program that is started from here has, too.
+    /// `RLIMIT_AS`, which programs started from here inherit.
     address_space: Option<u64>,
-    /// Whether as much of it can be reserved as the window takes.
+    /// Whether the address space has room for the window.
     has_room: bool,
     /// `vm.max_map_count`.
     mappings: Option<u64>,
 }
 
-/// What is said of the machine.
+/// Returns the remark about this machine.
 pub(crate) fn remark() -> Finding {
     Finding::remark("hardened", words(&machine()))
 }
@@ -93,51 +93,51 @@ fn machine() -> Machine {
     }
 }
 
-/// Whether a page can be made a guard by advice; `None`: there is no page to try it with.
+/// Returns whether `madvise` can make a page a guard; `None` without a page to try.
 fn has_light_guards() -> Option<bool> {
     const SIZE: usize = 64 << 10;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping, at no place of anyone's.
+    // SAFETY: a new mapping replaces nothing.
     let page = unsafe {
         libc::mmap(ptr::null_mut(), SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     };
     if page == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: the mapping made above, which nobody uses.
+    // SAFETY: the mapping made above, which nothing uses.
     let done = unsafe { libc::madvise(page, SIZE, MADV_GUARD_INSTALL) } == 0;
-    // SAFETY: the mapping made above, which nobody uses.
+    // SAFETY: the mapping made above, which nothing uses.
     unsafe { libc::munmap(page, SIZE) };
     Some(done)
 }
 
-/// Whether there is `mseal`: it seals nothing at all without complaint.
+/// Returns whether `mseal` exists: sealing zero bytes then succeeds.
 fn has_mseal() -> bool {
-    // SAFETY: seals no byte.
+    // SAFETY: the call seals no bytes.
     unsafe { libc::syscall(SYS_MSEAL, 0usize, 0usize, 0usize) == 0 }
 }
 
 fn has_getrandom() -> bool {
     let mut bytes = [0u8; 8];
-    // SAFETY: a valid place for so many bytes.
+    // SAFETY: the buffer has room for this many bytes.
     let got = unsafe {
         libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), libc::GRND_NONBLOCK)
     };
-    // The pool is not ready right after boot: the library waits then.
+    // Right after boot the pool is not ready; the library waits then.
     got == 8 || (got == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN))
 }
 
-/// Whether the window's reservation would succeed. (Overcommit does not matter: nothing of it can
-/// be touched.)
+/// Returns whether the window's reservation would succeed. (Overcommit does not matter: the
+/// reservation is inaccessible.)
 fn has_room() -> bool {
     const WINDOW: usize = 1 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping, at no place of anyone's.
+    // SAFETY: a new mapping replaces nothing.
     let at = unsafe { libc::mmap(ptr::null_mut(), WINDOW, libc::PROT_NONE, flags, -1, 0) };
     if at == libc::MAP_FAILED {
         return false;
     }
-    // SAFETY: the mapping made above, which nobody uses.
+    // SAFETY: the mapping made above, which nothing uses.
     unsafe { libc::munmap(at, WINDOW) };
     true
 }
@@ -170,7 +170,7 @@ mod tests {
              (MADV_GUARD_INSTALL); settings that are read-only and sealed (mseal); random choices by getrandom; each \
              of its tables at a random place"
         );
-        // Few mappings are no matter where guards take none.
+        // A low limit of mappings does not matter if guards take none.
         assert_eq!(words(&Machine { mappings: Some(1000), ..ALL }), words(&ALL));
     }
 

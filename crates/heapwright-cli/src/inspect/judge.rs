@@ -26,7 +26,7 @@ pub(super) fn program(path: &Path, facts: &Facts, place: &Place, target: Target)
     if let (Some(inside), true) = (&facts.inside, facts.loader.is_some()) {
         findings.extend(allocator(inside));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // Links such as java -> openjdk/bin/java are known by either name.
+        // A link such as java -> openjdk/bin/java is known by either name.
         let target = path.canonicalize().ok();
         let target = target.as_deref().and_then(Path::file_name).unwrap_or_default();
         let target = target.to_string_lossy();
@@ -50,7 +50,7 @@ fn privileged(gain: Gain) -> Finding {
     Finding::no(code, text)
 }
 
-/// Whether a loader could load the library into such a file at all.
+/// Returns a finding if no loader could load the library into such a file.
 fn format(facts: &Facts, target: Target) -> Option<Finding> {
     if facts.machine != target.machine {
         let theirs = machine_name(facts.machine);
@@ -100,7 +100,7 @@ fn format(facts: &Facts, target: Target) -> Option<Finding> {
     }
 }
 
-/// Whose malloc the program would use.
+/// Finds which malloc the program would use.
 fn allocator(inside: &Inside) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(sanitizer) = inside.sanitizer {
@@ -165,13 +165,13 @@ fn allocator(inside: &Inside) -> Vec<Finding> {
     findings
 }
 
-/// Suspicions about a program that says too little for certainty.
+/// Returns a suspicion about a program whose facts allow no certain verdict.
 fn hints(inside: &Inside) -> Option<Finding> {
     if !inside.has_sections {
         let text = "its section tables are stripped, so what it allocates with cannot be seen";
         return Some(Finding::unknown("stripped", text));
     }
-    // A library of that name explains the text.
+    // A needed library of that name explains the text.
     let linked = |name: &str| {
         inside
             .needed
@@ -196,7 +196,7 @@ mod tests {
 
     const X86_64: u16 = 62;
 
-    /// A program as the compiler makes it.
+    /// Returns the facts of a program as the compiler makes it.
     fn ordinary() -> Facts {
         Facts {
             bits: 64,
@@ -249,7 +249,7 @@ mod tests {
             judged(|f| f.loader = Some("/lib/ld-musl-x86_64.so.1".into())),
             Some(("musl", Verdict::No))
         );
-        // The stand-in for a loader exists but is none that is known.
+        // The loader's stand-in exists but is not a known loader.
         assert_eq!(judged(|_| ()), Some(("other-loader", Verdict::Unknown)));
     }
 

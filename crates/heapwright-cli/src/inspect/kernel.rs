@@ -1,16 +1,15 @@
-//! A facility of this machine's kernel for a program's memory that is switched off.
+//! A kernel facility for large pages that is switched off on this machine.
 //!
 //! Since Linux 6.8 anonymous memory may lie in pages of 64 KiB, set by one file for the whole
-//! machine. A unit is 64 KiB too: a page of that size is filled and given back whole. Only `always`
-//! is of use: `madvise` would make the library ask for the larger huge pages as well, by the same
-//! call.
+//! machine. A unit is 64 KiB too, so such a page is filled and given back whole. Only `always`
+//! helps: with `madvise` the library's call would request the larger huge pages as well.
 
 use super::Finding;
 use std::fs;
 
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// A remark, if pages of 64 KiB are there and switched off.
+/// Returns a remark if the kernel has pages of 64 KiB and they are switched off.
 pub(crate) fn remark() -> Option<Finding> {
     let read = |name| fs::read_to_string(format!("{FOLDER}/{name}")).ok();
     is_off(&read("hugepages-64kB/enabled")?, &read("enabled")?).then(|| {
@@ -25,8 +24,8 @@ pub(crate) fn remark() -> Option<Finding> {
     })
 }
 
-/// Whether the files' contents (`always inherit madvise [never]`) keep the kernel from using pages
-/// of 64 KiB by default.
+/// Returns whether these settings (`always inherit madvise [never]`) keep the kernel from using
+/// pages of 64 KiB by default.
 fn is_off(of_size: &str, of_all: &str) -> bool {
     match chosen(of_size) {
         Some("inherit") => chosen(of_all) != Some("always"),
@@ -34,7 +33,7 @@ fn is_off(of_size: &str, of_all: &str) -> bool {
     }
 }
 
-/// The word in brackets.
+/// Returns the word in brackets.
 fn chosen(choices: &str) -> Option<&str> {
     choices.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
@@ -51,7 +50,7 @@ mod tests {
         assert!(is_off("always [inherit] madvise never\n", of_all));
         assert!(!is_off("always [inherit] madvise never\n", "[always] madvise never\n"));
         assert!(!is_off("[always] inherit madvise never\n", of_all));
-        // Not understood: nothing is said.
+        // An unknown format gives no remark.
         assert!(!is_off("always never\n", of_all));
         assert!(!is_off("", ""));
     }

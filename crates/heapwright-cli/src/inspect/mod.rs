@@ -1,16 +1,16 @@
-//! The nature of a program file, and whether a preload library takes effect on it.
+//! The nature of a program file, and the effect of a preload library on it.
 //!
 //! ```text
 //! path       a name on PATH, as exec looks it up
-//! script     #! lines, and what `env` makes of them
+//! script     #! lines, and the command lines of `env` in them
 //! elf        the facts in an ELF file that matter here; no judgement
-//! allocators whose symbols they are
+//! allocators allocators by their symbols
 //! runtimes   programs that keep a heap of their own; advice
 //! privilege  set-uid, capabilities, mount flags: would exec be "secure"?
 //! judge      facts -> findings, in words
-//! kernel     what the kernel could do for it, and does not
+//! kernel     a kernel facility that is switched off
 //! system     every program of this machine, and /etc/ld.so.preload
-//! hardened   what `mode=hardened` would have on this machine
+//! hardened   the facilities of this machine for `mode=hardened`
 //! ```
 //!
 //! [`inspect`] follows a command from its name to the program the kernel would
@@ -31,7 +31,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Would a preload library take effect?
+/// Whether a preload library takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// The program's malloc becomes heapwright's.
@@ -42,10 +42,10 @@ pub(crate) enum Verdict {
     No,
 }
 
-/// Something worth saying about a program.
+/// A fact about a program that the user should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// What it does to the verdict; `Yes` for a mere remark.
+    /// The finding's effect on the verdict; `Yes` for a remark.
     pub(crate) verdict: Verdict,
     /// A stable name, for machines.
     pub(crate) code: &'static str,
@@ -71,11 +71,11 @@ impl Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) path: PathBuf,
-    /// What the file is, in a few words.
+    /// The kind of file, in a few words.
     pub(crate) kind: String,
 }
 
-/// What is known about a command.
+/// The facts about a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) steps: Vec<Step>,
@@ -83,32 +83,32 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The gravest of the findings.
+    /// Returns the gravest verdict of the findings.
     pub(crate) fn verdict(&self) -> Verdict {
         self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Yes)
     }
 
-    /// The first reason for the verdict, unless it is yes.
+    /// Returns the first finding with the gravest verdict, unless that is `Yes`.
     pub(crate) fn reason(&self) -> Option<&Finding> {
         let verdict = self.verdict();
         self.findings.iter().find(|f| verdict != Verdict::Yes && f.verdict == verdict)
     }
 }
 
-/// How many files a command may go through. The kernel allows five `#!`
-/// interpreters in a row.
+/// The limit of files that a command goes through. The kernel allows five `#!` interpreters in a
+/// row.
 const MAX_STEPS: usize = 8;
 
-/// What a program must be for, so that a library can be loaded into it.
+/// The platform for which a library is made, and on which a program can load it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     /// The ELF machine number.
     pub(crate) machine: u16,
-    /// musl, and not glibc.
+    /// Whether the C library is musl, not glibc.
     pub(crate) is_musl: bool,
 }
 
-/// Whether a library is for musl: by the C library that it asks for.
+/// Returns whether a library is for musl, by the C library that it needs.
 pub(crate) fn is_for_musl(library: &Path) -> bool {
     let facts = elf::Facts::read(library).ok();
     facts.and_then(|facts| facts.inside).is_some_and(|inside| {
@@ -139,8 +139,7 @@ pub(crate) fn inspect(command: &OsStr, target: Target) -> Report {
     report
 }
 
-/// Looks at one file: its kind in words, and the name of the program it is
-/// handed to if it is a script.
+/// Inspects one file. Returns its kind in words and, for a script, the name of its interpreter.
 fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Option<OsString>) {
     let head = match script::head(path) {
         Ok(head) => head,
@@ -199,7 +198,7 @@ fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Op
     }
 }
 
-/// Whether a path names a regular file.
+/// Returns whether a path names a regular file.
 fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }

@@ -1,4 +1,4 @@
-//! A command's name -> a file, as exec finds it.
+//! Finds the file for a command's name, as exec does.
 //!
 //! A name with a slash is a path. Any other name is looked up in the folders of PATH; an empty
 //! entry is the current folder. A file that may not be executed is skipped, but remembered for the
@@ -9,7 +9,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where exec looks when PATH is not set.
+/// The search path of exec if PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// Why a name leads to no program.
@@ -32,7 +32,7 @@ impl Problem {
         Finding::no(code, self.text(name))
     }
 
-    /// What to say of the name.
+    /// Returns a sentence about the problem with the name.
     pub(crate) fn text(&self, name: &OsStr) -> String {
         let name = name.display();
         match self {
@@ -82,7 +82,7 @@ fn check(path: &Path) -> Result<PathBuf, Problem> {
     }
 }
 
-/// Asks the kernel, which knows of access lists and of mount flags.
+/// Returns the kernel's answer, which respects access lists and mount flags.
 fn may_execute(path: &Path) -> bool {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: the name ends in NUL.

@@ -1,4 +1,4 @@
-//! Would exec be "secure": with more rights than the caller has?
+//! Decides whether exec would be "secure": with more rights than the caller has.
 //!
 //! For such a program the loader drops LD_PRELOAD; otherwise every caller could run code with those
 //! rights. The kernel decides by the file's set-id bits and capabilities, the calling user, and the
@@ -11,17 +11,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What the file system says about a program.
+/// The file system's facts about a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// The file gives capabilities.
+    /// Whether the file grants capabilities.
     pub(super) capabilities: bool,
-    /// The mount ignores set-id bits and capabilities.
+    /// Whether the mount ignores set-id bits and capabilities.
     pub(super) nosuid: bool,
-    /// The mount runs no programs.
+    /// Whether the mount runs no programs.
     pub(super) noexec: bool,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Place {
 pub(super) struct Caller {
     pub(super) user: u32,
     pub(super) group: u32,
-    /// This process and its children can gain no rights.
+    /// Whether this process and its children can gain no rights.
     pub(super) no_new_privileges: bool,
 }
 
-/// Why exec would be secure.
+/// The reason for a secure exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gain {
     SetUid,
@@ -56,13 +56,13 @@ impl Place {
         }
     }
 
-    /// Whether some callers gain by the program.
+    /// Returns whether some callers gain rights through the program.
     pub(super) fn may_gain(&self) -> bool {
         let nobody = Caller { user: u32::MAX, group: u32::MAX, no_new_privileges: false };
         self.gain(nobody).is_some()
     }
 
-    /// What the program would gain over its caller.
+    /// Returns the rights that the program gains over its caller.
     pub(super) fn gain(&self, caller: Caller) -> Option<Gain> {
         // Set-gid without the group's x bit means mandatory locking.
         let set_gid = self.mode & 0o2010 == 0o2010;
@@ -106,7 +106,7 @@ fn mount_flags(path: &Path) -> libc::c_ulong {
 fn has_capabilities(path: &Path) -> bool {
     let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let attribute = c"security.capability";
-    // SAFETY: both names end in NUL; a size of 0 only asks for the length.
+    // SAFETY: both names end in NUL; a size of 0 only queries the length.
     let length =
         unsafe { libc::getxattr(name.as_ptr(), attribute.as_ptr(), std::ptr::null_mut(), 0) };
     length > 0

@@ -1,14 +1,13 @@
 //! Programs that keep a heap of their own above malloc.
 //!
-//! A preload takes effect on them, but on less than their users expect, or
-//! only after a setting. They are recognised by the program's name or by a library
-//! it needs; a wrong guess costs a remark, so guessing is fine.
+//! A preload takes effect on part of their memory only, or only after a setting. A program is
+//! recognised by its name or by a needed library. A wrong guess costs no more than a remark.
 
-/// What to know about a program.
+/// A runtime, and the remark about it.
 struct Runtime {
-    /// The file's name begins with one of these, and a version may follow.
+    /// Prefixes of the program's name; a version may follow.
     names: &'static [&'static str],
-    /// Or it needs a library whose name begins with one of these.
+    /// Prefixes of the names of libraries that show the runtime, too.
     libraries: &'static [&'static str],
     code: &'static str,
     text: &'static str,
@@ -67,7 +66,7 @@ const RUNTIMES: [Runtime; 8] = [
     },
 ];
 
-/// What to know about a program of this name that needs these libraries.
+/// Returns the remarks about a program of this name with these libraries.
 pub(super) fn remarks<'a>(
     name: &'a str,
     needed: &'a [String],
@@ -83,7 +82,7 @@ pub(super) fn remarks<'a>(
         .map(|runtime| (runtime.code, runtime.text))
 }
 
-/// Whether `name` is `known`, perhaps with a version behind it: python3.11.
+/// Returns whether `name` is `known`, perhaps with a version: python3.11.
 fn is_version_of(name: &str, known: &str) -> bool {
     name.strip_prefix(known).is_some_and(|version| {
         version.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))

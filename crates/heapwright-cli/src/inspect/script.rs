@@ -1,8 +1,8 @@
-//! `#!` lines, read as the kernel reads them, and what `env` makes of them.
+//! `#!` lines, read as the kernel reads them, and the command lines of `env` in them.
 //!
-//! The kernel takes the interpreter up to the first blank and passes the rest as one argument.
-//! `#!/usr/bin/env NAME` is so common that people call NAME the interpreter. So this file also
-//! reads `env`'s own options; one of them empties the environment.
+//! The kernel takes the interpreter up to the first blank and passes the rest as one argument. In
+//! `#!/usr/bin/env NAME`, people call NAME the interpreter. So this file also reads the options of
+//! `env`; one of them empties the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,10 +10,10 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// How much of a file the kernel looks at for a `#!` line.
+/// The number of bytes in which the kernel looks for a `#!` line.
 const HEAD: u64 = 256;
 
-/// What a file that is not a binary program is.
+/// The nature of a file that is no ELF file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Script {
     /// Binary data.
@@ -24,25 +24,25 @@ pub(super) enum Script {
     For(Interpreter),
 }
 
-/// What runs a script.
+/// The program that runs a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Interpreter {
     /// The line without its `#!`.
     pub(super) line: String,
-    /// A path, or a name to look up where `env` does that.
+    /// Its path, or a name that `env` looks up.
     pub(super) program: OsString,
-    /// The part of the line that keeps LD_PRELOAD from arriving.
+    /// The part of the line that removes LD_PRELOAD.
     pub(super) drops_preload: Option<String>,
 }
 
-/// The beginning of a file.
+/// Reads the beginning of a file.
 pub(super) fn head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Reads the beginning of a file that is not ELF.
+/// Parses the beginning of a file that is not ELF.
 pub(super) fn parse(head: &[u8]) -> Script {
     let Some(rest) = head.strip_prefix(b"#!") else {
         // The shells' rule: a NUL among the first bytes means binary.
@@ -68,13 +68,13 @@ pub(super) fn parse(head: &[u8]) -> Script {
     })
 }
 
-/// The program that `env` runs for an argument, and what in the argument drops
+/// Returns the program that `env` runs for an argument, and the part of the argument that removes
 /// LD_PRELOAD.
 fn through_env(argument: &[u8]) -> (Option<OsString>, Option<String>) {
     let split = argument.strip_prefix(b"-S").or_else(|| argument.strip_prefix(b"--split-string="));
     let words: Vec<&[u8]> = match split {
         Some(rest) => rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect(),
-        // Without -S the kernel's one argument is one word, blanks and all.
+        // Without -S, the kernel's one argument is one word, blanks included.
         None => vec![argument],
     };
     let mut drops = None;

@@ -1,10 +1,10 @@
 //! The effect of preloading every program of this machine: by `LD_PRELOAD` in a session's
 //! environment or in a systemd unit, or by `/etc/ld.so.preload`.
 //!
-//! Each program file in the folders of `PATH` is judged as a single one is. Programs that the
-//! library does not reach, or must not disturb, are counted by kind. Of scripts only the
-//! interpreters count. Every process, also root's, runs the files named in `/etc/ld.so.preload`, so
-//! they are judged by root's rules.
+//! Each program file in the folders of `PATH` is judged like a single program. The report counts,
+//! by kind, programs that the library does not reach or must not disturb. Scripts count through
+//! their interpreters. Every process, also root's, loads the files in `/etc/ld.so.preload`, so
+//! root's rules apply to these files.
 
 use super::{Finding, Target, Verdict, inspect};
 use std::collections::{BTreeMap, HashSet};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The loader's list for all programs.
 const PRELOAD: &str = "/etc/ld.so.preload";
 
-/// How many programs of a kind are named.
+/// The most programs named for a kind.
 const EXAMPLES: usize = 4;
 
 /// Programs of one kind.
@@ -25,20 +25,20 @@ pub(crate) struct Kind {
     /// A stable name, for machines.
     pub(crate) code: &'static str,
     pub(crate) count: usize,
-    /// The first of them, by their names.
+    /// The first programs of the kind, by name.
     pub(crate) examples: Vec<String>,
-    /// What becomes of them, a sentence's end.
+    /// The consequence for these programs, as the end of a sentence.
     pub(crate) text: &'static str,
 }
 
-/// What there is to say of a machine.
+/// The findings about a machine.
 #[derive(Debug)]
 pub(crate) struct System {
     pub(crate) programs: usize,
-    /// How many of them the library takes effect on.
+    /// The number of programs on which the library takes effect.
     pub(crate) reached: usize,
     pub(crate) kinds: Vec<Kind>,
-    /// Of `/etc/ld.so.preload`; a `No` is a mistake in it.
+    /// Findings about `/etc/ld.so.preload`; a `No` is a mistake in that file.
     pub(crate) preload: Vec<Finding>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn system(path: &OsStr, target: Target) -> System {
     let mut kinds: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for program in programs(path) {
         let report = inspect(program.as_os_str(), target);
-        // A script has a step more.
+        // A script has more than one step.
         if report.steps.len() != 1 || report.steps[0].kind == "unknown kind of file" {
             continue;
         }
@@ -84,7 +84,7 @@ fn is_privilege(code: &str) -> bool {
     matches!(code, "set-uid" | "set-gid" | "capabilities" | "privileged-for-others")
 }
 
-/// Each executable file once, whatever links lead to it.
+/// Returns each executable file once, however many links lead to it.
 fn programs(path: &OsStr) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     let mut all = Vec::new();
@@ -102,7 +102,7 @@ fn programs(path: &OsStr) -> Vec<PathBuf> {
     all
 }
 
-/// What becomes of programs of a kind.
+/// Returns the consequence for programs of a kind.
 fn consequence(code: &str) -> &'static str {
     match code {
         "privileged" => {
@@ -128,7 +128,7 @@ fn consequence(code: &str) -> &'static str {
     }
 }
 
-/// What is to be said of the loader's list.
+/// Returns findings about the loader's list.
 fn preload(list: Option<&str>) -> Vec<Finding> {
     let Some(list) = list else {
         return vec![Finding::remark("no-preload-file", format!("{PRELOAD} is not there"))];
@@ -167,7 +167,7 @@ fn entry(name: &str) -> Finding {
     }
 }
 
-/// The file, or a folder above it, that somebody but root may change.
+/// Returns the file, or a folder above it, if users other than root may change it.
 fn unsafe_place(file: &Path) -> Option<PathBuf> {
     let file = file.canonicalize().ok()?;
     file.ancestors()

@@ -1,17 +1,17 @@
-//! A series of looks at processes: the changes from one to the next, and the course.
+//! A series of looks at processes: rates between two looks, and the course over all.
 
 use super::Seen;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-/// Looks that are kept of each process.
+/// The most looks that are kept of each process.
 const KEPT: usize = 600;
 
-/// What happens a second.
+/// Rates of a process, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) faults: f64,
-    /// Bytes given back to the kernel.
+    /// Bytes returned to the kernel.
     pub(crate) given_back: f64,
 }
 
@@ -22,29 +22,29 @@ pub(crate) struct Point {
     pub(crate) resident: u64,
 }
 
-/// What is known of a process.
+/// The observations of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub(crate) seen: Seen,
-    /// From the second look on.
+    /// The rates since the previous look; `None` at the first look.
     pub(crate) rates: Option<Rates>,
     pub(crate) points: VecDeque<Point>,
     at: Instant,
 }
 
-/// What is known of all processes, by their numbers.
+/// The observations of all processes, by process id.
 #[derive(Default)]
 pub(crate) struct History {
     processes: BTreeMap<u32, Watched>,
 }
 
 impl History {
-    /// Adds a look at all processes; those that are not there any more are forgotten.
+    /// Adds a look at all processes. Forgets those that have ended.
     pub(crate) fn add(&mut self, seen: Vec<Seen>, at: Instant) {
         let mut before = std::mem::take(&mut self.processes);
         for seen in seen {
             let known = before.remove(&seen.process.pid);
-            // A process may have become another program.
+            // The process may have executed another program.
             let known = known.filter(|known| known.seen.process.command == seen.process.command);
             let rates = known.as_ref().and_then(|known| rates(known, &seen, at));
             let mut points = known.map(|known| known.points).unwrap_or_default();
@@ -59,12 +59,12 @@ impl History {
         }
     }
 
-    /// All processes.
+    /// Returns all processes.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Watched> {
         self.processes.values()
     }
 
-    /// One of them.
+    /// Returns the process with this id.
     pub(crate) fn get(&self, pid: u32) -> Option<&Watched> {
         self.processes.get(&pid)
     }

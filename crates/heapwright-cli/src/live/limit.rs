@@ -1,4 +1,4 @@
-//! The memory limit of a process: the least of its control groups', as the library finds it.
+//! The memory limit of a process: the least limit of its control groups, as in the library.
 
 use heapwright_record::control_group;
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The limit in bytes, if there is one.
+/// Returns the limit in bytes, if any.
 pub(super) fn of(pid: u32) -> Option<u64> {
     let groups = fs::read(format!("/proc/{pid}/cgroup")).ok()?;
     let least = control_group::least(&groups, |group, file| {

@@ -1,20 +1,20 @@
-//! A process's mappings beside the heap, by kind, from /proc/PID/smaps.
+//! Mappings of a process outside the heap, by kind, from /proc/PID/smaps.
 
 use super::Reported;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Resident bytes.
+/// Resident bytes of mappings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mappings {
-    /// Outside of the heap, by name, the largest first.
+    /// Bytes outside the heap, by name, the largest first.
     pub(crate) others: Vec<(String, u64)>,
-    /// Of the heap, in huge pages.
+    /// Bytes of the heap in huge pages.
     pub(crate) huge: u64,
 }
 
 impl Mappings {
-    /// Looks at a process's. Nothing, where that is not allowed.
+    /// Reads a process's mappings; empty if that is not allowed.
     pub(crate) fn of(pid: u32, report: &Reported) -> Self {
         let text = fs::read(format!("/proc/{pid}/smaps")).unwrap_or_default();
         let facts = &report.facts;
@@ -26,7 +26,7 @@ impl Mappings {
         ];
         let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
         if facts.window_at == 0 {
-            // A process that shows no address has its heap among these mappings.
+            // Without the heap's address, its mappings are among the anonymous ones.
             all.others.retain(|(name, _)| *name != called(""));
         }
         all
@@ -55,7 +55,7 @@ impl Mappings {
                         at != 0 && start < at.saturating_add(bytes) && at < end
                     };
                     is_ours = ours.iter().any(within);
-                    // Access, offset, device, inode; the name may have spaces.
+                    // Access, offset, device, inode. A name may contain spaces.
                     let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
                     name = Some(called(path));
                 }
@@ -68,7 +68,7 @@ impl Mappings {
     }
 }
 
-/// What a mapping is, for people.
+/// Returns the name of a mapping for people.
 fn called(path: &str) -> String {
     match path {
         "" => "memory that the program, a runtime or thread stacks have mapped".to_owned(),

@@ -17,14 +17,14 @@ struct Mapping {
 pub(super) struct Maps(Vec<Mapping>);
 
 impl Maps {
-    /// Reads the mappings of a process. An error: the kernel does not tell us.
+    /// Reads the mappings of a process. Returns an error if the kernel refuses.
     pub(super) fn of(pid: u32) -> io::Result<Self> {
         fs::read(format!("/proc/{pid}/maps")).map(|text| Self::parse(&text))
     }
 
     fn parse(text: &[u8]) -> Self {
         let mapping = |line: &[u8]| {
-            // Addresses, access, offset, device, inode; the name may be any bytes.
+            // Addresses, access, offset, device, inode. A name may be any bytes.
             let mut fields = line.splitn(6, |&byte| byte == b' ');
             let mut field = || std::str::from_utf8(fields.next()?).ok();
             let (from, to) = field()?.split_once('-')?;
@@ -37,8 +37,8 @@ impl Maps {
         Self(text.split(|&byte| byte == b'\n').filter_map(mapping).collect())
     }
 
-    /// Whether the process has a segment of System V shared memory that no other process can find
-    /// by a key.
+    /// Returns whether the process has attached a segment of System V shared memory that no other
+    /// process can find by a key.
     pub(super) fn has_segment(&self, id: i32) -> bool {
         let is_it = |mapping: &Mapping| {
             mapping.name.starts_with(b"/SYSV00000000")
@@ -47,7 +47,7 @@ impl Maps {
         self.0.iter().any(is_it)
     }
 
-    /// Whether the process has loaded the preload library.
+    /// Returns whether the process has loaded the preload library.
     pub(super) fn has_library(&self) -> bool {
         let is_it = |mapping: &Mapping| {
             let file = mapping.name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Maps {
         self.0.iter().any(is_it)
     }
 
-    /// The readable parts of a range: a place and bytes for each.
+    /// Returns the readable parts of a range: an address and a length each.
     pub(super) fn readable(&self, at: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
         let end = at.saturating_add(bytes);
         self.0.iter().filter(|mapping| mapping.can_be_read).filter_map(move |mapping| {

@@ -1,17 +1,17 @@
 //! Processes on heapwright while they run, seen from outside.
 //!
 //! ```text
-//! the user's status memory --slots--> who they are, and where they say their memory is
+//! the user's status memory --slots--> process ids, and their reported addresses
 //! /proc/PID               --process-> resident size, page faults, command line, options, limit
-//! /proc/PID/maps, pagemap --pagemap-> which of the heap's pages are in memory
+//! /proc/PID/maps, pagemap --pagemap-> resident pages of the heap
 //!                                          |
 //!                                       parts: they add up to the resident size
 //! the slot                <--orders-- sample, stop, write a profile, trim
 //!
-//! history     one look after another: what happens a second, how it went
+//! history     a series of looks: rates, and the course
 //! limit       the memory limit of a process's control groups
-//! maps        what is mapped into a process, and where
-//! mappings    what else is mapped into a process
+//! maps        all mappings of a process, with addresses
+//! mappings    mappings outside the heap
 //! ```
 //!
 //! The command attaches to no process and sends no signal: see `heapwright_record::status`. A
@@ -44,15 +44,15 @@ use heapwright_record::Stats;
 use heapwright_record::status::{CLASSES, Class, Facts};
 use std::time::Duration;
 
-/// What was seen of a process.
+/// One look at a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) process: Process,
-    /// What it says of itself; nothing, if it has not allocated for long enough to say something.
+    /// The process's report; `None` if it has not allocated long enough to write one.
     pub(crate) report: Option<Reported>,
 }
 
-/// What a process says of itself.
+/// A process's report about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     pub(crate) facts: Facts,
@@ -60,12 +60,12 @@ pub(crate) struct Reported {
     pub(crate) parts: Parts,
     /// Its slabs, by size class.
     pub(crate) classes: [Class; CLASSES],
-    /// How long ago it said so.
+    /// The age of the report.
     pub(crate) age: Duration,
 }
 
 impl Seen {
-    /// Looks at the process in a slot. `None`: there is none any more, or it has become another
+    /// Looks at the process in a slot. Returns `None` if the process has ended or executed another
     /// program.
     pub(crate) fn of(slot: &Slot) -> Option<Self> {
         let report = slot.read();

@@ -15,46 +15,46 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the answer is looked for.
+/// The interval between looks for the answer.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Why an order was not followed.
+/// The reason why an order failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The process did not allocate in time.
     Quiet,
-    /// It has ended.
+    /// The process has ended.
     Gone,
-    /// It could not.
+    /// The process tried and failed.
     Failed,
-    /// The process could not: its file is another user's.
+    /// The profile's file exists and belongs to another user.
     Taken { file: PathBuf, user: u32 },
     /// The process is hardened, and follows no orders.
     Hardened,
-    /// It samples already, for another reason.
+    /// The process samples already, for another reason.
     Busy,
-    /// Its library is of another version.
+    /// The process's library has another version.
     Unknown,
-    /// It is in a sandbox, which may end it for what it is asked to do.
+    /// The process is in a sandbox, which may end it for following the order.
     Sandboxed,
 }
 
 /// The right to give orders to a process.
 pub(crate) struct Orders {
     slot: Slot,
-    /// The lock, if the file can be opened, which only its user and root can.
+    /// The lock on the file, if it could be opened; only the process's user and root can.
     _lock: Option<File>,
 }
 
 impl Orders {
-    /// `None`: another command gives orders.
+    /// Acquires the right to give orders. Returns `None` if another command has it.
     pub(crate) fn to(slot: Slot) -> Option<Self> {
         let lock = File::open(format!("/proc/{}/environ", slot.owner().process)).ok();
         let is_free = lock.as_ref().is_none_or(is_locked);
         is_free.then_some(Self { slot, _lock: lock })
     }
 
-    /// Has a block sampled every `period` bytes, on average, or go on with it, for so long.
+    /// Orders the process to sample a block every `period` bytes on average for this time.
     pub(crate) fn sample(
         &self,
         period: u64,
@@ -64,17 +64,17 @@ impl Orders {
         self.give(Order::Sample(period), time, patience)
     }
 
-    /// Has no block sampled any more.
+    /// Orders the process to stop sampling.
     pub(crate) fn stop(&self, patience: Duration) -> Result<(), Refusal> {
         self.give(Order::Stop, patience, patience)
     }
 
-    /// Has free memory given back to the kernel.
+    /// Orders the process to return free memory to the kernel.
     pub(crate) fn trim(&self, patience: Duration) -> Result<(), Refusal> {
         self.give(Order::Trim, patience, patience)
     }
 
-    /// Has the profile written, and moves it to the file `to`.
+    /// Orders the process to write its profile, and moves the profile to the file `to`.
     pub(crate) fn write(&self, to: &Path, patience: Duration) -> Result<(), Refusal> {
         let pid = self.slot.owner().process;
         let user = process::user_of(pid).ok_or(Refusal::Gone)?;
@@ -92,7 +92,7 @@ impl Orders {
         }
     }
 
-    /// Gives an order that counts for so long, and waits for the answer.
+    /// Gives an order that expires after `time`, and waits for the answer.
     fn give(&self, order: Order, time: Duration, patience: Duration) -> Result<(), Refusal> {
         let pid = self.slot.owner().process;
         if matches!(order, Order::Sample(_) | Order::Write)
@@ -104,7 +104,7 @@ impl Orders {
         let number = slot.ask(order, now_ns() + time.max(LOOK).as_nanos() as u64);
         let began = Instant::now();
         loop {
-            // It may have ended, and the slot be another's.
+            // The process may have ended, and another may have its slot.
             let slot = self.slot.get().ok_or(Refusal::Gone)?;
             match slot.answer_to(number) {
                 Some(Answer::Done) => return Ok(()),
@@ -120,13 +120,13 @@ impl Orders {
     }
 }
 
-/// Locks a file until it is closed. False: another command has it.
+/// Locks a file until it is closed. Returns false if another command holds the lock.
 fn is_locked(file: &File) -> bool {
-    // SAFETY: an open descriptor, and numbers.
+    // SAFETY: the descriptor is open, and the call takes only numbers.
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// The files to which a process of `user` may have written its profile.
+/// Returns the files to which a process of `user` may have written its profile.
 fn profiles(pid: u32, user: u32) -> Vec<PathBuf> {
     let [before, between, behind] = PROFILE_NAME;
     let name = format!("{before}{user}{between}{pid}{behind}");

@@ -7,21 +7,21 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Bytes of the heap in memory.
+/// Resident bytes of the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Resident {
     pub(super) window: u64,
-    /// In the tables that describe it.
+    /// Bytes of the tables that describe the heap.
     pub(super) tables: u64,
-    /// Of both, in swap space.
+    /// Bytes of the heap and of the tables in swap space.
     pub(super) swapped: u64,
 }
 
-/// How long the kernel is asked about one process.
+/// The most time for queries about one process.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Asks the kernel for a process's resident pages. `None`: the process shows no addresses, the
-/// kernel does not tell us, or the answer would take long. (A process may show nonsense.)
+/// Reads a process's resident pages. Returns `None` if the process shows no addresses, the kernel
+/// refuses, or the answer takes too long. (A process may report wrong addresses.)
 pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident> {
     if facts.window_at == 0 {
         return None;
@@ -52,7 +52,7 @@ pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident>
     Some(all)
 }
 
-/// Bytes of a range that are in memory, and in swap space.
+/// Returns the bytes of a range that are in memory, and in swap space.
 fn pages(file: &File, at: u64, bytes: u64, until: Instant) -> Option<(u64, u64)> {
     const PRESENT: u64 = 1 << 63;
     const SWAPPED: u64 = 1 << 62;

@@ -1,26 +1,26 @@
 //! The parts of a process's memory, which add up to its resident size.
 //!
 //! ```text
-//!   what it reckons       live, rounding, partial slabs, caches, remote, free, pools, metadata     (without asking the kernel)
-//!   what the kernel says  resident in the window, in the tables, in all
+//!   process reports       live, rounding, partial slabs, caches, remote, free, pools, metadata     (without asking the kernel)
+//!   kernel reports        resident in the window, in the tables, in all
 //! ```
 //!
-//! The process counts the memory that it handed out. A program may not have touched all of that,
-//! above all of large blocks, and with huge pages more may be resident than was ever handed out.
-//! The kernel knows the resident size of the window. An excess is taken from large blocks first; a
-//! shortfall goes to partial slabs.
+//! The process counts the memory that it handed out. The program may not have touched all of it,
+//! above all in large blocks. With huge pages more may be resident than was ever handed out. The
+//! kernel knows the resident size of the window. An excess of the counts reduces large blocks
+//! first; a shortfall is added to partial slabs.
 //!
 //! This holds for a current report. After an older one the process may have changed. Then only
-//! untouched large blocks are left out, and the rest of the difference belongs to no part: it is
-//! `unattributed`, or `gone`.
+//! untouched large blocks are left out, and the rest of the difference belongs to no part:
+//! `unattributed` or `gone`.
 
 use super::pagemap::Resident;
 use heapwright_record::Stats;
 use heapwright_record::status::Facts;
 use std::time::Duration;
 
-/// An older report is of another moment than the kernel's figures. Watched processes report ten
-/// times a second, if they allocate.
+/// The age from which a report counts as old, so its figures do not fit the kernel's. Watched
+/// processes that allocate report ten times a second.
 pub(crate) const FRESH: Duration = Duration::from_millis(500);
 
 /// The parts, in bytes.
@@ -35,21 +35,21 @@ pub(crate) struct Parts {
     pub(crate) metadata: u64,
     pub(crate) pools: u64,
     pub(crate) not_ours: u64,
-    /// Memory of the heap that an old report does not have.
+    /// Resident bytes of the heap that an old report does not contain.
     pub(crate) unattributed: u64,
-    /// Not resident: memory of an old report that is not in memory any more.
+    /// Bytes of an old report that are no longer resident.
     pub(crate) gone: u64,
-    /// No part of what is resident: in swap space.
+    /// Bytes in swap space, which are not resident.
     pub(crate) swapped: u64,
 }
 
-/// Bytes of the table and of the records that a unit needs, as the library reckons.
+/// Bytes of the table and records that the library needs for a unit.
 const TABLES_A_UNIT: u64 = 4 + 128;
 const UNIT: u64 = 64 << 10;
 
 impl Parts {
-    /// The parts of a process by a report of this age. The process has `rss` bytes in memory, of
-    /// them `files` in files and shared memory, and `resident` in its heap, if the kernel says so.
+    /// Computes the parts from a report of this age. The process has `rss` resident bytes, `files`
+    /// of them in files and shared memory, and `resident` in its heap, if known.
     pub(super) fn of(
         stats: &Stats,
         facts: &Facts,
@@ -80,7 +80,7 @@ impl Parts {
             gone: 0,
             swapped: resident.swapped,
         };
-        // In the time between, memory may have gone, or be counted twice.
+        // Since the report, memory may have gone, or may be counted twice.
         let anonymous = rss.saturating_sub(files);
         let window = resident.window.min(anonymous);
         let mut excess = parts.sum().saturating_sub(window);
@@ -115,12 +115,12 @@ impl Parts {
         parts
     }
 
-    /// The sum of all parts: the resident size and `gone`.
+    /// Returns the sum of all parts: the resident size and `gone`.
     pub(crate) fn sum(&self) -> u64 {
         self.all().iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Each with its name.
+    /// Returns each part with its name.
     pub(crate) fn all(&self) -> [(&'static str, u64); 10] {
         [
             ("live", self.live),

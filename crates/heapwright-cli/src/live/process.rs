@@ -8,30 +8,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// A process, at a moment.
+/// The facts about a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
-    /// The user's number.
+    /// The user's id.
     pub(crate) user: u32,
-    /// The words of its command line.
+    /// The words of the command line.
     pub(crate) command: Vec<String>,
-    /// The options that it was started with.
+    /// The options with which the process was started.
     pub(crate) options: String,
-    /// Bytes in memory.
+    /// Resident bytes.
     pub(crate) resident: u64,
-    /// Those of the resident bytes that are in files and in shared memory.
+    /// Resident bytes of files and of shared memory.
     pub(crate) files: u64,
-    /// The most there were.
+    /// The most resident bytes so far.
     pub(crate) peak: u64,
-    /// Page faults so far, those that needed the disk included.
+    /// Page faults so far, including those that read the disk.
     pub(crate) faults: u64,
-    /// The memory limit that it lives under.
+    /// The process's memory limit, if any.
     pub(crate) limit: Option<u64>,
 }
 
 impl Process {
-    /// Looks at a process. `None`: there is none.
+    /// Looks at a process. Returns `None` if it does not exist.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let folder = PathBuf::from(format!("/proc/{pid}"));
         let user = fs::metadata(&folder).ok()?.uid();
@@ -42,12 +42,12 @@ impl Process {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
         };
-        // A process that has ended and was not waited for has no memory.
+        // A process that has ended and was not yet reaped has no memory.
         let resident = kib("VmRSS:")? * 1024;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
         let words = command.split(|&byte| byte == 0).map(text);
-        // `setproctitle` leaves blanks where the command line was longer.
+        // `setproctitle` leaves blanks if the old command line was longer.
         let words = words.map(|word| word.trim_end().to_owned());
         let mut command: Vec<String> = words.filter(|word| !word.is_empty()).collect();
         if command.is_empty() {
@@ -65,13 +65,13 @@ impl Process {
         Some(Self { pid, user, command, options, resident, files, peak, faults, limit })
     }
 
-    /// Its name: the last part of the first word.
+    /// Returns the program's name: the last part of the first word.
     pub(crate) fn name(&self) -> &str {
         let first = self.command.first().map_or("?", String::as_str);
         first.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(first)
     }
 
-    /// The value of one of its options, the last one given.
+    /// Returns the value of an option; the last one given counts.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let options = self.options.split([',', ';']).filter_map(|option| option.split_once('='));
         let mut named = options.filter(|(key, _)| key.trim() == name);
@@ -79,7 +79,7 @@ impl Process {
     }
 }
 
-/// A variable of a process's environment at its start.
+/// Returns a variable of a process's environment at its start.
 pub(super) fn variable(pid: u32, name: &str) -> Option<OsString> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let entries = environment.split(|&byte| byte == 0);
@@ -88,7 +88,7 @@ pub(super) fn variable(pid: u32, name: &str) -> Option<OsString> {
     values.next().map(|value| OsString::from_vec(value.to_vec()))
 }
 
-/// The user whose rights a process has. `None`: there is no such process.
+/// Returns the effective user of a process; `None` if there is no such process.
 pub(super) fn user_of(pid: u32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
@@ -96,7 +96,7 @@ pub(super) fn user_of(pid: u32) -> Option<u32> {
     users.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// How many filters for system calls a process has: a sandbox, if it is more than this command's.
+/// Returns the number of a process's system call filters: a sandbox, if more than this command has.
 pub(super) fn filters(pid: &str) -> u32 {
     let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
@@ -104,19 +104,19 @@ pub(super) fn filters(pid: &str) -> u32 {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|text| text.trim().parse().ok())
     };
-    // Kernels before 5.9 say only whether there are some.
+    // Kernels before 5.9 report only whether there are filters.
     field("Seccomp_filters:").or_else(|| field("Seccomp:")).unwrap_or(0)
 }
 
-/// Page faults, of what /proc/PID/stat says: the minor and the major ones.
+/// Returns the page faults in /proc/PID/stat, minor and major.
 fn faults(stat: &str) -> u64 {
-    // A name may have spaces, and brackets.
+    // A name may contain spaces and brackets.
     let fields: Vec<&str> =
         stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().collect();
     [7, 9].iter().filter_map(|&at| fields.get(at)?.parse::<u64>().ok()).sum()
 }
 
-/// Bytes in a page.
+/// Returns the bytes in a page.
 pub(crate) fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(user_of(u32::MAX / 2), None);
     }
 
-    /// As `setproctitle` leaves a command line.
+    /// Imitates the command line that `setproctitle` leaves.
     #[test]
     fn blanks_behind_words_are_left_out() {
         use std::os::unix::process::CommandExt;

@@ -1,13 +1,13 @@
 //! Finds and attaches the status memory of processes, and reads its slots.
 //!
 //! ```text
-//! /proc/sysvipc/shm --(size, mode, maker)--> segments --attach--> slots, each claims a process
-//! /proc/PID         --(has it mapped? whose?)--> the claim is right, past, or forged
+//! /proc/sysvipc/shm --(size, mode, maker)--> segments --attach--> slots, each slot names a process
+//! /proc/PID         --(mapped? which user?)--> the claim is right, past, or forged
 //! ```
 //!
-//! Any process that has a segment can write to it, also one that gave up its rights. So a claim
-//! counts only if the kernel says that the process has the segment mapped. If the kernel does not
-//! say, the process's user must have made the segment.
+//! Any process that has attached a segment can write to it, even one that gave up its rights. So a
+//! claim counts only if, by the kernel, the named process has the segment mapped. If the kernel
+//! refuses this query, the process's user must have made the segment.
 
 use super::maps::Maps;
 use super::process::{self, Process};
@@ -24,21 +24,21 @@ use std::rc::Rc;
 struct Attached {
     at: NonNull<Status>,
     id: i32,
-    /// The user who made it.
+    /// The user who made the segment.
     maker: u32,
 }
 
 impl Attached {
-    /// Attaches a segment that a line of /proc/sysvipc/shm describes, if it is status memory that
-    /// `user` may trust: the user's own, or, for the superuser, anyone's.
+    /// Attaches the segment in a line of /proc/sysvipc/shm, if it is status memory that `user` may
+    /// trust: the user's own, or, for the superuser, anyone's.
     fn of(line: &str, user: u32) -> Option<Self> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         let (id, size) = (i32::try_from(number(1)?).ok()?, number(3)?);
         let mode = u32::from_str_radix(fields.get(2)?, 8).ok()?;
         let (owner, maker) = (number(7)?, number(9)?);
-        // Only its user may open it, and others no longer find it (`SHM_DEST`). Its maker has not
-        // given it to another user.
+        // Only its user may attach the segment, and others no longer find it (`SHM_DEST`). Its
+        // maker has not given it to another user.
         let is_private = mode == 0o1600 && owner == maker;
         let may_look = user == 0 || maker == u64::from(user);
         if !(size == BYTES as u64 && is_private && may_look) {
@@ -51,17 +51,17 @@ impl Attached {
         }
         let at = Self { at: NonNull::new(at.cast())?, id, maker: maker as u32 };
         // The number may belong to another segment by now.
-        // SAFETY: a struct of numbers, which zeros are values of.
+        // SAFETY: all zeros is a valid value of this struct of numbers.
         let mut about = unsafe { std::mem::zeroed::<libc::shmid_ds>() };
-        // SAFETY: a struct to write to.
+        // SAFETY: the struct is writable.
         let is_known = unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut about) } == 0;
         let is_same = about.shm_segsz == BYTES && about.shm_perm.cuid == at.maker;
         (is_known && is_same && at.get().is_of_this_version()).then_some(at)
     }
 
     fn get(&self) -> &Status {
-        // SAFETY: attached as long as this lives, and nobody can shrink it. Any bytes are a valid
-        // status, whose words are atomics.
+        // SAFETY: the segment stays attached while `self` lives, and nobody can shrink it. Any
+        // bytes are a valid status, whose words are atomics.
         unsafe { self.at.as_ref() }
     }
 }
@@ -73,13 +73,13 @@ impl Drop for Attached {
     }
 }
 
-/// All status memory that may be read.
+/// All status memory that this user may read.
 pub(crate) struct Statuses {
     all: Vec<Rc<Attached>>,
     namespace: u32,
 }
 
-/// One process's part of a status.
+/// A process's slot in a status memory.
 #[derive(Clone)]
 pub(crate) struct Slot {
     status: Rc<Attached>,
@@ -92,9 +92,9 @@ pub(crate) struct Slot {
 pub(super) enum Claim {
     /// The slot is this process's.
     Right,
-    /// The process has ended, or has become another program.
+    /// The process has ended, or has executed another program.
     Past,
-    /// The slot is not the process's, which belongs to this user.
+    /// The slot is not the process's; this user owns the process.
     Forged(u32),
 }
 
@@ -110,7 +110,7 @@ impl Statuses {
         Self { all, namespace }
     }
 
-    /// The slots that processes of this namespace claim to have.
+    /// Returns the slots that processes of this namespace claim.
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let here = self.namespace;
         self.all.iter().flat_map(move |status| {
@@ -121,7 +121,7 @@ impl Statuses {
         })
     }
 
-    /// A line for each forged slot, and for each status memory without a free slot.
+    /// Returns a line for each forged slot, and for each status memory without a free slot.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.slots().filter_map(|slot| slot.forged()).collect();
         lines.extend(self.all.iter().filter_map(|status| {
@@ -140,7 +140,7 @@ impl Statuses {
         lines
     }
 
-    /// The slot of a process; an error says why there is none.
+    /// Returns the slot of a process; the error says why there is none.
     pub(crate) fn slot_of(&self, process: u32) -> anyhow::Result<Slot> {
         let claims: Vec<Slot> = self.slots().filter(|slot| slot.owner.process == process).collect();
         if let Some(slot) = claims.iter().find(|slot| slot.claim() == Claim::Right) {
@@ -165,18 +165,18 @@ impl Statuses {
 }
 
 impl Slot {
-    /// The process that the slot claims.
+    /// Returns the process that the slot claims.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// The slot in the memory, if its owner is still the same.
+    /// Returns the slot in the memory, if its owner is still the same.
     pub(super) fn get(&self) -> Option<&heapwright_record::status::Slot> {
         let is_its = self.status.get().owner(self.index) == Some(self.owner);
         self.status.get().slot(self.index).filter(|_| is_its)
     }
 
-    /// Reads the process's report. Tells the process that it is watched for the next seconds.
+    /// Reads the process's report. Marks the process as watched for the next seconds.
     pub(crate) fn read(&self) -> Option<Report> {
         const SECONDS: u64 = 5;
         let slot = self.get()?;
@@ -185,17 +185,17 @@ impl Slot {
         (0..1000).find_map(|_| slot.read())
     }
 
-    /// Whether the process is hardened: it shows a report without addresses, and follows no order.
+    /// Returns whether the process is hardened: it shows no addresses, and follows no orders.
     pub(crate) fn is_hardened(&self) -> bool {
         self.read().is_some_and(|report| report.facts.window_at == 0)
     }
 
-    /// The verdict about the slot's claim.
+    /// Returns the verdict about the slot's claim.
     pub(super) fn claim(&self) -> Claim {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())
     }
 
-    /// The verdict by the process's mappings, if the kernel tells us.
+    /// Returns the verdict by the process's mappings, or by its user without them.
     pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
         let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
         match maps.map(|maps| maps.has_segment(self.status.id)) {
@@ -206,7 +206,7 @@ impl Slot {
         }
     }
 
-    /// A line about the slot, if it is forged.
+    /// Returns a line about the slot, if it is forged.
     fn forged(&self) -> Option<String> {
         let Claim::Forged(user) = self.claim() else { return None };
         let process = Process::of(self.owner.process);
@@ -218,7 +218,7 @@ impl Slot {
         ))
     }
 
-    /// Gives the slot back if its process has ended, or has become another program.
+    /// Frees the slot if its process has ended or executed another program.
     pub(crate) fn clear_if_past(&self) {
         if self.claim() == Claim::Past {
             self.status.get().give_back(self.index, self.owner);
@@ -226,10 +226,10 @@ impl Slot {
     }
 }
 
-/// Nanoseconds of the monotonic clock, which all processes share.
+/// Returns the nanoseconds of the monotonic clock, which all processes share.
 pub(super) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place for the answer.
+    // SAFETY: the struct is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -17,7 +17,7 @@ pub(crate) enum Trial {
 }
 
 impl Trial {
-    /// The verdict of the run alone. No allocations prove nothing: the program may need none.
+    /// Returns the run's own verdict. No allocations prove nothing: some programs need none.
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self::Loaded { allocations: 0 } | Self::Killed { .. } => Verdict::Unknown,
@@ -34,7 +34,7 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The run's verdict, if it has one; else the verdict of the files.
+    /// Returns the run's verdict if it has one, else the verdict of the files.
     pub(crate) fn verdict(&self) -> Verdict {
         match &self.trial {
             Some(trial) if trial.verdict() != Verdict::Unknown => trial.verdict(),

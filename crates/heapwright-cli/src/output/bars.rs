@@ -4,10 +4,10 @@
 
 use super::Look;
 
-/// Letters of a full bar.
+/// The letters of a full bar.
 pub(super) const WIDTH: usize = 28;
 
-/// A bar for a share, which is clamped to 0 to 1.
+/// Returns a bar for a share, which is clamped to 0 to 1.
 pub(super) fn bar(share: f64, look: Look) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let drawn = if look.unicode { blocks(share) } else { letters(share) };

@@ -1,4 +1,4 @@
-//! A stack as people read it: one call after the other, innermost first.
+//! A stack in a form for people: one call after the other, innermost first.
 //!
 //! ```text
 //! frame 0x5510de  [push, main]      ->   push   inlined, a.h:12
@@ -7,8 +7,8 @@
 //!                                        0x99
 //! ```
 //!
-//! An inlined function is a call like any other. A function without a name is shown as its file and
-//! the offset there.
+//! An inlined function is a call like any other. A function without a name appears as its file and
+//! the offset in the file.
 
 use super::words::printable;
 use crate::report::model::{StackId, Stacks};
@@ -21,24 +21,24 @@ use heapwright_record::debug::Text;
 pub(super) struct Call<'a> {
     pub(super) frame: &'a Frame,
     pub(super) function: Option<&'a Function>,
-    /// Whether it has no frame of its own: it was inlined into the next one.
+    /// Whether the call was inlined into the next one and has no frame of its own.
     pub(super) inlined: bool,
 }
 
-/// The calls of a stack, innermost first.
+/// Returns the calls of a stack, innermost first.
 pub(super) fn calls(stacks: &Stacks, stack: StackId) -> impl DoubleEndedIterator<Item = Call<'_>> {
     stacks.frames(stack).flat_map(of_frame)
 }
 
-/// The calls of a frame, innermost first: at least one.
+/// Returns the calls of a frame, innermost first: at least one.
 pub(super) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_>> {
     let last = frame.functions.len().saturating_sub(1);
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
 
-/// The index of the call that a person looks at first, the same in every output: the innermost
-/// named call of the program. Without one: the innermost call of the program's code, else the
-/// innermost named call.
+/// Returns the index of the call that a person looks at first, the same in every output: the
+/// innermost named call of the program. Without one: the innermost call of the program's code, else
+/// the innermost named call.
 fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
     let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
         calls(stacks, stack)
@@ -50,18 +50,18 @@ fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
         .or_else(|| calls(stacks, stack).next().map(|_| 0))
 }
 
-/// The call that a person looks at first, and its callers. None if no stack was kept.
+/// Returns the calls from the one that a person looks at first outwards; none without a stack.
 pub(super) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
     calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
 }
 
-/// The call that a person looks at first.
+/// Returns the call that a person looks at first.
 pub(super) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     from_look(stacks, stack).next()
 }
 
-/// The call for outputs that need a line of source: the first one with a line, from the call that a
-/// person looks at first outwards. Never a call of the system.
+/// Returns the call for outputs that need a line of source: the first one with a line, from the
+/// call that a person looks at first outwards. Calls of the system do not count.
 pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
     let is_theirs = |call: &Call<'_>| known(call) && call.is_own();
@@ -69,7 +69,7 @@ pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
 }
 
 impl<'a> Call<'a> {
-    /// The function, or its place, fit for a screen.
+    /// Returns the function, or its place without a name, printable.
     pub(super) fn name(&self) -> String {
         if let Some(name) = self.function.and_then(|function| function.name.as_deref()) {
             return printable(Text::from(name));
@@ -80,29 +80,29 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The last part of the name of the file that the code is in.
+    /// Returns the last part of the name of the file that contains the code.
     pub(super) fn module(&self) -> Option<String> {
         let path = &self.frame.place.as_ref()?.path;
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(printable(Text::from(name)))
     }
 
-    /// The source, as the compiler names it.
+    /// Returns the source, as the compiler names it.
     pub(super) fn source(&self) -> Option<&'a str> {
         self.function?.source.as_deref().filter(|source| !source.is_empty())
     }
 
-    /// The source and the line in it, if both are known. No source has a line 0.
+    /// Returns the source and the line in it, if both are known. No source has a line 0.
     pub(super) fn line(&self) -> Option<(&'a str, u32)> {
         Some((self.source()?, self.function?.line.filter(|line| *line != 0)?))
     }
 
-    /// The column in the line, if known.
+    /// Returns the column in the line, if known.
     pub(super) fn column(&self) -> Option<u32> {
         self.line().and(self.function?.column).filter(|column| *column != 0)
     }
 
-    /// `src/main.c:12`, fit for a screen; empty if unknown.
+    /// Returns `src/main.c:12`, printable; empty if unknown.
     pub(super) fn place(&self) -> String {
         let Some(source) = self.source() else { return String::new() };
         let source = printable(Text::from(source));
@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
         self.function.is_some_and(|function| function.name.is_some())
     }
 
-    /// Whether it seems to belong to the program, not to libraries, packages or a runtime.
+    /// Returns whether the call seems to be of the program, not of a library, package or runtime.
     pub(super) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];
@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
         self.frame.place.is_some() && !self.is_of_system() && !self.source().is_some_and(is_foreign)
     }
 
-    /// Whether its code is in a library of the system, or in heapwright.
+    /// Returns whether the call's code is in a library of the system, or in heapwright.
     fn is_of_system(&self) -> bool {
         let Some(place) = &self.frame.place else { return false };
         let below = place.path.strip_prefix(b"/usr").unwrap_or(&place.path);
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use crate::symbols::Place;
 
-    /// A stack of these calls, the innermost first. Each has a module, a function and its source,
-    /// or nothing.
+    /// Makes a stack of these calls, the innermost first. Each has a module, a function and its
+    /// source; any may be empty.
     fn stack(calls: &[(&str, &str, &str)]) -> Stacks {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let frame = |&(module, name, source): &(&str, &str, &str)| Frame {

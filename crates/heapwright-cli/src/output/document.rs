@@ -9,9 +9,9 @@
 //! Words      runs of text, each with an element or a class    <code>..</code> <span class=..
 //! ```
 //!
-//! A text's class states its purpose: `lead`, `left`, `none`, `help`. A drawing is markup from a
-//! template of its own; everything else is escaped here. A page uses no network, and forbids itself
-//! to. It can be read without scripts: cards are `details` and pictures are SVG.
+//! A text's class states its purpose: `lead`, `left`, `none`, `help`. A drawing is markup from its
+//! own template; everything else is escaped here. A page forbids itself the use of a network. It is
+//! readable without scripts: cards are `details` and pictures are SVG.
 
 pub(crate) use super::table::{Cell, Table, cells};
 use super::{Look, bars};
@@ -22,7 +22,7 @@ use askama::filters::HtmlSafe;
 #[derive(Default, Template)]
 #[template(path = "document.html")]
 pub(crate) struct Document {
-    /// The subcommand that makes it.
+    /// The subcommand that makes the report.
     pub(crate) kind: &'static str,
     /// A command line, or a file.
     pub(crate) title: String,
@@ -30,7 +30,7 @@ pub(crate) struct Document {
     pub(crate) verdict: Words,
     pub(crate) facts: Vec<String>,
     pub(crate) tiles: Vec<Tile>,
-    /// The property by which its cards can be filtered, and their name. Such a page has scripts.
+    /// The filter's properties, and the noun for the cards. Such a page has scripts.
     pub(crate) filter: Option<[&'static str; 2]>,
     pub(crate) sections: Vec<Section>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Tile {
 #[derive(Default)]
 pub(crate) struct Section {
     pub(crate) id: &'static str,
-    /// Empty: the section has no title, and no entry in the menu.
+    /// The title. If it is empty, the section has no entry in the menu.
     pub(crate) title: &'static str,
     pub(crate) count: Option<String>,
     pub(crate) parts: Vec<Part>,
@@ -60,9 +60,9 @@ pub(crate) enum Part {
     Text(Words),
     Heading(Words),
     List(&'static str, Vec<Words>),
-    /// Labels and their texts; and on a screen the indentation, and the width of the labels.
+    /// Labels and their texts; for a screen, the indentation and the width of the labels.
     Fields(&'static str, usize, Vec<(String, String)>),
-    /// Names, figures, shares and bars; the widths of names and figures, and the gap between them.
+    /// The widths of names and figures, the gap between them, and the lines of the chart.
     Bars([usize; 2], &'static str, Vec<Bar>),
     /// The meanings of the colours of a table's bars.
     Legend(Vec<Words>),
@@ -133,7 +133,7 @@ impl Words {
         self
     }
 
-    /// The text alone.
+    /// Returns the text without its elements and classes.
     pub(crate) fn text(&self) -> String {
         self.spans.iter().map(|(_, text)| text.as_str()).collect()
     }
@@ -146,12 +146,12 @@ impl<T: Into<String>> From<T> for Words {
 }
 
 impl Part {
-    /// A paragraph of a class.
+    /// Makes a paragraph of a class.
     pub(crate) fn text_of(class: &'static str, text: impl Into<String>) -> Self {
         Self::Text(Words::of(class, text))
     }
 
-    /// A heading, with a blank line before it on a screen.
+    /// Makes a heading, with a blank line before it on a screen.
     pub(crate) fn heading(text: impl Into<String>) -> Self {
         Self::Heading(Words::of("", text))
     }
@@ -160,7 +160,7 @@ impl Part {
         Self::List("listed", lines.into_iter().map(Words::from).collect())
     }
 
-    /// Its lines on a screen.
+    /// Returns the part's lines on a screen.
     fn lines(&self, look: Look) -> String {
         match self {
             Self::Text(words) if words.class != "lead" => words.text() + "\n",
@@ -193,13 +193,13 @@ impl Document {
         Ok(self.render()?)
     }
 
-    /// Its sections on a screen.
+    /// Returns the sections' text on a screen.
     pub(crate) fn text(&self, look: Look) -> String {
         let parts = self.sections.iter().flat_map(|section| &section.parts);
         on_screen(parts, look)
     }
 
-    /// Adds a section, unless it has no parts.
+    /// Adds a section if it has any parts.
     pub(crate) fn add(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
         if !parts.is_empty() {
             self.sections.push(Section { id, title, count: None, parts });
@@ -207,7 +207,7 @@ impl Document {
     }
 }
 
-/// Parts on a screen, one below the other.
+/// Returns parts in the form for a screen, one below the other.
 pub(crate) fn on_screen<'p>(parts: impl IntoIterator<Item = &'p Part>, look: Look) -> String {
     let lines: String = parts.into_iter().map(|part| part.lines(look)).collect();
     lines.trim_start_matches('\n').to_owned()

@@ -1,8 +1,7 @@
 //! Output files of reports.
 //!
-//! They are opened before the work begins, so that a mistake in a name costs nothing. They are
-//! emptied only when there is something to write. A new file that stayed empty is removed at the
-//! end.
+//! Files are opened before the work begins, so that a wrong name is noticed early. They are emptied
+//! only before the first write. At the end, a new file that is still empty is removed.
 
 use crate::symbols::rights::user;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -11,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Files that this command has made and not written to.
+/// Files that this command has made and not yet written to.
 static MADE: Mutex<Vec<(u64, u64, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Opens a file with `options`, and remembers it if it is new.
@@ -60,7 +59,7 @@ pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
     emptied(file)?.write_all(text.as_bytes())
 }
 
-/// The file, emptied.
+/// Empties the file and returns it.
 pub(crate) fn emptied(file: File) -> io::Result<File> {
     let about = file.metadata()?;
     if let Ok(mut made) = MADE.lock() {

@@ -1,5 +1,5 @@
-//! The findings of a report in one shape: errors, groups of blocks and growth. The formats that
-//! list findings use it: SARIF, JUnit, lines of compilers, cargo's tests.
+//! The findings of a report in one form: errors, groups of blocks and growth. The formats that list
+//! findings use it: SARIF, JUnit, lines of compilers, cargo's tests.
 
 use super::rules::Rule;
 use super::sentences;
@@ -9,13 +9,13 @@ use crate::report::model::{Error, Report, StackId};
 /// A finding.
 pub(crate) struct Found<'r> {
     pub(super) rule: Rule,
-    /// A sentence without its full stop. For growth it has no subject.
+    /// A sentence without its full stop; for growth, without its subject.
     pub(crate) text: String,
     /// The stack that a person looks at first.
     pub(super) stack: StackId,
     /// The number of times, or of blocks.
     pub(super) times: u64,
-    /// All stacks, with a title each.
+    /// All stacks, each with a title.
     pub(crate) stacks: Vec<(String, StackId)>,
     pub(super) error: Option<&'r Error>,
     /// The root from which a block is reached.
@@ -39,14 +39,14 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// A finding about blocks that a stack allocated.
+    /// Makes a finding about blocks that a stack allocated.
     fn allocated(rule: Rule, text: String, stack: StackId, times: u64) -> Self {
         let stacks = vec![("allocated".to_owned(), stack)];
         Self { rule, text, stack, times, stacks, error: None, root: None }
     }
 }
 
-/// All findings, in the report's order: errors, groups of blocks, growth.
+/// Returns all findings, in the report's order: errors, groups of blocks, growth.
 pub(crate) fn all(report: &Report) -> impl Iterator<Item = Found<'_>> {
     let leaks = report.leaks.iter().map(|leak| {
         let (rule, text) = (Rule::Leak(leak.reach), sentences::leak(leak));
@@ -60,7 +60,7 @@ pub(crate) fn all(report: &Report) -> impl Iterator<Item = Found<'_>> {
     report.errors.iter().map(Found::error).chain(leaks).chain(growths)
 }
 
-/// All faults: errors, and blocks that are definitely lost.
+/// Returns all faults: errors, and blocks that are definitely lost.
 pub(crate) fn faults(report: &Report) -> impl Iterator<Item = Found<'_>> {
     all(report).filter(|found| found.rule.level() == "error")
 }

@@ -10,8 +10,8 @@
 //!
 //! The place is where a person looks first: the innermost call with a source under the current
 //! folder, else one outside the system's code, else any with a source. Notes are the other moments
-//! of an error, each at such a place. Without a source the line has the file of code: editors skip
-//! it, people do not. Levels are those of SARIF.
+//! of an error, each at such a place. Without a source the line names the file of code, which
+//! editors skip. Levels are those of SARIF.
 
 use super::calls::{Call, calls, first_look};
 use super::found;
@@ -21,7 +21,7 @@ use crate::report::model::{Report, StackId};
 use std::io;
 use std::path::Path;
 
-/// The lines.
+/// Writes a line for each place of each finding.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut leaks = 0;
     for found in found::all(report) {
@@ -47,7 +47,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     Ok(())
 }
 
-/// `src/a.c:12:5`, or the best known place.
+/// Returns `src/a.c:12:5`, or the best known place.
 fn place(report: &Report, stack: StackId) -> String {
     let folder = &report.wanted.folder;
     let is_inside = |call: &Call<'_>| {

@@ -17,7 +17,7 @@
 //!       root handle #3 -> Table 0x7f0000010000 -> Array ...
 //! ```
 //!
-//! A page shows the same, and the pages of the heap as a picture ([`pages`]).
+//! A page also shows the pages of the heap as a picture ([`pages`]).
 
 use super::document::{Cell, Document, Part, Table, Words, cells};
 use super::html::{left, pages};
@@ -27,11 +27,11 @@ use crate::heap::{Asked, Line, OfType, PageRow, Path, Retainer, RootLine, Summar
 use heapwright_record::heap::PageState;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Rows of the table of types on a page.
+/// The most rows of the table of types on a page.
 const MOST_TYPES: usize = 500;
 
-/// The summary, with at most `most` types. `page`: with pictures, and with tables of all types if
-/// the command names one.
+/// Makes the document of a summary, with at most `most` types. A `page` has pictures, and at most
+/// [`MOST_TYPES`] types.
 pub(crate) fn document(summary: &Summary, name: &str, most: usize, page: bool) -> Document {
     let most = if page { MOST_TYPES } else { most };
     let (objects, bytes) = (units::counted(summary.objects, "object"), bytes(summary.bytes));
@@ -167,7 +167,7 @@ fn by_size(summary: &Summary) -> Vec<Part> {
     parts
 }
 
-/// The unreachable objects, and their most frequent types.
+/// Returns a text on the unreachable objects and their most frequent types.
 fn unreachable(summary: &Summary) -> String {
     let mut types: Vec<_> = summary.types.iter().filter(|row| row.unreachable != 0).collect();
     types.sort_by_key(|row| std::cmp::Reverse(row.unreachable_bytes));
@@ -189,7 +189,7 @@ fn bytes(bytes: u64) -> String {
     units::counted(bytes, "byte")
 }
 
-/// The types with most bytes. Bars show these bytes, and further bytes that the types retain.
+/// Makes the table of the largest types. Bars show their bytes, and further retained bytes.
 fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
     let mut table = Table::new(&format!(
@@ -218,7 +218,7 @@ fn types(summary: &Summary, most: usize) -> Table {
     table
 }
 
-/// The sizes of slots. Bars show the use of their pages.
+/// Makes the table of slot sizes. Bars show the use of their pages.
 fn sizes(summary: &Summary) -> Table {
     let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
     let titles = are.into_iter().zip(["|>old:12", "|>pinned pages:12", "|>moved in:12"]);
@@ -303,7 +303,7 @@ fn one_type(summary: &Summary, of_type: &OfType) -> Vec<Part> {
     listed(heading, lines)
 }
 
-/// A heading, and lines under it.
+/// Returns a heading, and lines under it.
 fn listed(heading: impl Into<String>, lines: Vec<String>) -> Vec<Part> {
     vec![Part::heading(heading), Part::listed(lines)]
 }
@@ -325,22 +325,22 @@ fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
         )
     };
     let mut parts = listed("largest retainers", summary.retainers.iter().map(line).collect());
-    // On a page the heading is the section's title.
+    // A page's section has the heading as its title.
     parts.drain(..usize::from(page));
     parts
 }
 
-/// `Table 0x7f0000010000`.
+/// Names an object: `Table 0x7f0000010000`.
 fn name_of(line: &Line) -> String {
     format!("{} {:#x}", clipped(&line.type_), line.address)
 }
 
-/// The remark on an old object.
+/// Returns the remark on an old object.
 fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }
 
-/// `handle #3`.
+/// Names a root: `handle #3`.
 fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
         format!(" of mutator {}", root.mutator)
@@ -350,7 +350,7 @@ fn root(summary: &Summary, root: &RootLine) -> String {
     format!("{} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
 }
 
-/// `root handle #3 -> Table 0x... -> Array 0x...`.
+/// Describes a path: `root handle #3 -> Table 0x... -> Array 0x...`.
 fn way(summary: &Summary, path: &Path) -> String {
     let mut parts = vec![format!("root {}", root(summary, &path.root))];
     for (at, step) in path.steps.iter().enumerate() {

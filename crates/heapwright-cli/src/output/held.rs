@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! a process whose last check is a leak check    its groups, by fate
-//! one that was only counted                     its live blocks at the last count, as "live"
-//! one whose last check is a heap profile        the chosen figure of it, as "live"
+//! a process that was only counted               its live blocks at the last count, as "live"
+//! a process whose last check is a profile       its chosen figure, as "live"
 //! ```
 //!
-//! Every block counts once: blocks lost *with* a block are a group of their own (indirectly lost),
-//! and are not added to the block's. Small groups that a check left out have no stack and are left
-//! out here, too. Errors are not included.
+//! Every block counts once: blocks lost *with* a block form a group of their own (indirectly lost).
+//! Small groups that a check left out have no stack, and are left out here too. Errors are not
+//! included.
 
 use crate::report::model::{Amount, Check, Figure, Process, Report, StackId};
 use heapwright_record::debug::Reach;
@@ -46,11 +46,11 @@ impl Fate {
     }
 }
 
-/// The most bytes of a stack: there are no more addresses. A damaged record's larger figures are
-/// cut, so that sums do not overflow, here and in tools that read them.
+/// The most bytes of a stack: there are no more addresses. Larger figures of a damaged record are
+/// reduced to it, so that sums do not overflow, here and in tools that read them.
 const MOST: u64 = 1 << 46;
 
-/// All held memory, by fate, then by stack.
+/// Returns all held memory, by fate, then by stack.
 pub(super) fn held(report: &Report) -> Vec<Held> {
     let mut sums: BTreeMap<(Fate, StackId, usize), (Amount, Amount)> = BTreeMap::new();
     let add_to = |sum: &mut Amount, amount: Amount| {
@@ -83,7 +83,7 @@ pub(super) fn held(report: &Report) -> Vec<Held> {
     sums.into_iter().map(held).collect()
 }
 
-/// The last count, or profile, of a process without a leak check.
+/// Returns the last count or profile of a process without a leak check.
 fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount, Amount)> {
     if process.checks.iter().any(|check| check.occasion.follows()) {
         return Vec::new();

@@ -1,17 +1,17 @@
-//! JUnit's XML, as CI systems read it: a test for each kind of finding.
+//! JUnit's XML for CI systems: a test for each kind of finding.
 //!
 //! ```text
 //! testsuites
 //!   testsuite heapwright.errors    a test for each kind of mistake
 //!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
 //!     testcase                     passes if nothing of its kind was found
-//!     testcase > failure           else one for each finding, with its stacks
+//!     testcase > failure           fails for each finding, with its stacks
 //!   testsuite heapwright.processes a test that fails if a process had no last check
 //! ```
 //!
 //! Errors and definitely lost blocks fail. Possibly lost blocks and growth are in the output of a
-//! test that passes: JUnit has no warnings, and a guess must not break a build. The order is that
-//! of the report; nothing depends on the clock.
+//! passing test: JUnit has no warnings, and a guess must not break a build. The order is the
+//! report's; nothing depends on the clock.
 
 use super::calls::{calls, first_look};
 use super::found::{self, Found};
@@ -22,7 +22,7 @@ use crate::report::model::{Report, StackId, Stacks};
 use std::fmt::Write as _;
 use std::io;
 
-/// The file.
+/// Writes the report as JUnit's XML.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let suites = [
         ("heapwright.errors", Rule::faults().filter(is_error).collect::<Vec<_>>()),
@@ -78,7 +78,7 @@ fn is_error(rule: &Rule) -> bool {
     matches!(rule, Rule::Error(_))
 }
 
-/// Whether findings of a rule break a build.
+/// Returns whether findings of a rule break a build.
 fn fails(rule: Rule) -> bool {
     rule.level() == "error"
 }
@@ -114,7 +114,7 @@ fn write_cases(out: &mut String, stacks: &Stacks, suite: &str, rule: Rule, all: 
     }
 }
 
-/// The most calls of a stack. CI systems show the first ones, and keep them all.
+/// The most calls of a stack: CI systems keep all, and show the first ones.
 const MOST_CALLS: usize = 24;
 
 fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
-/// The form of drawings.
+/// The abilities that drawings may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) colour: bool,
@@ -14,11 +14,11 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Plain letters, for tests.
+    /// The look without colour and block characters, for tests.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colour: false, unicode: false };
 
-    /// The look for a stream in this environment.
+    /// Returns the look for a stream in this environment.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let variable = |name: &str| std::env::var_os(name);
         Self::from(stream.is_terminal(), &|name| variable(name).filter(|value| !value.is_empty()))
@@ -35,7 +35,7 @@ impl Look {
         }
     }
 
-    /// A heading.
+    /// Returns a text as a heading.
     pub(crate) fn strong(self, text: &str) -> String {
         self.paint("1", text)
     }

@@ -1,4 +1,4 @@
-//! All formatting, apart from the subcommands.
+//! All formatting, except that of the subcommands.
 //!
 //! ```text
 //! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings;
@@ -6,12 +6,12 @@
 //! table, stack, bars   its parts            units      bytes, counts, durations, dates
 //!
 //! text/      reports for people             html/      pages, with plots
-//! heap       a heap dump, as both           race       words of a race, for both
-//! json/      for machines, fields documented there
+//! heap       a heap dump, text and page     race       words of a race, for both
+//! json/      for machines; documents the fields
 //! found      the findings in one shape, for
 //! sarif      code scanning                  junit      CI systems
 //! gcc        lines that editors jump to     memcheck/  readers of valgrind's text or XML
-//! profile/   held memory, for profilers     held       the same, stack by stack
+//! profile/   held memory, for profilers     held       held memory, stack by stack
 //! prometheus metrics of processes           timeline   collections, for Chrome and Perfetto
 //!
 //! rules      the kinds of findings          sentences  about findings
@@ -70,17 +70,17 @@ pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// The line above a process's figures: `process 4242: ./server --port 80`.
+/// Returns the line above a process's figures: `process 4242: ./server --port 80`.
 pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
     format!("process {pid}: {}", printable_text(&command.join(" ")))
 }
 
-/// Bytes, for people.
+/// Returns a number of bytes, for people.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-/// Writes a text to stdout, in its look, or into a file, whose contents it replaces.
+/// Writes a text in its look to stdout, or to a file, whose contents it replaces.
 pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io::Result<()> {
     match file {
         Some(file) => {
@@ -94,8 +94,8 @@ pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io
     }
 }
 
-/// Writes the text of each format to its file, or to stdout. `None`: the format has nothing to
-/// write.
+/// Writes the text of each format to its file, or to stdout. A format with nothing to write gives
+/// `None`.
 pub(crate) fn write_all<F>(
     outputs: Vec<(F, Option<File>)>,
     text: impl Fn(F, Look) -> anyhow::Result<Option<String>>,
@@ -114,7 +114,7 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes to stdout; a closed pipe (`| head`) is no error.
+/// Writes to stdout; a closed pipe (`| head`) is not an error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {

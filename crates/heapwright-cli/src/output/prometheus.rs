@@ -1,14 +1,14 @@
-//! Running processes, as metrics for Prometheus: its text format, version 0.0.4.
+//! Metrics of running processes in Prometheus's text format, version 0.0.4.
 //!
-//! Sizes are gauges in bytes; figures that only grow are counters. Labels of a process are its
-//! number (`pid`) and its name (`command`); that of a part of memory is `part`.
+//! Sizes are gauges in bytes; growing figures are counters. The labels of a process are its id
+//! (`pid`) and its name (`command`); the label of a part of memory is `part`.
 
 use super::printable_text;
 use crate::live::Watched;
 use heapwright_record::Stats;
 use std::fmt::Write;
 
-/// Name, kind, description, and the value for a process.
+/// A metric's name, kind, description, and value for a process.
 type Metric = (&'static str, &'static str, &'static str, fn(&Watched) -> Option<u64>);
 
 fn stats(watched: &Watched) -> Option<&Stats> {
@@ -40,7 +40,7 @@ const METRICS: [Metric; 8] = [
     }),
 ];
 
-/// The exposition of all processes.
+/// Returns the metrics of all processes.
 pub(crate) fn report(processes: &[&Watched]) -> String {
     let help =
         "Resident memory by part; the parts add up to it, unless the process's figures are old.";
@@ -72,7 +72,7 @@ fn sample(out: &mut String, name: &str, watched: &Watched, part: Option<&str>, v
     let _ = writeln!(out, "heapwright_{name}{{pid=\"{pid}\",command=\"{command}\"{part}}} {value}");
 }
 
-/// A label's value.
+/// Returns a label's value, escaped.
 fn escaped(text: &str) -> String {
     printable_text(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

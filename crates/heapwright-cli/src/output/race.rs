@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The width of a wide terminal.
 pub(super) const WIDTH: usize = 110;
 
-/// A text, wrapped at this width.
+/// Wraps a text at this width.
 pub(super) fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut used = 0;
@@ -30,12 +30,12 @@ pub(super) fn wrapped(text: &str) -> String {
     lines
 }
 
-/// `0.84`, `12.3`.
+/// Formats a ratio: `0.84`, `12.3`.
 pub(super) fn ratio(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
 
-/// `0.84 (0.81..0.88)`.
+/// Formats an estimate with its interval: `0.84 (0.81..0.88)`.
 pub(super) fn estimate(estimate: &Estimate) -> String {
     let value = ratio(estimate.value);
     match estimate.interval {
@@ -44,7 +44,7 @@ pub(super) fn estimate(estimate: &Estimate) -> String {
     }
 }
 
-/// A failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
+/// Describes a failure: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
 pub(super) fn failure(entry: &Entry) -> Option<String> {
     let detail = entry.detail.as_deref().unwrap_or_default();
     let with = |word: &str| format!("{word} ({detail})");
@@ -58,7 +58,7 @@ pub(super) fn failure(entry: &Entry) -> Option<String> {
     }
 }
 
-/// The same in one word, for a cell.
+/// Returns a failure in one word, for a cell.
 pub(super) fn failure_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Ok => "ok",
@@ -81,7 +81,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// The medians of an entry, if it did not fail.
+    /// Computes the medians of an entry, if it did not fail.
     pub(super) fn of(entry: &Entry) -> Option<Self> {
         if entry.outcome != Outcome::Ok {
             return None;
@@ -100,7 +100,7 @@ impl Middle {
     }
 }
 
-/// An allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
+/// Describes an allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
 pub(super) fn library(allocator: &Allocator) -> String {
     let mut text = allocator.library.clone().unwrap_or_else(|| "the C library's malloc".to_owned());
     if let Some(version) = &allocator.version {
@@ -112,13 +112,13 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// A sentence for each other allocator, over the largest group.
+/// Returns a sentence for each other allocator, over the largest group.
 pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
 }
 
-/// `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
+/// Compares with `other`: `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
 fn sentence(results: &Results, other: &str) -> Option<String> {
     let find = |measure| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
     let time = find(Measure::Time)?;
@@ -139,7 +139,7 @@ fn sentence(results: &Results, other: &str) -> Option<String> {
     Some(text)
 }
 
-/// Groups with programs in them, without one that equals the group of all.
+/// Returns the groups with programs in them, without a group that equals the group of all.
 pub(super) fn groups(results: &Results) -> Vec<Group> {
     let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
     let all = size(Group::All);
@@ -153,7 +153,7 @@ pub(super) fn groups(results: &Results) -> Vec<Group> {
         .collect()
 }
 
-/// The means of an allocator over a group.
+/// Returns the means of an allocator over a group.
 pub(super) fn mean<'a>(
     results: &'a Results,
     group: Group,
@@ -163,18 +163,18 @@ pub(super) fn mean<'a>(
     results.summary.find(group, measure, allocator, &results.baseline)
 }
 
-/// The width of a column of names.
+/// Returns the width of a column of names.
 fn name_width(results: &Results) -> usize {
     let names = results.allocators.iter().map(|allocator| allocator.name.chars().count());
     names.max().unwrap_or_default()
 }
 
-/// A name in a title, where `|` would separate columns (see `Table::new`).
+/// Returns a name in a title, where `|` would separate columns (see `Table::new`).
 pub(super) fn title(name: &str) -> String {
     name.replace('|', "/")
 }
 
-/// The class of an allocator on a page.
+/// Returns the class of an allocator on a page.
 pub(super) fn class(results: &Results, at: usize) -> &'static str {
     if results.allocators[at].name == HEAPWRIGHT {
         "ours"
@@ -185,8 +185,8 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// The geometric means over a group, with a description: one row for each allocator, the fastest
-/// first.
+/// Returns the geometric means over a group, and a description: one row for each allocator, the
+/// fastest first.
 pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
@@ -226,8 +226,8 @@ pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     (what, table)
 }
 
-/// The figures of one program: one row for each allocator, by time. `page`: with bars, and with the
-/// intervals of memory.
+/// Makes the table of one program's figures: one row for each allocator, by time. On a page it has
+/// bars, and the intervals of memory.
 pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();
@@ -292,8 +292,8 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     table
 }
 
-/// The failures of each allocator: `larson: crashed (...)`. If it failed everywhere in the same
-/// way, once.
+/// Returns the failures of each allocator: `larson: crashed (...)`. Equal failures on all programs
+/// become one.
 pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (at, allocator) in results.allocators.iter().enumerate() {
@@ -313,7 +313,7 @@ pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
     all
 }
 
-/// The programs of the race, in a few words: `24 workloads and 8 programs`.
+/// Returns the programs of the race, in a few words: `24 workloads and 8 programs`.
 pub(super) fn field(results: &Results) -> String {
     let count = |kind| {
         let of_kind = |p: &&Program| p.kind == kind && !p.is_empty_workload();
@@ -333,7 +333,7 @@ pub(super) fn field(results: &Results) -> String {
     }
 }
 
-/// The number of rounds: `15 rounds`, or that the race was interrupted.
+/// Returns the number of rounds: `15 rounds`, or that the race was interrupted.
 pub(super) fn rounds(results: &Results) -> String {
     let long = results.programs.iter().any(|program| program.long);
     let mut text = units::counted(results.rounds as u64, "round");
@@ -347,7 +347,7 @@ pub(super) fn rounds(results: &Results) -> String {
     text
 }
 
-/// The machine, in one line.
+/// Describes the machine in one line.
 pub(super) fn machine(results: &Results) -> String {
     let machine = &results.head.machine;
     format!(

@@ -6,7 +6,7 @@ use crate::report::model::Report;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// How a report is reported.
+/// The formats of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// For people, in the shape of sanitizers and valgrind
@@ -36,7 +36,7 @@ pub(crate) enum Format {
     Dhat,
 }
 
-/// What everything can be reported as.
+/// The formats of a report for which text and JSON suffice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Plain {
     /// For people
@@ -46,7 +46,7 @@ pub(crate) enum Plain {
     Json,
 }
 
-/// What can be reported as a page, too.
+/// The formats of a report that also has a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WithPage {
     /// For people
@@ -58,7 +58,7 @@ pub(crate) enum WithPage {
     Html,
 }
 
-/// What running processes can be reported as.
+/// The formats of a report on running processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WithMetrics {
     /// For people
@@ -71,7 +71,7 @@ pub(crate) enum WithMetrics {
 }
 
 impl Format {
-    /// Whether it shows every stack with live blocks, not only those of findings.
+    /// Returns whether the format shows every stack with live blocks, not only those of findings.
     pub(crate) fn shows_all_stacks(self) -> bool {
         !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }

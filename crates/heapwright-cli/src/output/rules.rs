@@ -1,7 +1,6 @@
-//! The kinds of findings in words: a title, the meaning, and the remedy. The same in SARIF, JUnit
-//! and HTML.
+//! The kinds of findings in words, for SARIF, JUnit and HTML: a title, the meaning, and the remedy.
 //!
-//! A rule's name never changes: readers of SARIF and CI systems store it.
+//! A rule's name never changes, because readers of SARIF and CI systems store it.
 
 use heapwright_record::debug::{FindingKind, Reach};
 
@@ -17,14 +16,14 @@ pub(super) enum Rule {
 pub(super) struct About {
     /// A few words, for a heading.
     pub(super) title: &'static str,
-    /// The meaning.
+    /// The meaning of a finding.
     pub(super) means: &'static str,
-    /// The remedy.
+    /// The remedy for a finding.
     pub(super) mend: &'static str,
 }
 
 impl Rule {
-    /// The rule of an error. A lost block that was reported alone has the rule of lost blocks.
+    /// Returns an error's rule. A lost block that was reported alone has that of lost blocks.
     pub(super) fn of(kind: FindingKind) -> Self {
         match kind {
             FindingKind::Leak => Self::Leak(Reach::Definite),
@@ -32,14 +31,14 @@ impl Rule {
         }
     }
 
-    /// All rules of faults and possible faults, in the order of reports.
+    /// Returns all rules of faults and possible faults, in the order of reports.
     pub(super) fn faults() -> impl Iterator<Item = Self> {
         let errors = FindingKind::ALL.iter().filter(|kind| **kind != FindingKind::Leak);
         let leaks = [Self::Leak(Reach::Definite), Self::Leak(Reach::Possible), Self::Growth];
         errors.map(|kind| Self::Error(*kind)).chain(leaks)
     }
 
-    /// Its name.
+    /// Returns the rule's name.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Error(kind) => kind.heading(),
@@ -48,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// Its level, as compilers name it: `error`, `warning` or `note`.
+    /// Returns the rule's level in compilers' words: `error`, `warning` or `note`.
     pub(super) fn level(self) -> &'static str {
         match self {
             Self::Error(_) | Self::Leak(Reach::Definite) => "error",
@@ -57,7 +56,7 @@ impl Rule {
         }
     }
 
-    /// Its texts.
+    /// Returns the rule's texts.
     pub(super) fn about(self) -> About {
         let (title, means, mend) = match self {
             Self::Error(kind) => error(kind),

@@ -4,7 +4,7 @@ use crate::process::Outcome;
 use heapwright_record::Stats;
 use std::ffi::OsString;
 
-/// A program's run: its end, and the measurements.
+/// A program's run: its end and its measurements.
 pub(crate) struct Run {
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,

@@ -1,6 +1,6 @@
-//! A report for the tests of all formatters: two processes, every fate of a block, inlined
-//! functions of C++ and Rust, places without a name, and names with characters that HTML, XML, JSON
-//! or folded stacks must escape.
+//! A report for the tests of all formatters. It has two processes, every fate of a block, inlined
+//! functions of C++ and Rust, and places without a name. Some names have characters that HTML, XML,
+//! JSON or folded stacks must escape.
 
 use super::{Format, Look, render};
 use crate::report::explained::Explained;
@@ -31,17 +31,17 @@ pub(crate) const REUSE: StackId = StackId(7);
 pub(crate) const BUFFER: StackId = StackId(8);
 pub(crate) const FILL: StackId = StackId(9);
 
-/// The folder of its sources.
+/// The folder of the report's sources.
 pub(crate) const FOLDER: &str = "/home/ada/shop";
 
-/// A name that every format has to escape.
+/// A name that every format must escape.
 pub(crate) const NASTY: &str = "<script>alert(\"x;y\")</script> ]]> & 'z'\n\u{1b}[31m 12";
 
 const PROGRAM: &str = "/home/ada/shop/bin/shop server";
 const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 const SECOND: u64 = 1_000_000_000;
 
-/// Everything at once.
+/// Makes the report with all kinds of findings.
 pub(crate) fn report() -> Report {
     Report {
         foreign: Vec::new(),
@@ -93,7 +93,7 @@ const CLONE: &str = "/rustc/01f6ddf/library/alloc/src/vec.rs";
 /// A function: its name, its source (below the folder or absolute), and the line.
 type Named = (&'static str, &'static str, u32);
 
-/// Files of code, and the functions there.
+/// The files of code, and the functions in them.
 #[rustfmt::skip]
 const FRAMES: [(&str, &[Named]); 15] = [
     (HEAPWRIGHT, &[("malloc", "", 0)]),
@@ -163,7 +163,7 @@ fn stacks() -> Stacks {
     stacks
 }
 
-/// Three lines of invented sources.
+/// Makes three lines of invented sources.
 fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
     let text = ["    if (closed()) {", "        write(fd, buffer->data, buffer->size);", "    }"];
     let mut sources = BTreeMap::new();
@@ -178,7 +178,7 @@ fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
     sources
 }
 
-/// Bytes at sixty moments: a saw on a slope.
+/// Makes samples at sixty moments: a sawtooth on a slope.
 fn samples(every: u64, start: u64, slope: u64, tooth: u64) -> Vec<Sample> {
     let at = |step: u64| Sample {
         ns: step * every,
@@ -411,7 +411,7 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
-/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, an
+/// Makes a heap profile of the server after a minute: a growing cache, short-lived buffers, an
 /// index that exists from the beginning, and a name that HTML must escape.
 pub(crate) fn profile() -> Report {
     const MIB: u64 = 1 << 20;
@@ -491,7 +491,7 @@ pub(crate) fn profile() -> Report {
     }
 }
 
-/// A report in a format, as text: JSON is indented, and pprof's file is shown by its fields.
+/// Returns a report in a format, as text: JSON is indented, pprof's file shows its fields.
 fn written(report: &Report, format: Format) -> String {
     let mut out = Vec::new();
     render(report, format, &mut out, Look::PLAIN).expect("is written");
@@ -505,7 +505,7 @@ fn written(report: &Report, format: Format) -> String {
     }
 }
 
-/// The name of a format, and a report in it.
+/// Returns the name of a format, and the report in that format.
 fn named(report: &Report, format: Format) -> (String, String) {
     let name = format.to_possible_value().expect("is one").get_name().to_owned();
     let made = written(report, format);
@@ -520,7 +520,7 @@ fn named(report: &Report, format: Format) -> (String, String) {
     (name, made)
 }
 
-/// Every format of the whole report, of a heap profile, and of an empty report.
+/// Compares the whole report, a heap profile and an empty report in every format.
 #[test]
 fn formats_are_as_they_were() {
     let mut all = report();
@@ -562,7 +562,7 @@ fn the_indexes_are_valid() {
     assert!(report.errors.iter().all(|error| error.moments[0].role == Role::Here));
 }
 
-/// Writes the pages to the folder that `HEAPWRIGHT_SAMPLES` names, for people and for `ci/html.sh`.
+/// Writes the pages to the folder in `HEAPWRIGHT_SAMPLES`, for people and for `ci/html.sh`.
 #[test]
 #[ignore = "makes files for others to look at"]
 fn written_as_pages() {

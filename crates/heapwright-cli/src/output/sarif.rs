@@ -1,18 +1,18 @@
-//! SARIF 2.1.0, which code scanning reads: one run, a rule for each kind of finding.
+//! SARIF 2.1.0 for code scanning: one run, a rule for each kind of finding.
 //!
 //! ```text
-//! results    errors                error    at the place where each was found
-//!            definitely lost       error    at the place that allocated
+//! results    errors                error    at the place of detection
+//!            definitely lost       error    at the place of allocation
 //!            possibly lost         warning
 //!            growth                warning
-//! no results still reachable, indirectly lost: the first is no fault, the second is reported with
-//!            the block that leads to it; a notification states the amounts
+//! no results still reachable: no fault; indirectly lost: reported with the block that
+//!            leads to them; a notification states the amounts
 //! ```
 //!
 //! The location of a result is where a person looks first: the innermost call with a source under
 //! the current folder, else one outside the system's code, else any; without a source, the file of
-//! code. An error that was found later is located where the block was freed or made. All stacks
-//! are in `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
+//! code. An error that was found later is located where the block was freed or made. All stacks are
+//! in `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
 //! `partialFingerprints` contain the rule and the functions' names: they stay the same from run to
@@ -38,15 +38,15 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The name of the fingerprints' algorithm; another algorithm needs another name.
+/// The name of the fingerprints' algorithm, which must change with the algorithm.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
-/// The most calls of a stack: readers limit the size of a file.
+/// The most calls of a stack, because readers limit the size of a file.
 const MOST_CALLS: usize = 48;
 /// The most letters of a function's name.
 const MOST_LETTERS: usize = 400;
 
-/// The log.
+/// Writes the report as a SARIF log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -57,7 +57,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     writeln!(out)
 }
 
-/// The object without its null fields.
+/// Removes the null fields of an object.
 fn known(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -65,7 +65,7 @@ fn known(mut object: Value) -> Value {
     object
 }
 
-/// The list, unless it is empty.
+/// Returns the list if it is not empty.
 fn some(list: Vec<Value>) -> Option<Vec<Value>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -113,13 +113,13 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
         "arguments": process.command.get(1..).unwrap_or_default(),
         "processId": process.pid,
         "startTimeUtc": units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
-        // This is about heapwright's own run, which succeeded.
+        // The run is heapwright's own, which succeeded.
         "executionSuccessful": true,
         "toolExecutionNotifications": some(notifications),
     }))
 }
 
-/// Facts that are no results, but must not be lost.
+/// Returns facts that are no results but must not be lost.
 fn notifications(report: &Report) -> Vec<Value> {
     let mut lines = Vec::new();
     for (reach, fate) in
@@ -178,7 +178,7 @@ impl Maker<'_> {
         }))
     }
 
-    /// The moments of an error in time, one flow for each thread.
+    /// Returns the moments of an error by time, one flow for each thread.
     fn flow(&self, error: &Error) -> Option<Value> {
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
@@ -200,7 +200,7 @@ impl Maker<'_> {
         some(flows.collect()).map(|flows| json!({"threadFlows": flows}))
     }
 
-    /// The call that a person looks at first.
+    /// Returns the call that a person looks at first.
     fn look(&self, stack: StackId) -> Option<Call<'_>> {
         let own = calls(self.stacks, stack)
             .find(|call| call.line().is_some_and(|(source, _)| self.uris.is_inside(source)));
@@ -214,7 +214,7 @@ impl Maker<'_> {
             (None, Some(place)) => Some(self.uris.artifact(&place.path)),
             (None, None) => None,
         };
-        // An offset in the file: addresses in the process differ from run to run.
+        // The offset in the file, because addresses in the process differ from run to run.
         let offset = call.frame.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
         let region = call
             .line()

@@ -12,13 +12,13 @@ pub(super) struct FigureWords {
     pub(super) title: &'static str,
     /// The label on a tile.
     pub(super) label: &'static str,
-    /// The sentence for a figure that no stack has.
+    /// The sentence if no stack has the figure.
     pub(super) none: &'static str,
-    /// The title of the column beside it.
+    /// The title of the column beside the figure.
     pub(super) extra: &'static str,
-    /// The state of a stack's blocks.
+    /// The words for the state of a stack's blocks.
     pub(super) is: &'static str,
-    /// The whole of which a stack has a share.
+    /// The whole for the share of a stack.
     pub(super) whole: &'static str,
 }
 
@@ -50,22 +50,22 @@ impl FigureWords {
     }
 }
 
-/// `1.2 MiB in 155 blocks`.
+/// Formats an amount: `1.2 MiB in 155 blocks`.
 pub(super) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
 }
 
-/// An error and its count, without a full stop.
+/// Returns a sentence about an error and its count, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
 }
 
-/// The line above a stack: `freed by thread 1, 3 operations earlier`.
+/// Returns the line above a stack: `freed by thread 1, 3 operations earlier`.
 pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
     words::title(finding, happened).trim_end_matches(':').to_owned()
 }
 
-/// `1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them`.
+/// Returns `1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them`.
 pub(super) fn leak(leak: &Leak) -> String {
     let is = if leak.lost.blocks == 1 { "is" } else { "are" };
     let fate = leak.reach.word().replace('-', " ");
@@ -78,7 +78,7 @@ pub(super) fn leak(leak: &Leak) -> String {
     line + &again(1, leak.processes)
 }
 
-/// `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
+/// Returns `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
 pub(super) fn growth(growth: &Growth) -> String {
     let mut line = format!("grows by {}", slope(growth.slope));
     if let Some(last) = growth.points.last() {
@@ -88,13 +88,13 @@ pub(super) fn growth(growth: &Growth) -> String {
     line
 }
 
-/// `61.3 KiB a second`.
+/// Formats a slope: `61.3 KiB a second`.
 pub(super) fn slope(slope: f64) -> String {
-    // A negative or unbounded slope is no growth.
+    // A negative or unbounded slope counts as zero or as the limit.
     format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
 }
 
-/// The root of a chain of pointers: `cache+0x10 in shop`.
+/// Returns the root of a chain of pointers: `cache+0x10 in shop`.
 pub(super) fn root(path: &Path) -> String {
     let mut line = match (&path.name, path.root) {
         (Some(name), _) => name.clone(),
@@ -118,7 +118,7 @@ pub(super) fn root(path: &Path) -> String {
     line
 }
 
-/// The command line of a process, or its file.
+/// Returns the command line of a process, or its file.
 pub(super) fn command(process: &Process) -> String {
     if process.command.is_empty() {
         return process.exe.clone();
@@ -126,7 +126,7 @@ pub(super) fn command(process: &Process) -> String {
     quoted(&process.command)
 }
 
-/// Words, quoted for a shell.
+/// Quotes words for a shell.
 pub(super) fn quoted(words: &[String]) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "_-./=:,+@%^".contains(letter);
     let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
@@ -136,7 +136,7 @@ pub(super) fn quoted(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The reason for a check.
+/// Returns the words for the reason of a check.
 pub(super) fn occasion(occasion: Occasion) -> &'static str {
     match occasion {
         Occasion::Exit => "at the end",
@@ -148,12 +148,12 @@ pub(super) fn occasion(occasion: Occasion) -> &'static str {
     }
 }
 
-/// `2.10 s`.
+/// Formats a duration: `2.10 s`.
 pub(super) fn duration(ns: u64) -> String {
     units::duration(Duration::from_nanos(ns))
 }
 
-/// `, 17 times, in 2 processes`.
+/// Formats how often a finding was made: `, 17 times, in 2 processes`.
 fn again(times: u64, processes: usize) -> String {
     let mut line = String::new();
     if times > 1 {
@@ -165,8 +165,8 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
-/// The contents of a trace:
-/// `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
+/// Describes a trace: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another
+/// thread`.
 pub(crate) fn recorded(facts: &Facts) -> String {
     let mut text = format!(
         "{}, {}, peak live {} in {}",

@@ -1,6 +1,6 @@
 //! The stacks of a page: lines with names and places, and the source around the line to look at
-//! first. All stacks of a page share a budget of lines. Beyond it stacks are only counted, so that
-//! the page stays small enough to open.
+//! first. All stacks of a page share a budget of lines. Beyond it, stacks are only counted, so that
+//! browsers can open the page.
 
 use crate::output::calls::{Call, calls};
 use crate::report::model::{Report, StackId};
@@ -8,11 +8,11 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use std::cell::Cell;
 
-/// The lines of all stacks.
+/// The most lines of all stacks.
 const BUDGET: usize = 16_000;
 /// The most lines of one stack.
 const MOST: usize = 64;
-/// The most letters of a name: names of templates have no bound.
+/// The most letters of a name, because names of templates have no limit.
 const LETTERS: usize = 240;
 
 #[derive(Template)]
@@ -21,7 +21,7 @@ pub(crate) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,
-    /// Whether further frames were not kept.
+    /// Whether outer frames were not kept.
     cut: bool,
 }
 
@@ -44,7 +44,7 @@ struct Code {
     marked: bool,
 }
 
-/// Makes stacks within the budget.
+/// Makes the stacks of a page within the budget.
 pub(super) struct Stacker<'a> {
     report: &'a Report,
     budget: Cell<usize>,
@@ -98,7 +98,7 @@ impl<'a> Stacker<'a> {
     }
 }
 
-/// A text, cut at the most letters of a name.
+/// Cuts a text at the most letters of a name.
 pub(super) fn clipped(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LETTERS) {
         text.truncate(at);

@@ -1,4 +1,4 @@
-//! Tables, written once for a screen and for a page.
+//! Tables, defined once for a screen and a page.
 //!
 //! ```text
 //! Table::new("allocator|>time:9|%fill share")      titles of columns, with their kinds in front:
@@ -21,7 +21,7 @@ const NAME: usize = 40;
 pub(crate) struct Table {
     caption: String,
     class: &'static str,
-    /// Blanks before each row on a screen.
+    /// The number of blanks before each row on a screen.
     indent: usize,
     columns: Vec<Column>,
     rows: Vec<(&'static str, Vec<Cell>)>,
@@ -31,7 +31,7 @@ impl HtmlSafe for Table {}
 
 struct Column {
     title: String,
-    /// The class on a page: `n` for numbers, `wide` for long names, any for bars.
+    /// The class on a page: `n` for numbers, `wide` for long names, another class for bars.
     class: String,
     is_bar: bool,
     least: usize,
@@ -40,7 +40,7 @@ struct Column {
 /// The contents of one row in one column.
 pub(crate) enum Cell {
     Text(String),
-    /// One of the program's names.
+    /// A name from the program.
     Code(String),
     /// A bar of this class. Each part has a class, a width in CSS, and a description.
     Bar(&'static str, Vec<(&'static str, String, String)>),
@@ -79,33 +79,33 @@ impl Column {
 }
 
 impl Table {
-    /// A table with these columns, without rows.
+    /// Makes a table with these columns, without rows.
     pub(crate) fn new(columns: &str) -> Self {
         let columns = columns.split('|').map(Column::new).collect();
         Self { caption: String::new(), class: "", indent: 0, columns, rows: Vec::new() }
     }
 
-    /// The table with a caption and a class.
+    /// Adds a caption and a class.
     pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
         Self { caption: caption.to_owned(), class, ..self }
     }
 
-    /// The table with its rows indented.
+    /// Indents the rows.
     pub(crate) fn indented(self) -> Self {
         Self { indent: 2, ..self }
     }
 
-    /// Adds a row. Its last cell spans the columns that have no cell.
+    /// Adds a row. Its last cell spans the columns without a cell.
     pub(crate) fn row(&mut self, class: &'static str, cells: Vec<Cell>) {
         self.rows.push((class, cells));
     }
 
-    /// Whether it has no rows.
+    /// Returns whether the table has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The lines on a screen. The first one has the titles.
+    /// Returns the lines on a screen; the first one has the titles.
     pub(crate) fn text(&self, look: Look) -> String {
         let texts = |cells: &[Cell]| {
             cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
@@ -128,7 +128,7 @@ impl Table {
         out
     }
 
-    /// A cell on a screen.
+    /// Returns the text of a cell on a screen.
     fn shown(&self, at: usize, cell: &Cell) -> String {
         let text = match cell {
             Cell::Text(text) => text.clone(),
@@ -157,7 +157,7 @@ impl Table {
     }
 }
 
-/// A name, cut to fit into a table.
+/// Cuts a name to fit into a table.
 pub(super) fn clipped(name: &str) -> String {
     units::clipped(name, NAME)
 }

@@ -4,15 +4,15 @@
 //! ```text
 //! {"displayTimeUnit": "ms", "traceEvents": [
 //!   process_name                           a process
-//!   X   to safepoint, pause, mark, roots, weak, move      on the thread that did it; those of a pause lie within it
+//!   X   to safepoint, pause, mark, roots, weak, move      on their thread; a pause contains its phases
 //!   b e collection, with trace and sweep within           on tracks of their own: they go on while threads run
 //!   C   live, allocated                    bytes, of each heap
 //!   i   large object                       allocated, dead
 //! ]}
 //! ```
 //!
-//! Times are microseconds since the first event, to the nanosecond. A span without an end ends with
-//! the record.
+//! Times are microseconds since the first event, with fractions to the nanosecond. A span without
+//! an end ends with the record.
 
 use crate::heap::timeline::Timeline;
 use crate::output::json::write_compact;
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Writes the time lines of some processes into a file, whose contents they replace.
+/// Writes time lines of processes to a file, and replaces its contents.
 pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
     let mut out = BufWriter::new(super::emptied(file)?);
     chrome(all, &mut out)?;
@@ -40,7 +40,7 @@ pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writer.out.write_all(b"\n]}\n")
 }
 
-/// The begin of an event's span. A stop begins with the request, before the mutators have stopped.
+/// Returns the begin of an event's span. A stop begins with the request to stop.
 fn began(event: &Event) -> u64 {
     if event.span == span::PAUSE && !event.ends {
         event.time.saturating_sub(event.ns)
@@ -49,7 +49,7 @@ fn began(event: &Event) -> u64 {
     }
 }
 
-/// The kind of a collection.
+/// Returns the kind of a collection.
 fn kind(flags: u32) -> &'static str {
     match (flags & MINOR != 0, flags & COMPACTS != 0) {
         (true, _) => "minor",
@@ -58,7 +58,7 @@ fn kind(flags: u32) -> &'static str {
     }
 }
 
-/// The name of a span.
+/// Returns the name of a span.
 fn name(of: &Event) -> String {
     match of.span {
         span::PAUSE => format!("{} pause", kind(of.flags)),
@@ -69,7 +69,7 @@ fn name(of: &Event) -> String {
 
 struct Writer<'a> {
     out: &'a mut dyn Write,
-    /// The first event's time.
+    /// The time of the first event.
     begin: u64,
     any: bool,
 }
@@ -82,7 +82,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Microseconds since the first event.
+    /// Returns microseconds since the first event.
     fn at(&self, time: u64) -> f64 {
         time.saturating_sub(self.begin) as f64 / 1e3
     }
@@ -92,7 +92,7 @@ impl Writer<'_> {
         self.put(&json!({
             "ph": "M", "name": "process_name", "pid": pid, "tid": pid, "args": {"name": timeline.name},
         }))?;
-        // Spans that have not ended, by heap and thread; those of a collection by heap alone.
+        // Spans that have not ended, by heap and thread; spans of collections by heap alone.
         let mut open: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
         let mut collections: HashMap<(u32, u16), Event> = HashMap::new();
         for event in &timeline.events {
@@ -142,7 +142,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a span of a thread.
+    /// Writes a span on a thread.
     fn complete(&mut self, pid: u32, name: &str, of: &Event, from: u64, to: u64) -> io::Result<()> {
         let mut args = json!({"heap": of.heap, "collection": of.collection});
         if of.bytes != 0 {
@@ -155,7 +155,7 @@ impl Writer<'_> {
         }))
     }
 
-    /// Writes the begin or the end of a collection, or of its marking or sweep, and its bytes.
+    /// Writes the begin or the end of a collection, its marking or its sweep, and its bytes.
     fn of_collection(&mut self, pid: u32, event: &Event, ends: bool) -> io::Result<()> {
         let id = u64::from(event.heap) << 40 | event.collection;
         self.put(&json!({
@@ -225,7 +225,7 @@ mod tests {
             event(span::TRACE, true, 2000),
             event(span::SWEEP, false, 2000),
             Event { object: 16, bytes: 9, ..event(span::LARGE, true, 3000) },
-            // An end in another heap, whose begin is not in the record.
+            // An end in another heap, without its begin in the record.
             Event { heap: 7, ..event(span::COLLECTION, true, 3500) },
         ]);
         let kinds: Vec<_> = all.iter().map(|of| of["ph"].as_str().unwrap()).collect();

@@ -1,8 +1,8 @@
-//! Bytes, counts, shares, durations and dates, the same everywhere.
+//! Formats bytes, counts, shares, durations and dates, the same everywhere.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `1536` -> `1.5 KiB`.
+/// Formats `1536` as `1.5 KiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -18,7 +18,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// `1536` -> `+1.5 KiB`, `-1` -> `-1 B`, `0` -> `0 B`.
+/// Formats `1536` as `+1.5 KiB`, `-1` as `-1 B`, `0` as `0 B`.
 pub(super) fn difference(difference: i64) -> String {
     let sign = match difference {
         ..0 => "-",
@@ -28,7 +28,7 @@ pub(super) fn difference(difference: i64) -> String {
     format!("{sign}{}", bytes(difference.unsigned_abs()))
 }
 
-/// `1536` -> `1.5K`: for tables.
+/// Formats `1536` as `1.5K`, for tables.
 pub(super) fn short(value: u64) -> String {
     let text = bytes(value);
     match text.split_once(' ') {
@@ -37,12 +37,12 @@ pub(super) fn short(value: u64) -> String {
     }
 }
 
-/// `16384` -> `16 KiB`: for powers of two, which need no fraction.
+/// Formats `16384` as `16 KiB`, for powers of two, which need no fraction.
 pub(super) fn round_bytes(value: u64) -> String {
     bytes(value).replace(".0 ", " ")
 }
 
-/// `1234567` -> `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(super) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
@@ -55,13 +55,13 @@ pub(super) fn count(count: u64) -> String {
     out
 }
 
-/// `1`, `"block"` -> `1 block`; `2` -> `2 blocks`.
+/// Formats `1` and `"block"` as `1 block`, `2` as `2 blocks`.
 pub(super) fn counted(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", count(number))
 }
 
-/// The first `most` letters of a text.
+/// Returns the first `most` letters of a text.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     match text.chars().count() <= most {
         true => text.to_owned(),
@@ -69,22 +69,22 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
     }
 }
 
-/// A part of a whole in percent, with one digit behind the point.
+/// Returns a part of a whole in percent, with one decimal.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", share(part, whole) * 100.0)
 }
 
-/// The percentage in the form of CSS and SVG.
+/// Returns a part of a whole in percent, in the form of CSS and SVG.
 pub(super) fn css(part: u64, whole: u64) -> String {
     format!("{:.3}%", share(part, whole).clamp(0.0, 1.0) * 100.0)
 }
 
-/// A part of a whole; 0 if the whole is 0.
+/// Returns a part of a whole; 0 if the whole is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// `1.234 s`, `12.3 ms`, `3 min 5 s`.
+/// Formats a duration: `1.234 s`, `12.3 ms`, `3 min 5 s`.
 pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 0.999_5 {
@@ -97,7 +97,7 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
-/// `2026-01-02T03:04:05Z`.
+/// Formats a time: `2026-01-02T03:04:05Z`.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     const DAY: u64 = 86_400;
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -106,10 +106,10 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a number of days since 1970.
+/// Returns the year, month and day of a number of days since 1970.
 ///
-/// Years are counted from March, so that the leap day is the last of its year: then 153 days are
-/// five months, from any month on.
+/// Years count from March, so the leap day is the last day of its year. Any five months of such a
+/// year then have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const FROM_MARCH_0: u64 = 719_468;
     const ERA: u64 = 146_097;

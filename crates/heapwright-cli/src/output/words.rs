@@ -1,5 +1,5 @@
-//! Words that reports share: sentences of findings, names fit for a screen, and suppressions that
-//! are ready to use.
+//! Words that reports share: sentences of findings, printable names, and suppressions that are
+//! ready to use.
 
 use super::units;
 use crate::report::lines;
@@ -10,14 +10,14 @@ use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Rol
 use heapwright_record::escaped;
 use std::fmt::Write;
 
-/// A finding in one sentence.
+/// Returns a finding in one sentence.
 pub(crate) fn sentence(finding: &Finding) -> String {
     let mut line = Formatted(String::new());
     finding.sentence(&mut line);
     line.0
 }
 
-/// An error in one sentence, with its effect if that is known.
+/// Returns an error in one sentence, with its effect if that is known.
 pub(crate) fn happened(error: &Error) -> String {
     let mut line = sentence(&error.finding);
     if !error.effect.is_empty() {
@@ -27,14 +27,14 @@ pub(crate) fn happened(error: &Error) -> String {
     line
 }
 
-/// The line above the stack of a moment.
+/// Returns the line above the stack of a moment.
 pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
     let mut line = Formatted(String::new());
     finding.title(happened.role, &happened.thread, &mut line);
     line.0
 }
 
-/// Bytes from outside, made fit for a line of any output.
+/// Makes bytes from outside printable in a line of any output.
 pub(crate) fn printable(text: Text<'_>) -> String {
     let mut out = String::new();
     escaped(text.bytes, |piece| out.push_str(piece));
@@ -44,18 +44,18 @@ pub(crate) fn printable(text: Text<'_>) -> String {
     out
 }
 
-/// The same for a text.
+/// Makes a text printable in a line of any output.
 pub(crate) fn printable_text(text: &str) -> String {
     printable(Text::from(text))
 }
 
-/// `abcdef01`.
+/// Returns bytes in hexadecimal: `abcdef01`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The stack of the code at fault: where the error happened. For an error that was found later,
-/// where the block was freed or made.
+/// Returns the stack of the code at fault: where the error happened or, for an error that was found
+/// later, where the block was freed or made.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.finding.is_found_later()
         && error.moments.iter().any(|happened| happened.role == Role::Here);
@@ -66,7 +66,7 @@ pub(crate) fn fault_stack(error: &Error) -> StackId {
     first(usize::from(found_later)).or_else(|| first(0)).unwrap_or(StackId::NONE)
 }
 
-/// A frame in few words, one text for each function: `twice file.c:12`, or `prog+0x10de`.
+/// Returns a frame in few words for each of its functions: `twice file.c:12`, or `prog+0x10de`.
 pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     if frame.functions.is_empty() {
         return vec![match &frame.place {
@@ -77,7 +77,7 @@ pub(crate) fn frame(frame: &Frame) -> Vec<String> {
     frame.functions.iter().map(described).collect()
 }
 
-/// `twice file.c:12:5`.
+/// Describes a function: `twice file.c:12:5`.
 pub(crate) fn described(function: &Function) -> String {
     let mut words = Vec::new();
     if let Some(name) = &function.name {
@@ -93,18 +93,18 @@ pub(crate) fn described(function: &Function) -> String {
     words.join(" ")
 }
 
-/// A suppression in one line; `None` if the stack has no name for it.
+/// Returns a suppression in one line; `None` if the stack has no name for it.
 pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<String> {
     let pattern = suggestion(&lines(&report.stacks, stack))?;
     Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
-/// The function of the C library that made the access, if the finding names one.
+/// Returns the function of the C library that made the access, if the finding names one.
 pub(crate) fn asked(finding: &Finding) -> Option<&'static str> {
     Some(finding.function.word()).filter(|_| finding.function != debug::Function::Unknown)
 }
 
-/// A suppression in valgrind's format.
+/// Returns a suppression in valgrind's format.
 pub(crate) fn block_for(
     report: &Report,
     name: &str,
@@ -138,7 +138,7 @@ pub(crate) fn block_for(
             lines += 1;
         }
         let names = frame.functions.iter().filter_map(|function| function.name.as_deref());
-        // The callers of `main` have other names in another C library.
+        // In another C library the callers of `main` have other names.
         if names.into_iter().any(is_main) {
             break;
         }
@@ -156,7 +156,7 @@ fn leak_kind(reach: Reach) -> Option<&'static str> {
     })
 }
 
-/// The sums of the leak checks, a line each, as valgrind prints them.
+/// Returns the sums of the leak checks in valgrind's form, one line each.
 pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     let lost = |words, reach| (words, report.total(reach));
     let sums = [
@@ -169,12 +169,12 @@ pub(super) fn leak_sums(report: &Report) -> [String; 5] {
     sums.map(|(words, amount)| format!("{words}: {}", as_valgrind(amount)))
 }
 
-/// `40 bytes in 1 blocks`.
+/// Formats an amount as valgrind does: `40 bytes in 1 blocks`.
 pub(super) fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
     format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }
 
-/// The type of an error in valgrind's suppressions.
+/// Returns the type of an error in valgrind's suppressions.
 pub(crate) fn block_kind(kind: FindingKind) -> String {
     format!("Heapwright:{}", kind.heading())
 }
@@ -182,7 +182,7 @@ pub(crate) fn block_kind(kind: FindingKind) -> String {
 /// The type of a leak, which valgrind itself uses.
 pub(crate) const LEAK_BLOCK: &str = "Memcheck:Leak";
 
-/// The reach of lost blocks, in LeakSanitizer's words.
+/// Returns the reach of lost blocks, in LeakSanitizer's words.
 pub(crate) fn directly(leak: &Leak) -> &'static str {
     match leak.reach {
         Reach::Definite => "Direct leak",

@@ -1,13 +1,13 @@
-//! Text in XML, in elements and in attributes: characters with a meaning there are escaped, and
-//! those that a screen does not show.
+//! Escapes text for elements and attributes of XML: characters with a meaning there, and those that
+//! a screen does not show.
 //!
-//! XML 1.0 cannot hold most control characters, not even escaped; they become U+FFFD.
+//! XML 1.0 cannot contain most control characters, even escaped; they become U+FFFD.
 
 use std::fmt::Write;
 
 use heapwright_record::is_hidden;
 
-/// Text, escaped for an element or an attribute.
+/// Escapes text for an element or an attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,9 +1,9 @@
-//! The library's complaints about options of the command line.
+//! Reports the library's complaints about options of the command line.
 //!
-//! The library answers a bad option with a line on stderr and goes on without it, because a word in
-//! an environment must not stop a program. On the command line a bad option is a mistake, reported
-//! before the program runs. Only the library knows its options. So the command starts itself again
-//! with the library and the options, lets it do nothing but load, and reads the complaints.
+//! The library reports a bad option on stderr and ignores it, because a word in an environment must
+//! not stop a program. On the command line a bad option is a mistake, reported before the program
+//! runs. Only the library knows its options. So the command starts itself again with the library
+//! and the options, does nothing but load, and reads the complaints.
 //!
 //! ```text
 //! heapwright: option "purge=soon": the value needs milliseconds, such as 250 or 250..5500, or never (ignored)
@@ -17,19 +17,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Options that name files which a process writes, and what is said in their place: there
-/// nothing can be written.
+/// Options that name files which a process writes, and the name given instead: nothing can be
+/// written there.
 const FILES: [&str; 5] = ["stats_file", "trace", "timeline", "record", "profile"];
 const NO_FILE: &str = "/dev/null/x";
 
-/// The longest path the library takes.
+/// The longest path that the library takes.
 const LONGEST_PATH: usize = 500;
 
-/// The hidden subcommand that does nothing of interest.
+/// The hidden subcommand that the command starts.
 const SUBCOMMAND: &str = "probe";
 
-/// Refuses options of the command line that the library does not take, among all that it
-/// will be given. `flag` is the word before each of them there.
+/// Refuses options of the command line that the library does not accept together with its other
+/// options. `flag` is the word before each option on the command line.
 pub(crate) fn refuse_bad(
     library: &Path,
     options: &Options,
@@ -48,11 +48,11 @@ pub(crate) fn refuse_bad(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .output();
-    // Where nobody can be asked, the program's own library says it.
+    // If the question fails, the library in the program reports bad options.
     let Ok(asked) = asked else { return Ok(()) };
     let stderr = String::from_utf8_lossy(&asked.stderr);
     for option in given.iter().flat_map(|text| split(text)) {
-        // An option that does nothing beside another one is named by its key alone.
+        // The complaint about an option that another one disables names only its key.
         let key = option.split_once('=').map_or(option, |(key, _)| key);
         let begins =
             [&*without_files(option), key].map(|of| format!("heapwright: option \"{of}\": "));
@@ -67,18 +67,18 @@ pub(crate) fn refuse_bad(
     Ok(())
 }
 
-/// Whether any of the options given on the command line sets `key`.
+/// Returns whether any of the options given on the command line sets `key`.
 pub(crate) fn sets(given: &[String], key: &str) -> bool {
     let mut all = given.iter().flat_map(|text| split(text));
     all.any(|option| option.split_once('=').is_some_and(|(name, _)| name.trim_end() == key))
 }
 
-/// The options in a string of several.
+/// Returns the options in a string of several.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ';']).map(str::trim).filter(|option| !option.is_empty())
 }
 
-/// The option, but for a file that would be written.
+/// Returns the option, with its file replaced by one that cannot be written.
 fn without_files(option: &str) -> String {
     match option.split_once('=') {
         Some((key, path))

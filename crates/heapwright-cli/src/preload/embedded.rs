@@ -1,8 +1,8 @@
 //! The files inside this command (see build.rs).
 
-/// A file that travels inside the command.
+/// A file inside the command.
 pub(super) struct Embedded {
-    /// What it is called where it is extracted.
+    /// The name of the extracted file.
     pub(super) name: &'static str,
     pub(super) bytes: &'static [u8],
 }
@@ -19,12 +19,12 @@ pub(super) static CHECK_LIBRARY: Embedded = Embedded {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright_check.so")),
 };
 
-/// The program that starts what `bench` measures.
+/// The launcher: starts the programs that `bench` measures.
 pub(super) static LAUNCHER: Embedded = Embedded {
     name: "heapwright-launcher",
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/heapwright-launcher")),
 };
 
-/// Names the bytes in a path: two builds of one version can live side by side.
-/// It is no proof; the user of a file compares the bytes.
+/// The hash of the bytes, a part of the path: two builds of one version can exist side by side. It
+/// proves nothing; the user of a file compares the bytes.
 pub(super) const HASH: &str = env!("HEAPWRIGHT_EMBEDDED_HASH");

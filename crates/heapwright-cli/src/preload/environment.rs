@@ -1,20 +1,19 @@
-//! The two variables that put a program on heapwright.
+//! The two variables that run a program on heapwright.
 //!
-//! Both may be set already, and what they say stays: other preloaded libraries
-//! are loaded after ours, and the user's options are kept, with later ones
-//! winning (the library reads them from left to right).
+//! Values that are set already stay. Other preloaded libraries are loaded after ours. The user's
+//! options are kept; the library reads them from left to right, so later ones win.
 
 use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What the library reads of HEAPWRIGHT; it has no heap yet to keep more in.
+/// The longest value of HEAPWRIGHT that the library reads: it has no heap yet to store more.
 const LONGEST: usize = 2048;
 
-/// The value of LD_PRELOAD with `library` before what was there.
+/// Returns the value of LD_PRELOAD with `library` before the old value.
 ///
-/// First matters: where two libraries define malloc, the first one is used.
+/// Of two libraries that define malloc, the loader uses the first.
 pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let before = before.unwrap_or_default();
@@ -28,14 +27,14 @@ pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsStri
     value
 }
 
-/// The value of HEAPWRIGHT, put together.
+/// The value of HEAPWRIGHT under construction.
 #[derive(Default)]
 pub(crate) struct Options {
     value: OsString,
 }
 
 impl Options {
-    /// Starts with an option that what the variable says already may overrule.
+    /// Starts with a default option, which the variable's old value may overrule.
     pub(crate) fn inherited_over(default: &str, before: Option<&OsStr>) -> Self {
         let mut options = Self::default();
         options.push(OsStr::new(default));
@@ -43,14 +42,14 @@ impl Options {
         options
     }
 
-    /// Starts with what the variable says already.
+    /// Starts with the variable's old value.
     pub(crate) fn inherited(before: Option<&OsStr>) -> Self {
         let mut options = Self::default();
         options.push(before.unwrap_or_default());
         options
     }
 
-    /// Adds options as the user wrote them: `key=value`, or several of them.
+    /// Adds options in the user's form: `key=value`, or several of them.
     pub(crate) fn add(&mut self, option: &str) -> anyhow::Result<()> {
         match option.split_once('=') {
             Some((key, _)) if !key.trim().is_empty() => {
@@ -61,32 +60,32 @@ impl Options {
         }
     }
 
-    /// Asks for a stats file `prefix.<pid>` from each process.
+    /// Requests a stats file `prefix.<pid>` from each process.
     pub(crate) fn stats_file(&mut self, prefix: &Path) {
         self.path("stats_file=", prefix);
     }
 
-    /// Asks for a debug record `prefix.<pid>` from each process.
+    /// Requests a debug record `prefix.<pid>` from each process.
     pub(crate) fn record(&mut self, prefix: &Path) {
         self.path("record=", prefix);
     }
 
-    /// Has the sites of an earlier run guarded, which are in this file.
+    /// Requests that each process guard the sites in this file of an earlier run.
     pub(crate) fn sites(&mut self, file: &Path) {
         self.path("sites=", file);
     }
 
-    /// Asks for a trace `prefix.<pid>` from each process.
+    /// Requests a trace `prefix.<pid>` from each process.
     pub(crate) fn trace(&mut self, prefix: &Path) {
         self.path("trace=", prefix);
     }
 
-    /// Asks for a time line `prefix.<pid>` from each process.
+    /// Requests a time line `prefix.<pid>` from each process.
     pub(crate) fn timeline(&mut self, prefix: &Path) {
         self.path("timeline=", prefix);
     }
 
-    /// Asks for a heap profile `prefix.<pid>` from each process.
+    /// Requests a heap profile `prefix.<pid>` from each process.
     pub(crate) fn profile(&mut self, prefix: &Path) {
         self.path("profile=", prefix);
     }
@@ -97,15 +96,14 @@ impl Options {
         self.push(&option);
     }
 
-    /// Makes the value as long as it can be, with options that say nothing: two that differ have
-    /// one length then, and programs whose variable they are in find their stacks at the same
-    /// addresses.
+    /// Fills the value up to its greatest length with options without effect. So different values
+    /// have one length, and programs that inherit them find their stacks at the same addresses.
     pub(crate) fn fill_up(&mut self) {
         let missing = LONGEST.saturating_sub(self.value.len());
         self.value.push(",".repeat(missing));
     }
 
-    /// The variable's value, if there is anything to say.
+    /// Returns the variable's value, if there are any options.
     pub(crate) fn value(&self) -> anyhow::Result<Option<&OsStr>> {
         let length = self.value.len();
         if length > LONGEST {

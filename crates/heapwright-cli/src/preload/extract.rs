@@ -1,4 +1,4 @@
-//! Putting an embedded file where a loader can map it, or the kernel run it.
+//! Extracts an embedded file to a place where a loader can map it, or the kernel can run it.
 //!
 //! ```text
 //! $XDG_CACHE_HOME/heapwright/<version>-<hash>/libheapwright.so
@@ -12,21 +12,21 @@
 //!
 //! The first suitable place is used. A program that loads the library runs its code, so no other
 //! user may be able to change files in the place. Each use verifies every folder from the root
-//! down, in this order. The folder must be root's or ours, and neither its group nor other users
-//! may write to it, unless it is sticky. So no other user can rename a verified folder, and paths
-//! stay true. Our own folders belong to us. A place must also allow mapping code (no `noexec`
-//! mount), and have a path that LD_PRELOAD can carry.
+//! down, in this order. A folder must be root's or ours, and neither its group nor other users may
+//! write to it, unless it is sticky. So no other user can rename a verified folder, and paths stay
+//! valid. Our own folders belong to us. A place must also allow mapping code (no `noexec` mount),
+//! and have a path that LD_PRELOAD can carry.
 //!
 //! All users may read our folders and files, under any umask: a program may become another user
 //! before it starts the next one, and the files hold no secret. Only root can become any user, and
 //! root's home is closed, so root's place is /var/cache, which all users can reach.
 //!
 //! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes
-//! is a good part of the cost of checking a small program, so it is done once: a file beside it
-//! (`.seen`) records the inode that was right and its ctime, which no user can set. A new file is
-//! written beside its name and then renamed, so no program maps half a library, and programs keep
-//! the old file that they mapped. Threads and processes, also in other pid namespaces, may do so at
-//! once: each writes to a new file of its own.
+//! is a good part of the cost of checking a small program, so it is done once. A file beside it
+//! (`.seen`) then records the verified file's inode and ctime, which no user can set. A new file is
+//! written under another name and then renamed. So no program maps half a library, and programs
+//! keep the old file that they mapped. Threads and processes, also in other pid namespaces, may do
+//! so at once: each writes to a new file of its own.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;
@@ -44,22 +44,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The mode of our folders and files: all may read them, only we may write.
 const MODE: u32 = 0o755;
 
-/// Names tried beside a file. Others are taken by processes that write it just now, or were killed
-/// while they did.
+/// The most names to try beside a file. Processes that write the file now, or were killed doing so,
+/// use others.
 const ATTEMPTS: u32 = 100;
 
-/// A folder to keep the library in.
+/// A folder for extracted files.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
-    /// What must be there, or be made: the user's cache folder, or /tmp.
+    /// The folder that must exist, or be made: the user's cache folder, or /tmp.
     base: PathBuf,
-    /// Our folder in it.
+    /// The name of our folder in it.
     name: String,
-    /// Whether the base is root's and for all users, or else this user's own.
+    /// Whether the base is root's and for all users, not this user's own.
     shared: bool,
 }
 
-/// The path of an embedded file, extracted if it was not yet.
+/// Returns the path of an embedded file, and extracts the file if needed.
 pub(super) fn extracted(file: &Embedded) -> anyhow::Result<PathBuf> {
     // SAFETY: takes no arguments and cannot fail.
     let uid = unsafe { libc::geteuid() };
@@ -84,15 +84,15 @@ pub(super) fn extracted(file: &Embedded) -> anyhow::Result<PathBuf> {
     )
 }
 
-/// The places to try, best first.
+/// Returns the places to try, best first.
 fn places(
     cache: Option<&OsStr>,
     home: Option<&OsStr>,
     temporary: Option<&OsStr>,
     uid: u32,
 ) -> Vec<Place> {
-    // The specification says to ignore a relative XDG_CACHE_HOME; a relative
-    // HOME or TMPDIR is as useless to a loader.
+    // The specification says to ignore a relative XDG_CACHE_HOME. A loader cannot use a relative
+    // HOME or TMPDIR either.
     let absolute =
         |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
     let place = |base, shared| Place { base, name: String::from("heapwright"), shared };
@@ -119,7 +119,7 @@ fn places(
 }
 
 impl Place {
-    /// The file's path in this place, once it is there.
+    /// Extracts the file to this place if needed. Returns its path.
     fn hold(&self, file: &Embedded, uid: u32) -> anyhow::Result<PathBuf> {
         let ours = self.prepare_base(uid)?.join(&self.name);
         let folder = ours.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), embedded::HASH));
@@ -142,8 +142,8 @@ impl Place {
     fn prepare_base(&self, uid: u32) -> anyhow::Result<PathBuf> {
         let shown = self.base.display();
         if !self.shared && !self.base.exists() {
-            // Under a foreign owner (sudo keeps HOME), leave no files of ours;
-            // nor a home folder where an account has none (/nonexistent).
+            // Leaves no files under a foreign owner (sudo keeps HOME), and makes no home folder for
+            // an account without one (/nonexistent).
             let above = self.base.ancestors().find(|path| path.exists());
             let above = above.filter(|path| path.parent().is_some());
             let owner = above.and_then(|path| fs::metadata(path).ok()).map(|meta| meta.uid());
@@ -180,7 +180,7 @@ fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The number of users who are unknown in this user namespace. Root may be one of them.
+/// Returns the number of users who are unknown in this user namespace. Root may be one of them.
 fn nobody() -> Option<u32> {
     let users = fs::read_to_string("/proc/self/uid_map").ok()?;
     let is_whole = users.split_whitespace().eq(["0", "0", "4294967295"]);
@@ -188,8 +188,8 @@ fn nobody() -> Option<u32> {
     number.trim().parse().ok().filter(|_| !is_whole)
 }
 
-/// Makes a folder of ours that all may read, or checks that the one there is. Nobody else can
-/// rename anything where it lies.
+/// Makes a folder of ours that all users may read, or checks the existing one. No other user can
+/// rename anything in its parent.
 fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     match DirBuilder::new().mode(MODE).create(folder) {
@@ -205,7 +205,7 @@ fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     readable(folder, &meta)
 }
 
-/// Lets all read a file or folder of ours, which a umask or an earlier version may have closed.
+/// Lets all users read a file or folder of ours, which may have been closed to them.
 fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
     if meta.mode() & 0o777 == MODE {
         return Ok(());
@@ -214,7 +214,7 @@ fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
         .with_context(|| format!("cannot let other users read {}", path.display()))
 }
 
-/// Whether a file has exactly these bytes, and all may read it.
+/// Returns whether a file has exactly these bytes, and all may read it.
 fn holds(path: &Path, bytes: &[u8], uid: u32) -> bool {
     let Ok(meta) = fs::symlink_metadata(path) else { return false };
     // A process that could open the file for writing once may still have it open.
@@ -229,27 +229,27 @@ fn holds(path: &Path, bytes: &[u8], uid: u32) -> bool {
     if !fs::read(path).is_ok_and(|found| found == bytes) || readable(path, &meta).is_err() {
         return false;
     }
-    // What changes within one tick of the kernel's clock has one time. Where the mark cannot be
-    // left, the bytes are compared again.
+    // Two changes within one tick of the kernel's clock have the same time. Without a mark, the
+    // bytes are compared again.
     if is_settled(&meta) && meta.mode() & 0o777 == MODE {
         let _ = write_whole(&seen, mark.as_bytes());
     }
     true
 }
 
-/// What changes with a file's bytes, its mode and its owner.
+/// Returns a text that changes with a file's bytes, its mode and its owner.
 fn mark_of(meta: &fs::Metadata) -> String {
     let (dev, ino, len) = (meta.dev(), meta.ino(), meta.len());
     format!("{dev} {ino} {len} {}.{:09}\n", meta.ctime(), meta.ctime_nsec())
 }
 
-/// Whether a file has been as it is for a while.
+/// Returns whether a file's last change is some time ago.
 fn is_settled(meta: &fs::Metadata) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     i64::try_from(now).is_ok_and(|now| now.saturating_sub(meta.ctime()) > 2)
 }
 
-/// Writes a file beside its name, then gives it the name.
+/// Writes a file under another name, then renames it.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let (beside, mut file) = create_beside(path)?;
     let written = file
@@ -262,7 +262,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// A new file beside `path`, which nobody else writes to.
+/// Makes a new file beside `path`, to which nobody else writes.
 fn create_beside(path: &Path) -> std::io::Result<(PathBuf, fs::File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut tries = 0;
@@ -280,7 +280,7 @@ fn create_beside(path: &Path) -> std::io::Result<(PathBuf, fs::File)> {
     }
 }
 
-/// Refuses a mount that code cannot be mapped from.
+/// Refuses a mount from which code cannot be mapped.
 fn allows_code(folder: &Path) -> anyhow::Result<()> {
     let name = CString::new(folder.as_os_str().as_bytes())?;
     let mut mount = MaybeUninit::<libc::statvfs>::zeroed();
@@ -313,7 +313,7 @@ mod tests {
         Place { base, name: String::from("heapwright"), shared: false }
     }
 
-    /// How many files are in a folder, but for marks: a slow machine leaves one.
+    /// Counts the files in a folder, without marks, which only a slow machine leaves.
     fn files(folder: &Path) -> usize {
         let all = fs::read_dir(folder).expect("there").flatten().map(|entry| entry.path());
         all.filter(|path| path.extension().is_none_or(|end| end != "seen")).count()
@@ -374,11 +374,11 @@ mod tests {
         let seen = path.with_extension("seen");
         assert!(!seen.exists(), "a file that was just written may yet change without a trace");
         let mark = |path: &Path| mark_of(&fs::symlink_metadata(path).expect("there"));
-        // As if it had been looked at long ago: other bytes of the same length are not seen.
+        // The file counts as verified, so other bytes of the same length are not noticed.
         fs::write(&path, b"the_library").expect("written");
         fs::write(&seen, mark(&path)).expect("written");
         assert!(holds(&path, THE_LIBRARY.bytes, uid()));
-        // A tick of the kernel's clock, so that a change has a time of its own.
+        // Waits for a tick of the kernel's clock, so that a change has a time of its own.
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("set");
         assert!(!holds(&path, THE_LIBRARY.bytes, uid()));
@@ -417,8 +417,7 @@ mod tests {
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
         place.hold(&X, uid()).expect("held");
 
-        // The folder of the place, and each one above it. A sticky folder is as good as a closed
-        // one.
+        // The place's folder, and each folder above it. A sticky folder is as good as a closed one.
         for folder in [&*place.base, scratch.path()] {
             let set =
                 |mode| fs::set_permissions(folder, PermissionsExt::from_mode(mode)).expect("set");
@@ -464,7 +463,7 @@ mod tests {
             all.map(|path| fs::metadata(path).expect("there").mode() & 0o777).collect::<Vec<_>>()
         };
         assert_eq!(modes(), [0o755; 3]);
-        // What an earlier version or a umask has closed is opened.
+        // Files closed by an earlier version or a umask are opened.
         for path in folders.iter().chain([&path]) {
             fs::set_permissions(path, PermissionsExt::from_mode(0o700)).expect("set");
         }

@@ -1,16 +1,16 @@
 //! A preload library that the user named.
 //!
-//! The loader ignores a library that it cannot use, with a message of its own, and the program then
-//! runs without heapwright. This file reports that before the program starts.
+//! The loader ignores a library that it cannot use, with a message of its own, and the program runs
+//! without heapwright. This module reports such a library before the program starts.
 
 use super::{machine, machine_of, unfit_for_ld_preload};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the part of an ELF header that is looked at.
+/// The number of bytes read of an ELF header.
 const HEADER: usize = 20;
 
-/// The absolute path of a library that a loader will take.
+/// Returns the absolute path of a library that a loader will take.
 pub(super) fn checked(path: &Path) -> anyhow::Result<PathBuf> {
     let absolute = std::path::absolute(path)
         .with_context(|| format!("the library's path '{}' is not usable", path.display()))?;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! library()      a path to libheapwright.so: the one given, or the one inside
-//! for_check()    the same of libheapwright-check.so, which sees what the C library's functions read and write
-//!   given        what the user named, checked before a loader stumbles on it
+//! for_check()    a path to libheapwright-check.so, which also checks the C library's accesses
+//!   given        the user's library, checked before a loader sees it
 //!   embedded     the files inside this command
 //!   extract      puts them where a loader can map them
 //! launcher()     a path to the launcher, which travels the same way
-//! asked          what the library says of options, before a program has them
-//! rules          what checked processes share of unwind tables
+//! asked          the library's complaints about options, before a program runs
+//! rules          the file of unwind rules that checked processes share
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program
 //! ```
 
@@ -29,7 +29,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Finds the preload library: the one given, else the built-in one.
+/// Returns the preload library: the given one, else the built-in one.
 pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
         Some(path) => given::checked(path).map_err(|error| is_wrong(&error)),
@@ -37,7 +37,7 @@ pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Finds the library that `check` preloads: the one given, else the built-in one.
+/// Returns the library that `check` preloads: the given one, else the built-in one.
 pub(crate) fn for_check(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
         Some(path) => given::checked(path).map_err(|error| is_wrong(&error)),
@@ -45,41 +45,40 @@ pub(crate) fn for_check(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Checks a library that is to be preloaded: the absolute path of one that a
-/// loader will take.
+/// Checks a library to preload. Returns its absolute path if a loader will take it.
 pub(crate) fn checked(path: &Path) -> anyhow::Result<PathBuf> {
     given::checked(path)
 }
 
-/// The launcher's path.
+/// Returns the launcher's path.
 pub(crate) fn launcher() -> anyhow::Result<PathBuf> {
     extract::extracted(&embedded::LAUNCHER)
 }
 
-/// The library that the environment names.
+/// Returns the library that the environment names.
 pub(crate) fn named() -> Option<PathBuf> {
     std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// What programs must be for: by the library given, else the built-in one.
+/// Returns the platform for which a program must be made, by the given library or the built-in one.
 pub(crate) fn target(given: Option<&Path>) -> Target {
     let is_musl = given.map_or(cfg!(target_env = "musl"), is_for_musl);
     Target { machine: machine(), is_musl }
 }
 
-/// The ELF machine number of the programs the library can be loaded into.
+/// Returns the ELF machine number of the programs the library can be loaded into.
 fn machine() -> u16 {
     machine_of(embedded::LIBRARY.bytes).unwrap_or_default()
 }
 
-/// The machine number in an ELF header of this machine's byte order.
+/// Returns the machine number in an ELF header of this machine's byte order.
 fn machine_of(elf: &[u8]) -> Option<u16> {
     let field = elf.get(18..20)?;
     Some(u16::from_ne_bytes([field[0], field[1]]))
 }
 
-/// Why a path cannot be put into LD_PRELOAD: the loader splits the variable at
-/// colons and blanks and expands `$ORIGIN` and its like, with no way to quote.
+/// Returns the character that keeps a path out of LD_PRELOAD. The loader splits the variable at
+/// colons and blanks, and expands `$ORIGIN` and others; nothing can be quoted.
 fn unfit_for_ld_preload(path: &OsStr) -> Option<char> {
     path.as_bytes().iter().map(|&byte| char::from(byte)).find(|c| " \t\n:$".contains(*c))
 }

@@ -1,13 +1,13 @@
-//! Ending this process: with a code, or by a signal as the program did.
+//! Ends this process with a code, or by the signal that ended the program.
 //!
-//! A shell distinguishes `exit 137` from "killed by signal 9": only for the second it prints
+//! A shell distinguishes `exit 137` from "killed by signal 9". Only for the second it prints
 //! "Terminated" or "Segmentation fault", and an interrupt stops a script's loop only if the command
-//! *died* of it. So if the program died of a signal, we die of the same one, without a core file of
-//! our own memory.
+//! *died* of it. So if the program died of a signal, this process dies of the same signal, without
+//! a core file of its own memory.
 
 use super::{End, signals};
 
-/// How this command is to end.
+/// The way in which this command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// With an exit code.
@@ -32,20 +32,20 @@ impl Exit {
             Self::Signal(number) => {
                 forbid_core_dump();
                 signals::die_of(number);
-                // Still here: the first process of a container is not killed
-                // by signals it has no handler for. Say it the shells' way.
+                // The first process of a container survives signals without a handler. So it ends
+                // with the code that shells use.
                 std::process::exit(128 + number)
             }
         }
     }
 }
 
-/// The program has left its own core file, if any; ours would overwrite it.
+/// Forbids a core file of this process, which would overwrite the program's.
 fn forbid_core_dump() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a live rlimit; failure only leaves a core file.
+    // SAFETY: the pointer is to a live rlimit. A failure only leaves a core file.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
-    // A core pattern that pipes into a program does not heed the limit.
+    // A core pattern that pipes into a program ignores the limit.
     // SAFETY: no pointers are involved.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
 }

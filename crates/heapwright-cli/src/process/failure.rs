@@ -1,23 +1,23 @@
-//! Why a program could not be started, in one line, with the shells' exit code.
+//! Explains in one line why a program could not be started, with the shells' exit code.
 //!
-//! 127: there is no such command. 126: there is, but it cannot be run.
+//! 127: there is no such command. 126: the command cannot be run.
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-/// No such command.
+/// The exit code if there is no such command.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// A command that cannot be run.
+/// The exit code if a command cannot be run.
 pub(crate) const CANNOT_RUN: u8 = 126;
 
-/// What to say and how to exit when starting `program` gave `error`, where
-/// `file` is what its name led to, if to anything.
+/// Returns the message and the exit code after starting `program` failed with `error`. `file` is
+/// the file that its name led to, if any.
 pub(crate) fn explain(program: &OsStr, error: &io::Error, file: Option<&Path>) -> (String, u8) {
     let name = program.display();
     let (text, code) = match (error.raw_os_error(), file) {
-        // The file is there: what is missing is what its header names.
+        // The file exists, so its interpreter or loader is missing.
         (Some(libc::ENOENT), Some(file)) => {
             return (
                 format!(

@@ -3,22 +3,22 @@
 //! An ignored signal stays ignored across `exec`; `nohup` depends on that. Three signals would not
 //! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
 //! and its `Command` restores the default. [`super::watch`] needs SIGCHLD at its default. This
-//! command ignores SIGXFSZ, so that a file at its size limit is an error and not the end. So the
-//! dispositions from before `main` are remembered, and set again in the child.
+//! command ignores SIGXFSZ, so that a file at its size limit causes an error, not a signal. So this
+//! module records the dispositions before `main`, and restores them in the child.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether SIGPIPE was ignored before Rust's runtime touched it, and SIGXFSZ before this command
+/// Whether SIGPIPE was ignored before Rust's runtime changed it, and SIGXFSZ before this command
 /// did.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static SIZE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Run by the loader before `main`.
+/// The address of [`remember`], which the loader calls before `main`.
 #[used]
-// SAFETY: the loader calls every function in this section once, with the
-// arguments of main, which a function without parameters may ignore.
+// SAFETY: the loader calls every function in this section once with the arguments of main. A
+// function without parameters may ignore them.
 #[unsafe(link_section = ".init_array")]
 static REMEMBER: extern "C" fn() = remember;
 
@@ -28,7 +28,7 @@ extern "C" fn remember() {
     super::signals::ignore(libc::SIGXFSZ);
 }
 
-/// Whether a signal's disposition is to be ignored.
+/// Returns whether a signal is ignored.
 fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no new action is given, and the old one's place is writable.
@@ -50,7 +50,7 @@ pub(super) struct Ignored {
 }
 
 impl Ignored {
-    /// What this command was started with.
+    /// Returns the signals that were ignored when this command started.
     pub(super) fn now() -> Self {
         Self {
             pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed),
@@ -59,7 +59,7 @@ impl Ignored {
         }
     }
 
-    /// Sets it again, between fork and exec.
+    /// Ignores the signals again, between fork and exec.
     #[expect(clippy::unnecessary_wraps, reason = "the shape pre_exec wants")]
     pub(super) fn restore(self) -> io::Result<()> {
         let size = (libc::SIGXFSZ, self.size);

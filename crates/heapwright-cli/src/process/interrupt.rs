@@ -1,4 +1,4 @@
-//! Interrupts: a signal to stop is noticed and does not end the command at once.
+//! Interrupts: a signal to stop is noted, and does not end the command at once.
 //!
 //! An interrupted race of an hour has measured something worth printing. So the first SIGINT,
 //! SIGTERM or SIGHUP is only noted; the second of a kind ends the command as usual.
@@ -7,33 +7,33 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The signal that came; 0 if none did.
+/// The signal that came; 0: none.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
-/// Notices signals from now on.
+/// Starts to note signals.
 pub(crate) fn notice() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: zeroed is a valid sigaction.
         let action = unsafe { action.assume_init_mut() };
         action.sa_sigaction = on_signal as *const () as usize;
-        // No SA_RESTART: a wait should end.
+        // No SA_RESTART: the signal must end a wait.
         action.sa_flags = libc::SA_RESETHAND;
         let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: the handler is async-signal-safe, the action is whole, and
-        // the old one's place is writable.
+        // SAFETY: the handler is async-signal-safe, the action is complete, and the old action's
+        // place is writable.
         unsafe { libc::sigaction(signal, action, before.as_mut_ptr()) };
         // SAFETY: zeroed is valid, and the call has filled it since.
         let before = unsafe { before.assume_init() };
         if before.sa_sigaction == libc::SIG_IGN {
-            // Under nohup it stays ignored.
-            // SAFETY: it is what the kernel gave us.
+            // A signal ignored under nohup stays ignored.
+            // SAFETY: the action is the kernel's own.
             unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) };
         }
     }
 }
 
-/// The signal that asked us to stop, if one did.
+/// Returns the signal that requested a stop, if any.
 pub(crate) fn came() -> Option<i32> {
     Some(CAME.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
 }

@@ -1,4 +1,4 @@
-//! A limit on how long a program may run.
+//! A limit of a program's run time.
 //!
 //! ```text
 //! child ...............................|   dead, its pid still taken
@@ -14,8 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Waits for the child; after `limit` this process's descendants are killed. Returns whether they
-/// were.
+/// Waits for the child; kills this process's descendants after `limit`. Returns whether it did.
 pub(super) fn within(limit: Duration, wait: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     let (child_ended, ended) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || {

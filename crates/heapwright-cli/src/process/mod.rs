@@ -1,19 +1,17 @@
-//! Starting a program, standing in for it, and ending as it ended.
+//! Starts a program, stands in for it, and ends as it ended.
 //!
 //! There are two ways to run a program:
 //!
-//! - [`replace`]: this process becomes the program. Nothing of heapwright is
-//!   left, so signals, job control and the exit status need no care at all.
-//! - [`watch`]: the program is a child, because a process has to be there after
-//!   it to report what it did. The parent stands in for it: it passes signals on
-//!   ([`signals`]), and [`Exit`] then ends it in the child's own way.
+//! - [`replace`]: this process becomes the program. Nothing of heapwright is left, so signals, job
+//!   control and the exit status need no care.
+//! - [`watch`]: the program is a child, and its parent remains to report on it. The parent passes
+//!   signals on ([`signals`]), and [`Exit`] ends it in the child's own way.
 //!
-//! The child stays in our process group. A group of its own would have to be
-//! made the terminal's foreground group, and that breaks `heapwright run --stats
-//! -- program | less`.
+//! The child stays in our process group. A group of its own would have to become the terminal's
+//! foreground group, and that breaks `heapwright run --stats -- program | less`.
 //!
-//! `bench` starts its programs otherwise, through a launcher (see
-//! `bench::launcher`); of here it uses [`interrupt`], [`explain`] and [`Exit`].
+//! `bench` starts its programs through a launcher (see `bench::launcher`). It uses only
+//! [`interrupt`], [`explain`] and [`Exit`] of this module.
 
 mod exit;
 mod failure;
@@ -34,16 +32,16 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It returned this code.
+    /// The program returned this code.
     Code(u8),
-    /// This signal ended it.
+    /// This signal ended the program.
     Signal { number: i32, core_dumped: bool },
 }
 
-/// What the kernel counted for a program and the children it waited for.
+/// The kernel's figures for a program and the children that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Processor time in the program.
@@ -54,23 +52,23 @@ pub(crate) struct Usage {
     pub(crate) minor_faults: u64,
     /// Page faults that had to read a disk.
     pub(crate) major_faults: u64,
-    /// Most resident bytes of the largest of the processes. The kernel starts
-    /// the count at what this command itself held when it forked.
+    /// The peak resident bytes of the largest process. The kernel's count starts with the bytes
+    /// that this command held at the fork.
     pub(crate) max_rss: u64,
 }
 
-/// A program's end, and what it cost.
+/// A program's end, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) pid: u32,
     pub(crate) end: End,
     pub(crate) wall: Duration,
     pub(crate) usage: Usage,
-    /// It was killed because it took too long.
+    /// Whether the program was killed at the time limit.
     pub(crate) was_late: bool,
 }
 
-/// Holds all signals back from the calling thread: others take them.
+/// Blocks all signals in the calling thread; other threads take them.
 pub(crate) fn block_signals() {
     let _ = signals::block_all();
 }
@@ -81,7 +79,7 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
     // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
     unsafe { command.pre_exec(move || signals.restore()) };
     let error = command.exec();
-    // The closure has given both their default actions, but this process goes on.
+    // The child restores both defaults, but this process goes on.
     signals::ignore(libc::SIGPIPE);
     signals::ignore(libc::SIGXFSZ);
     error
@@ -92,7 +90,7 @@ pub(crate) fn watch(command: Command) -> io::Result<Outcome> {
     watch_with(command, |pid| orphans::wait_without_reaping(libc::P_PID, pid, 0).map(|_| ()))
 }
 
-/// The same, and takes note of processes that it leaves behind. After `limit` it is killed.
+/// Runs the program like [`watch`], and notes processes that outlive it. `limit` is its time limit.
 pub(crate) fn watch_all(
     command: Command,
     orphans: &mut Orphans,
@@ -106,16 +104,15 @@ pub(crate) fn watch_all(
     Ok(Outcome { was_late, ..outcome })
 }
 
-/// The same; `wait` returns when the child is dead, and leaves its pid taken.
+/// Runs the program as a child. `wait` returns when the child is dead, and leaves its pid taken.
 fn watch_with(
     mut command: Command,
     wait: impl FnOnce(u32) -> io::Result<()>,
 ) -> io::Result<Outcome> {
     let ignored = inherited::Ignored::now();
-    // An ignored SIGCHLD makes the kernel throw the child's status away.
+    // With SIGCHLD ignored, the kernel would discard the child's status.
     signals::set_default(libc::SIGCHLD);
-    // No signal may arrive between the fork and the moment the parent knows
-    // what to pass them to: they wait, blocked, and none is lost.
+    // Until the parent knows the child's pid, signals are blocked, so that none is lost.
     let mask = signals::block_all();
     // SAFETY: the closure makes only async-signal-safe calls.
     unsafe {
@@ -138,13 +135,13 @@ fn watch_with(
     mask.restore();
     wait(pid)?;
     let wall = started.elapsed();
-    // The pid is ours until the child is reaped: forwarding stops before.
+    // The pid stays the child's until it is reaped, so forwarding stops before.
     signals::stop_forwarding();
     let (status, usage) = reap(pid)?;
     Ok(Outcome { pid, end: End::of(status), wall, usage, was_late: false })
 }
 
-/// Takes the dead child's status and what it used.
+/// Reaps the dead child. Returns its status and its usage.
 fn reap(pid: u32) -> io::Result<(i32, Usage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -166,12 +163,12 @@ fn reap(pid: u32) -> io::Result<(i32, Usage)> {
 }
 
 impl End {
-    /// Reads a status of `wait`.
+    /// Decodes a status of `wait`.
     fn of(status: i32) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) }
         } else {
-            // The kernel keeps eight bits of an exit code.
+            // The kernel keeps the low eight bits of an exit code.
             Self::Code(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
         }
     }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The kernel gives an orphan to its nearest ancestor that requested this. So all processes that
-//! the program leaves behind are descendants of this process, which can read the exit status of
-//! each. `/proc` lists them: a process has no list of its grandchildren.
+//! the program leaves behind descend from this process, which can read each one's exit status.
+//! `/proc` lists them; a process has no list of its grandchildren.
 
 use super::{End, signals};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-/// Descendants that ended while they were this process's children, and how.
+/// The ends of descendants that ended as this process's children.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     ended: HashMap<u32, End>,
@@ -26,21 +26,21 @@ pub(crate) struct Orphans {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
-    /// The file that it runs, where that can be known.
+    /// The file that it runs, if known.
     pub(crate) exe: PathBuf,
 }
 
 impl Orphans {
-    /// Makes this process the parent of what its descendants leave behind.
+    /// Makes this process the parent of orphans among its descendants.
     pub(crate) fn adopt() -> Self {
-        // SAFETY: no pointers are involved. An old kernel refuses: then the processes are somebody
-        // else's.
+        // SAFETY: no pointers are involved. If an old kernel refuses, another process adopts the
+        // orphans.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
         Self::default()
     }
 
-    /// Waits until the child `pid` is dead but leaves its pid taken; takes the status of others
-    /// meanwhile.
+    /// Waits until the child `pid` is dead, but leaves its pid taken. Meanwhile reaps other
+    /// children.
     pub(super) fn wait_for(&mut self, pid: u32) -> io::Result<()> {
         loop {
             let ended = wait_without_reaping(libc::P_ALL, 0, 0)?;
@@ -51,9 +51,8 @@ impl Orphans {
         }
     }
 
-    /// Takes the status of those that have ended, and returns those that have not: all processes
-    /// that descend from this one. A process that has no child has none at all, and nobody has to
-    /// look for them.
+    /// Reaps the children that have ended. Returns all descendants of this process that have not
+    /// ended. A process without children has no descendants, so the search is skipped then.
     pub(crate) fn reap(&mut self) -> Vec<Running> {
         loop {
             match wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {
@@ -70,13 +69,13 @@ impl Orphans {
         }
     }
 
-    /// How a process ended that nobody else has waited for.
+    /// Returns how a process ended, if this process has reaped it.
     pub(crate) fn end(&self, pid: u32) -> Option<End> {
         self.ended.get(&pid).copied()
     }
 }
 
-/// All processes that descend from this one and have not ended.
+/// Returns all descendants of this process that have not ended.
 fn running() -> Vec<Running> {
     let mut parents: HashMap<u32, u32> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -89,8 +88,8 @@ fn running() -> Vec<Running> {
     }
     let own = std::process::id();
     let descends = |mut pid: u32| {
-        // As many steps as there are processes: pids are taken again, and a list that is read piece
-        // by piece may have a ring.
+        // At most as many steps as processes: pids are reused, and a list read in pieces may
+        // contain a cycle.
         for _ in 0..=parents.len() {
             match parents.get(&pid) {
                 Some(&parent) if parent == own => return true,
@@ -112,7 +111,7 @@ fn running() -> Vec<Running> {
     running
 }
 
-/// The parent of a process; none where it has ended, even if nobody has waited for it.
+/// Returns the parent of a running process; `None` if the process has ended, reaped or not.
 fn parent_of_running(pid: u32) -> Option<u32> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = line.rsplit_once(") ")?.1.split(' ');
@@ -123,7 +122,7 @@ fn parent_of_running(pid: u32) -> Option<u32> {
     words.next()?.parse().ok()
 }
 
-/// Kills all processes that descend from this one and have not ended.
+/// Kills all descendants of this process that have not ended.
 pub(crate) fn kill_all() {
     for running in running() {
         // SAFETY: no pointers are involved.
@@ -131,18 +130,18 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// Passes signals on to these processes from now on, in place of the program: what asks this
-/// process to end asks them.
+/// Passes signals to these processes instead of the program from now on: a signal that would end
+/// this process goes to them.
 pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);
 }
 
-/// How often this process was asked to end since the program has.
+/// Returns how often this process was asked to end since the program ended.
 pub(crate) fn asked_to_end() -> u32 {
     signals::asked_to_end()
 }
 
-/// The id of a child that has ended, which stays taken; 0: none has yet (`WNOHANG`).
+/// Returns the id of a child that has ended, which stays taken; 0: none has ended yet (`WNOHANG`).
 pub(super) fn wait_without_reaping(
     which: libc::idtype_t,
     pid: u32,
@@ -155,9 +154,9 @@ pub(super) fn wait_without_reaping(
             libc::waitid(which, pid, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT | how)
         };
         if result == 0 {
-            // SAFETY: zeroes are a siginfo, and the call has filled it where a child has ended.
+            // SAFETY: all zeros is a valid siginfo, which the call may have filled.
             let info = unsafe { info.assume_init() };
-            // SAFETY: of a child's end it is the child's, and zero of a siginfo of zeroes.
+            // SAFETY: the field is the child's pid, or zero if none ended.
             return Ok(unsafe { info.si_pid() }.unsigned_abs());
         }
         let error = io::Error::last_os_error();

@@ -1,4 +1,4 @@
-//! Passing signals on to the program we stand in for.
+//! Passes signals on to the program for which this process stands in.
 //!
 //! The sender of a signal decides our reaction:
 //!
@@ -10,17 +10,16 @@
 //! A hang-up reaches only the leader of the terminal's session. If we are the leader (`ssh host
 //! heapwright run --stats -- program`), we pass the signal on.
 //!
-//! The kernel says which: `si_code` is positive for its own signals. A process
-//! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
-//! that cannot be distinguished from a signal to us alone, and losing one is worse.
+//! `si_code` is positive for the kernel's own signals, which tells the two rows apart. A signal
+//! from a process to the whole group (`kill -TERM -PGID`) reaches the program twice. It looks like
+//! a signal to us alone, and losing one is worse.
 //!
-//! After the program's end, while its leftover processes are waited for ([`follow`]), they get
+//! After the program's end, while this process waits for leftover processes ([`follow`]), they get
 //! these signals. They are daemons that a terminal's signals do not reach, and that may ignore
-//! SIGINT and SIGHUP: every signal that is to end us reaches them as SIGTERM.
+//! SIGINT and SIGHUP. So every signal that would end us reaches them as SIGTERM.
 //!
-//! SIGTSTP has no handler: on Ctrl-Z we stop with the program, by the kernel's
-//! own rules (which refuse it where no shell could continue us), and `fg`
-//! continues both.
+//! SIGTSTP has no handler. On Ctrl-Z we stop with the program, by the kernel's own rules (which
+//! refuse it if no shell could continue us), and `fg` continues both.
 //!
 //! A signal that was ignored at our start (`nohup`) is ignored in the program too, unless the
 //! program changes that; so it is passed on like others. A signal without a handler here (SIGSEGV,
@@ -30,22 +29,22 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// The process that signals go to; 0 when there is none.
+/// The process that signals are passed to; 0: none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// The processes that they go to when there is no such; 0 where there is none.
+/// The processes that signals are passed to without a [`CHILD`]; 0: none.
 static FOLLOWED: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
-/// How often we were asked to end while there was no such.
+/// The number of requests to end while there was no [`CHILD`].
 static ASKED_TO_END: AtomicU32 = AtomicU32::new(0);
 
-/// Whether we were ever asked to end.
+/// Whether there was any request to end.
 static WAS_ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
 /// Whether we lead the terminal's session.
 static LEADS: AtomicBool = AtomicBool::new(false);
 
-/// What is passed on, besides the real-time signals.
+/// The signals that are passed on, besides the real-time signals.
 const FORWARDED: [i32; 11] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -60,7 +59,7 @@ const FORWARDED: [i32; 11] = [
     libc::SIGPWR,
 ];
 
-/// Passes signals on to `pid` from now on.
+/// Starts to pass signals on to `pid`.
 pub(super) fn forward_to(pid: i32) {
     // SAFETY: no preconditions.
     LEADS.store(unsafe { libc::getsid(0) } == std::process::id().cast_signed(), Ordering::SeqCst);
@@ -70,13 +69,12 @@ pub(super) fn forward_to(pid: i32) {
     }
 }
 
-/// Passes no more signals on. They are still survived, for the report to be
-/// written whole.
+/// Stops passing signals on. They still do not end this process, so that it can write its report.
 pub(super) fn stop_forwarding() {
     CHILD.store(0, Ordering::SeqCst);
 }
 
-/// Passes signals on to these processes, in place of those before.
+/// Passes signals on to these processes, instead of earlier ones.
 pub(super) fn follow(pids: &[u32]) {
     let pids = pids.iter().map(|pid| pid.cast_signed()).chain(std::iter::repeat(0));
     for (place, pid) in FOLLOWED.iter().zip(pids) {
@@ -84,12 +82,12 @@ pub(super) fn follow(pids: &[u32]) {
     }
 }
 
-/// How often we were asked to end since [`stop_forwarding`].
+/// Returns the number of requests to end since [`stop_forwarding`].
 pub(super) fn asked_to_end() -> u32 {
     ASKED_TO_END.load(Ordering::SeqCst)
 }
 
-/// Whether we were ever asked to end, by whomever, since a program was started.
+/// Returns whether there was any request to end since a program was started.
 pub(crate) fn was_asked_to_end() -> bool {
     WAS_ASKED_TO_END.load(Ordering::SeqCst)
 }
@@ -105,7 +103,7 @@ fn install(signal: i32) {
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
-/// The handler: async-signal-safe calls only, errno kept.
+/// Handles a signal: only async-signal-safe calls, and errno is preserved.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: errno's location is valid for the life of the thread.
     let errno = unsafe { libc::__errno_location() };
@@ -116,18 +114,17 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     let child = CHILD.load(Ordering::SeqCst);
     let from_a_process = info.si_code <= 0;
     let is_ours_alone = from_a_process || signal == libc::SIGHUP && LEADS.load(Ordering::SeqCst);
-    // SAFETY: a signal from a process carries the sender's pid; in one from
-    // the kernel the number is not looked at.
+    // SAFETY: a signal from a process carries the sender's pid; in one from the kernel the number
+    // is not used.
     let sender = unsafe { info.si_pid() };
-    // A program that signals its own group (an editor on Ctrl-Z) and our own
-    // abort() need no echo.
+    // A program that signals its own group (an editor on Ctrl-Z) and our own abort() need no echo.
     let echo = sender == child || sender == std::process::id().cast_signed();
     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) && !echo {
         WAS_ASKED_TO_END.store(true, Ordering::SeqCst);
     }
     if child > 0 && is_ours_alone && !echo {
-        // SAFETY: no pointers are involved; the child is not reaped before
-        // CHILD is cleared, so the pid is not somebody else's.
+        // SAFETY: no pointers are involved. The child is not reaped before CHILD is cleared, so the
+        // pid is still the child's.
         unsafe { libc::kill(child, signal) };
     }
     if child == 0 {
@@ -137,15 +134,15 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     unsafe { errno.write(saved) };
 }
 
-/// Of the handler: the program has ended.
+/// Passes a signal to the followed processes, after the program's end. Called by the handler.
 fn pass_to_followed(signal: i32) {
     let ends = matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP);
     if ends {
         ASKED_TO_END.fetch_add(1, Ordering::SeqCst);
     }
     for pid in FOLLOWED.iter().map(|place| place.load(Ordering::SeqCst)).filter(|pid| *pid > 0) {
-        // SAFETY: no pointers are involved. Whoever follows a process looks after it several times
-        // a second.
+        // SAFETY: no pointers are involved. The follower checks several times a second whether a
+        // followed process still exists.
         unsafe { libc::kill(pid, if ends { libc::SIGTERM } else { signal }) };
     }
 }
@@ -154,7 +151,7 @@ fn pass_to_followed(signal: i32) {
 #[derive(Clone, Copy)]
 pub(super) struct Mask(libc::sigset_t);
 
-/// Holds every signal back.
+/// Blocks every signal.
 pub(super) fn block_all() -> Mask {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut old = all;
@@ -167,9 +164,9 @@ pub(super) fn block_all() -> Mask {
 }
 
 impl Mask {
-    /// Lets through again what was let through before.
+    /// Restores the signals that were blocked before.
     pub(super) fn restore(&self) {
-        // SAFETY: the set is live, and no old one is asked for.
+        // SAFETY: the set is live, and the old one may be null.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
@@ -185,7 +182,7 @@ pub(super) fn ignore(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
-/// Dies of a signal, if the kernel lets us.
+/// Dies of a signal, if the kernel allows it.
 pub(super) fn die_of(signal: i32) {
     set_default(signal);
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -193,13 +190,13 @@ pub(super) fn die_of(signal: i32) {
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: the set is initialised; a bad signal number changes nothing.
     unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
-    // SAFETY: the set is live, and no old one is asked for.
+    // SAFETY: the set is live, and the old one may be null.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut()) };
     // SAFETY: no pointers are involved.
     unsafe { libc::raise(signal) };
 }
 
-/// A signal's name, as `kill -l` has it.
+/// Returns a signal's name, as `kill -l` has it.
 pub(crate) fn name(signal: i32) -> String {
     let name = match signal {
         libc::SIGHUP => "SIGHUP",

@@ -1,22 +1,21 @@
-//! The replay: repeats a story under any allocator.
+//! The replay: repeats a trace's story under any allocator.
 //!
 //! ```text
-//! plan      a story -> what each thread does, in 16 bytes an operation
-//! player    does it: this command, run again under a preload (hidden)
-//! rounds    which allocators play, how often, in turns
-//! results   what was measured: the structures of --format json
+//! plan      a story -> the operations of each thread, 16 bytes each
+//! player    executes a plan: this command, under a preload (hidden)
+//! rounds    the runs of each allocator, in turns
+//! results   the measurements: the structures of --format json
 //! ```
 //!
-//! How it is kept fair, beyond what `bench` does:
-//! - the player asks the allocator under test for nothing but what the story asks for:
-//!   its plan is a mapped file, its places for blocks are mapped memory, its threads are
-//!   the C library's own;
-//! - each recorded thread is a real one, that begins and ends where it did;
-//! - a block that one thread makes and another frees really goes from one to the other:
-//!   a thread that frees it waits until it is there;
-//! - threads drift apart by a bounded number of operations only, so that as much is
-//!   live at a time as was;
-//! - blocks are touched, and what was written is looked at again.
+//! Measures for fairness, beyond those of `bench`:
+//! - The player calls the allocator under test only for the story's operations. Its plan is a
+//!   mapped file, its places for blocks are mapped memory, and the C library starts its threads.
+//! - Each recorded thread is a real one, which begins and ends where the recorded one did.
+//! - A block that one thread allocates and another frees does move between them: the thread that
+//!   frees it waits until it arrives.
+//! - Threads drift apart by a bounded number of operations, so that as much is live at a time as in
+//!   the story.
+//! - Blocks are touched, and the written bytes are checked.
 
 mod plan;
 mod player;

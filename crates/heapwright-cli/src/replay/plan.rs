@@ -1,4 +1,4 @@
-//! From a story to the operations of each thread.
+//! Translates a story into the operations of each thread.
 //!
 //! ```text
 //! plan (words of 64 bits, of this machine's order)
@@ -8,33 +8,33 @@
 //!             | from 32                  | to 32                    |
 //! ```
 //!
-//! **Places.** A block lies between two operations in
+//! **Places.** Between two operations, a block lies in
 //!
-//! - a *slot*, if the same thread does both: one thread's own memory, used again;
-//! - a *mail*, if another thread does the second: written once, by the first, and waited
-//!   for by the second. A block that goes to and fro has a mail for each time.
+//! - a *slot* if one thread does both: memory of that thread, used again;
+//! - a *mail* if another thread does the second: the first thread writes it once, and the second
+//!   waits for it. A block that moves to and fro has a mail for each move.
 //!
-//! **Order.** A thread's own operations are in order; a mail orders two threads. *Windows* of so
-//! many operations of the whole story order the rest: no thread begins a window before all have
-//! ended the one before the last. A waiting thread waits for earlier operations of the story, so no
-//! thread waits for ever.
+//! **Order.** A thread's own operations are in order; a mail orders two threads. *Windows* of a
+//! fixed number of operations of the story order the rest. No thread enters a window before all
+//! threads have left the window two before it. A waiting thread waits only for earlier operations
+//! of the story, so no thread waits for ever.
 //!
 //! **Threads** begin when a running thread has done the operations that precede their first one in
 //! the story.
 
 use crate::trace::{Event, Story, What};
 
-/// How a plan begins.
+/// The first word of a plan.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"HWPLAN\x01\0");
-/// Words of its head: magic, threads, windows, operations, slots, mails, touch, words in all.
+/// The words of its head: magic, threads, windows, operations, slots, mails, touch, total words.
 pub(super) const HEAD: usize = 8;
-/// Bits of a size. More was never given.
+/// The bits of a size; no recorded size needs more.
 pub(super) const SIZE_BITS: u32 = 48;
-/// Operations of a window, at least; and windows in a story, at most.
+/// The least operations of a window, and the most windows of a story.
 const WINDOW: usize = 4096;
 const MOST_WINDOWS: usize = 1 << 16;
 
-/// What is done to blocks.
+/// How the player touches blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Touch {
@@ -46,7 +46,7 @@ pub(crate) enum Touch {
     All,
 }
 
-/// What a thread does.
+/// The kind of a thread's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -62,7 +62,7 @@ pub(super) enum Kind {
     Window,
 }
 
-/// Where a block is.
+/// The place of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) number: u32,
@@ -103,13 +103,13 @@ impl Op {
     }
 }
 
-/// The plan of a story. In sequence: one thread does all, in the story's order.
+/// Compiles the plan of a story. With `in_sequence`, one thread does all, in the story's order.
 pub(crate) fn compile(story: &Story, touch: Touch, in_sequence: bool) -> Vec<u64> {
     let window = WINDOW.max(story.events.len().div_ceil(MOST_WINDOWS));
     compile_with(story, touch, in_sequence, window)
 }
 
-/// The same, with windows of so many operations.
+/// Compiles a plan with windows of `window` operations.
 fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -> Vec<u64> {
     let thread_of = |event: &Event| if in_sequence { 0 } else { event.thread };
     let events: Vec<(u32, What)> = story
@@ -119,7 +119,7 @@ fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -
         .map(|event| (thread_of(event), event.what))
         .collect();
     let threads = if in_sequence { 1 } else { story.threads.max(1) } as usize;
-    // The thread that has the block of each operation next; the same one if none does.
+    // The thread that uses each operation's block next, or the same thread if none does.
     let mut next: Vec<u32> = events.iter().map(|(thread, _)| *thread).collect();
     let mut later = vec![u32::MAX; story.blocks as usize];
     for (at, (thread, what)) in events.iter().enumerate().rev() {
@@ -146,11 +146,11 @@ fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -
     planner.finish(events.len() as u64, touch)
 }
 
-/// What one thread does.
+/// The operations of one thread.
 #[derive(Clone, Default)]
 struct Lane {
     operations: Vec<Op>,
-    /// Slots that it used and may use again.
+    /// Slots that the thread may use again.
     free: Vec<u32>,
     has_begun: bool,
     window: Option<usize>,
@@ -158,24 +158,24 @@ struct Lane {
 
 struct Planner {
     lanes: Vec<Lane>,
-    /// Where each block is.
+    /// The place of each block.
     places: Vec<Place>,
     slots: u32,
     mails: u32,
-    /// Operations of a window.
+    /// The operations of a window.
     window: usize,
-    /// How many threads do something in each.
+    /// The number of threads with operations in each window.
     windows: Vec<u64>,
 }
 
 impl Planner {
-    /// A thread is about to do the story's operation of this number.
+    /// Prepares a thread for the story's operation of this number.
     fn enter(&mut self, thread: u32, at: usize, before: Option<u32>) {
         let several = self.lanes.len() > 1;
         if !std::mem::replace(&mut self.lanes[thread as usize].has_begun, true)
             && let Some(before) = before
         {
-            // Part of what the one before does in its own window.
+            // The thread `before` starts the new one, in its own window.
             let spawn = Op::bare(Kind::Spawn, u64::from(thread));
             self.lanes[before as usize].operations.push(spawn);
         }
@@ -213,7 +213,7 @@ impl Planner {
         lane.operations.push(Op { kind: kind as u8, size, log2, from, to });
     }
 
-    /// A place for what a thread gives to the next.
+    /// Returns a place for a block that `thread` passes to `next`.
     fn place(&mut self, thread: u32, next: u32) -> Place {
         if thread != next {
             self.mails += 1;
@@ -297,14 +297,14 @@ mod tests {
         assert_eq!(plan[..HEAD], [MAGIC, 2, 1, 5, 1, 2, 1, plan.len() as u64]);
         assert_eq!(plan[HEAD + 4], 2, "both threads are in the only window");
 
-        // One thread has nobody to write to, and nobody to wait for.
+        // With one thread there are no mails and no waits.
         let plan = compile(&story, Touch::None, true);
         assert_eq!(kinds(&lanes(&plan)[0]), [1, 1, 5, 6, 6]);
         assert_eq!((plan[2], plan[5], plan[6]), (0, 0, 0));
     }
 
-    /// Plays a plan as one would with threads that take turns by chance, and checks
-    /// that all comes to its end, each block where it should be.
+    /// Plays a plan with threads that take turns by chance. Checks that all of them end, and that
+    /// each block is in its place.
     fn simulate(plan: &[u64], mut chance: u64) {
         let lanes = lanes(plan);
         let windows = plan[2] as usize;
@@ -322,7 +322,7 @@ mod tests {
             if over {
                 break;
             }
-            // A thread that waits for a window has left the one before.
+            // A thread that waits for a window has left its previous one.
             for lane in 0..lanes.len() {
                 let next = lanes[lane].get(at[lane]);
                 if next.is_some_and(|op| op.kind == Kind::Window as u8)
@@ -379,7 +379,7 @@ mod tests {
             calls in prop::collection::vec((0..4_u32, 0..20_u32, any::<bool>()), 1..300),
             chance: u64, size in 1..20_usize,
         ) {
-            // What is live is freed or resized, what is not is made.
+            // Live blocks are freed or resized, others are allocated.
             let mut live = std::collections::HashMap::new();
             let mut blocks = 0;
             let mut names = Vec::new();

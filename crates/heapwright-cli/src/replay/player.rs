@@ -9,16 +9,16 @@
 //!
 //! The player must not call the measured allocator for itself. So it runs before the command line
 //! is parsed, prints with `write`, starts threads with `pthread_create`, and maps its memory. (The
-//! C library allocates for its threads as for any.)
+//! C library still allocates for its threads.)
 //!
-//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes, a byte of the
-//! stamp at the end, and one in each page. Before a free or a resize, stamp and last byte must be
-//! unchanged; after a resize the stamp must have moved along; requested zeros must be zero. So an
-//! allocator that gives one block to two threads fails here.
+//! **Written bytes.** Each block gets a stamp of its place in its first eight bytes. A byte of the
+//! stamp is at the block's end, and in each page. Before a free or a resize, stamp and last byte
+//! must be unchanged. After a resize the stamp must have moved along. Requested zeros must be zero.
+//! So an allocator that gives one block to two threads fails here.
 //!
-//! **Measurements.** Time from the first operation to the last thread's end; CPU time; and memory:
-//! the highest resident size meanwhile, less the resident size after the player touched its own
-//! memory and before the first operation.
+//! **Measurements.** The time from the first operation to the last thread's end, CPU time, and
+//! memory: the peak resident size during the run, less the resident size before its first
+//! operation, when the player has touched its own memory.
 //!
 //! The player's answer is one line of numbers (see [`Answer`]).
 
@@ -32,32 +32,32 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub(crate) const SUBCOMMAND: &str = "play";
 
-/// What a block that could not be had is, in its place.
+/// The pointer that stands for a failed allocation.
 const NONE: *mut u8 = ptr::without_provenance_mut(1);
-/// A touch in each of these.
+/// The distance between touched bytes.
 const PAGE: usize = 4096;
-/// What a thread's stack needs here, with room for its libraries' variables.
+/// The size of a thread's stack, with room for its libraries' variables.
 const STACK: usize = 256 << 10;
 
-/// Where a block is kept.
+/// A place that holds a block.
 struct Kept {
     block: AtomicPtr<u8>,
     size: AtomicU64,
 }
 
-/// What all threads share.
+/// The data that all threads share.
 struct Stage {
     plan: &'static [u64],
     slots: &'static [Kept],
     mails: &'static [Kept],
-    /// Threads that have still something to do in each window.
+    /// The number of threads that have yet to leave each window.
     windows: &'static [AtomicU64],
     touch: u64,
-    /// Windows from the first that all have ended.
+    /// The number of windows, from the first on, that all threads have left.
     complete: AtomicU32,
-    /// Threads that have ended.
+    /// The number of threads that have ended.
     ended: AtomicU32,
-    /// Threads that could not be started.
+    /// The number of threads that could not be started.
     missing: AtomicU32,
     failed: AtomicU64,
     wrong: AtomicU64,
@@ -66,11 +66,11 @@ struct Stage {
 static STAGE: AtomicPtr<Stage> = AtomicPtr::new(ptr::null_mut());
 
 fn stage() -> &'static Stage {
-    // SAFETY: set before the first operation, and never freed.
+    // SAFETY: `STAGE` is set before the first operation, and never freed.
     unsafe { &*STAGE.load(Ordering::Acquire) }
 }
 
-/// Plays, if that is what the command was started for. The exit code.
+/// Plays a plan if the command was started for that. Returns the exit code.
 pub(crate) fn play(plan: &OsString) -> i32 {
     let Some(plan) = mapped_plan(plan) else {
         complain(c"heapwright: play: this is no plan\n");
@@ -110,7 +110,7 @@ pub(crate) fn play(plan: &OsString) -> i32 {
     0
 }
 
-/// What one thread does, from its first operation to its last.
+/// Executes a thread's operations from first to last.
 fn run(thread: usize) {
     let stage = stage();
     let first = stage.plan[HEAD + 2 * thread] as usize;
@@ -144,9 +144,8 @@ impl Stage {
         unsafe { libc::pthread_attr_init(attributes) };
         // SAFETY: initialised above.
         unsafe { libc::pthread_attr_setstacksize(attributes, STACK) };
-        // Nobody waits for it, so that its stack is used again, as of one that was waited
-        // for.
-        // SAFETY: the attributes are initialised, and the state is one of the two that there are.
+        // A detached thread's stack is reused like that of a joined one.
+        // SAFETY: the attributes are initialised, and the state is a valid one.
         unsafe { libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED) };
         let mut handle = MaybeUninit::uninit();
         let number = ptr::without_provenance_mut(thread);
@@ -155,13 +154,13 @@ impl Stage {
         // SAFETY: initialised above.
         unsafe { libc::pthread_attr_destroy(attributes) };
         if error != 0 {
-            // Others may wait for what it does: it is done here.
+            // Other threads may wait for its operations, so this thread executes them.
             self.missing.fetch_add(1, Ordering::Relaxed);
             begin(number);
         }
     }
 
-    /// Goes on to a window.
+    /// Leaves the current window and enters another.
     fn enter(&self, window: usize, inside: &mut Option<usize>) {
         self.leave(inside.replace(window));
         loop {
@@ -197,7 +196,7 @@ impl Stage {
         &all[place.number as usize]
     }
 
-    /// Takes the block at a place, and its size; waits for one that is in the mail.
+    /// Takes the block, and its size, from a place. Waits for a block that is in the mail.
     #[inline]
     fn take(&self, place: Place) -> (*mut u8, usize) {
         let kept = self.kept(place);
@@ -235,15 +234,15 @@ impl Stage {
         }
     }
 
-    /// A new block, stamped.
+    /// Allocates and stamps a block.
     #[inline]
     fn get(&self, op: Op, size: usize) -> *mut u8 {
         let zeroed = op.kind == Kind::Calloc as u8;
         let block = if op.kind == Kind::Malloc as u8 {
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size is allowed.
             unsafe { libc::malloc(size) }
         } else if zeroed {
-            // SAFETY: any size may be asked for; a null is looked for by the caller.
+            // SAFETY: any size is allowed; the caller checks for null.
             unsafe { libc::calloc(1, size) }
         } else {
             self.aligned(op, size)
@@ -279,14 +278,14 @@ impl Stage {
         block
     }
 
-    /// The block with another size; null: there was no memory for that.
+    /// Resizes a block. Returns null if there was no memory.
     #[cold]
     fn resize(&self, old: *mut u8, old_size: usize, op: Op, size: usize) -> *mut u8 {
         let old = if old == NONE { ptr::null_mut() } else { old };
         if !old.is_null() {
             self.look(old, old_size, op.from, old_size);
         }
-        // A size of 0 would free it under some allocators.
+        // Some allocators would free the block at size 0.
         // SAFETY: null, or a block from the allocator that is this thread's alone.
         let block = unsafe { libc::realloc(old.cast(), size.max(1)) }.cast::<u8>();
         if block.is_null() {
@@ -304,7 +303,7 @@ impl Stage {
         block
     }
 
-    /// Writes to a block of `size` bytes, of which so many were written to before.
+    /// Writes to a block of `size` bytes, of which the first `before` were written earlier.
     #[inline]
     fn stamp(&self, block: *mut u8, before: usize, size: usize, place: Place) {
         if self.touch == Touch::None as u64 || size == 0 {
@@ -314,29 +313,29 @@ impl Stage {
         if self.touch == Touch::All as u64 && size > before {
             // SAFETY: inside the block.
             let rest = unsafe { block.add(before) };
-            // SAFETY: the rest of the block, which the program holds.
+            // SAFETY: the rest of the block, which is live.
             unsafe { rest.write_bytes(stamp[0], size - before) };
         } else {
-            // A page's first byte in the block is as good as any.
+            // Any byte of a page in the block will do.
             let mut at = before.next_multiple_of(PAGE);
             while at < size {
                 // SAFETY: inside the block.
                 let byte = unsafe { block.add(at) };
-                // SAFETY: a byte of the block, which the program holds.
+                // SAFETY: a byte of the block, which is live.
                 unsafe { byte.write_volatile(stamp[0]) };
                 at += PAGE;
             }
         }
         // SAFETY: inside the block.
         let last = unsafe { block.add(size - 1) };
-        // SAFETY: the last byte of the block, which the program holds.
+        // SAFETY: the last byte of the block, which is live.
         unsafe { last.write_volatile(stamp[7]) };
         let start = size.min(8);
         // SAFETY: inside the block.
         unsafe { ptr::copy_nonoverlapping(stamp.as_ptr(), block, start) };
     }
 
-    /// Looks whether a block is as it was stamped.
+    /// Checks that a block has its stamp.
     #[inline]
     fn look(&self, block: *mut u8, size: usize, place: Place, stamped: usize) {
         if self.touch == Touch::None as u64 || size == 0 {
@@ -345,10 +344,10 @@ impl Stage {
         self.look_at_start(block, size.min(8), place, stamped);
         // SAFETY: inside the block.
         let last = unsafe { block.add(size - 1) };
-        // SAFETY: a byte of the block, which the program holds.
+        // SAFETY: a byte of the block, which is live.
         let last = unsafe { last.read_volatile() };
         let stamp = stamp_of(place, stamped);
-        // In small blocks the stamp lies over the last byte.
+        // In small blocks the stamp overlaps the last byte.
         if last != if size <= 8 { stamp[size - 1] } else { stamp[7] } {
             self.wrong.fetch_add(1, Ordering::Relaxed);
         }
@@ -368,7 +367,7 @@ impl Stage {
         }
     }
 
-    /// Looks at the bytes that will be written.
+    /// Checks that the bytes to be written later are zero.
     fn look_for_zeros(&self, block: *mut u8, size: usize) {
         if self.touch == Touch::None as u64 || size == 0 {
             return;
@@ -388,14 +387,14 @@ impl Stage {
     }
 }
 
-/// What is written into the block at a place.
+/// Returns the stamp of the block at a place.
 #[inline]
 fn stamp_of(place: Place, size: usize) -> [u8; 8] {
     let word = u64::from(place.number) << 1 | u64::from(place.is_mail);
     (word ^ (size as u64) << 33).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-/// Waits until something is so: a little while awake, and then not.
+/// Waits until `is_so` is true: first spinning, then yielding, then sleeping.
 #[cold]
 fn wait(is_so: impl Fn() -> bool) {
     let mut tries = 0_u32;
@@ -408,7 +407,7 @@ fn wait(is_so: impl Fn() -> bool) {
             unsafe { libc::sched_yield() };
         } else {
             let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
-            // SAFETY: the time is valid, and what is left is not asked for.
+            // SAFETY: the time is valid, and the remaining time may be null.
             unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
         }
     }
@@ -420,7 +419,7 @@ fn futex(word: &AtomicU32, what: i32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, value, none) };
 }
 
-/// The plan of a file, if it is one.
+/// Maps the plan in a file, if it is one.
 fn mapped_plan(path: &OsString) -> Option<&'static [u64]> {
     let mut name = [0_u8; 4096];
     let bytes = path.as_bytes();
@@ -449,7 +448,7 @@ fn mapped_plan(path: &OsString) -> Option<&'static [u64]> {
     is_plan.then_some(words)
 }
 
-/// Memory of our own, touched.
+/// Maps memory for the player itself, and touches it.
 fn mapped(bytes: usize) -> Option<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -458,11 +457,11 @@ fn mapped(bytes: usize) -> Option<*mut u8> {
     (at != libc::MAP_FAILED).then_some(at.cast())
 }
 
-/// So many of something that is right when it is zero.
+/// Maps a slice of values that are valid as zeros.
 fn many<T>(count: usize) -> Option<&'static [T]> {
     let at = mapped(count.checked_mul(size_of::<T>())?)?.cast::<T>();
-    // SAFETY: fresh zeros, of this length, for the life of the process; callers ask for
-    // atomics alone, for which zero is right.
+    // SAFETY: fresh zeros of this length for the life of the process. Callers use only atomics, for
+    // which zeros are valid.
     Some(unsafe { std::slice::from_raw_parts(at, count) })
 }
 
@@ -499,7 +498,7 @@ fn now() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Nanoseconds of the processor: in the program, and in the kernel for it.
+/// Returns the nanoseconds of CPU time in user mode and in the kernel.
 fn processor() -> (u64, u64) {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the place is writable.
@@ -512,17 +511,16 @@ fn processor() -> (u64, u64) {
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
-/// Resident bytes: now, and at most since the last time this was asked to forget the
-/// peak.
+/// Returns the resident bytes now, and their peak since the last call with `forget_peak`.
 fn memory(forget_peak: bool) -> (u64, u64) {
     if forget_peak {
-        // Where that is not allowed, the peak is that of the whole life, which so far is
-        // hardly more than now.
+        // If that is not allowed, the peak is that of the process's life, hardly more than the
+        // present size.
         // SAFETY: the name ends in NUL.
         let file = unsafe { libc::open(c"/proc/self/clear_refs".as_ptr(), libc::O_WRONLY) };
-        // SAFETY: one byte; a descriptor that is none is refused.
+        // SAFETY: the text has one byte; an invalid descriptor is refused.
         unsafe { libc::write(file, c"5".as_ptr().cast(), 1) };
-        // SAFETY: ours, or none.
+        // SAFETY: the descriptor is this function's, or invalid.
         unsafe { libc::close(file) };
     }
     let mut text = [0_u8; 4096];
@@ -530,7 +528,7 @@ fn memory(forget_peak: bool) -> (u64, u64) {
     let file = unsafe { libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) };
     // SAFETY: the pointer and the length are the array's.
     let got = unsafe { libc::read(file, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: ours, or none.
+    // SAFETY: the descriptor is this function's, or invalid.
     unsafe { libc::close(file) };
     let text = text.get(..usize::try_from(got).unwrap_or(0)).unwrap_or_default();
     let of = |name: &[u8]| {
@@ -541,7 +539,7 @@ fn memory(forget_peak: bool) -> (u64, u64) {
     (of(b"VmRSS:"), of(b"VmHWM:"))
 }
 
-/// Prints numbers in a line.
+/// Prints numbers on one line.
 fn print(numbers: &[u64]) {
     let mut line = [0_u8; 32 * 16];
     let mut length = 0;

@@ -1,6 +1,6 @@
-//! The results of a replay: the structures of `--format json`, from which the table is made too.
+//! The results of a replay: the structures of `--format json`, which also feed the table.
 //!
-//! `schema` names the format. A new field keeps the name; a field with a new meaning changes it.
+//! `schema` names the format. A new field keeps the name; a new meaning of a field changes it.
 
 use super::plan::Touch;
 use crate::bench::results::{Allocator, Head, Outcome};
@@ -18,21 +18,21 @@ pub(crate) struct Results {
     pub(crate) trace: Trace,
     pub(crate) rounds: usize,
     pub(crate) touch: Touch,
-    /// One thread did all, in the order of the trace.
+    /// Whether one thread did all, in the order of the trace.
     pub(crate) sequential: bool,
-    /// False if it was interrupted.
+    /// False if the replay was interrupted.
     pub(crate) complete: bool,
     pub(crate) notes: Vec<String>,
-    /// The first is what ratios are formed to.
+    /// One row for each allocator; ratios are relative to the first.
     pub(crate) rows: Vec<Row>,
 }
 
-/// What was replayed.
+/// The trace that was replayed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Trace {
     /// The file's name.
     pub(crate) name: String,
-    /// The process, where the trace knows.
+    /// The process id, if the trace contains it.
     pub(crate) process: Option<u32>,
     pub(crate) program: Option<String>,
     #[serde(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// What a story of a file of this name is.
+    /// Describes the story in a file of this name.
     pub(crate) fn of(story: &Story, name: String) -> Self {
         Self {
             name,
@@ -51,38 +51,38 @@ impl Trace {
     }
 }
 
-/// An allocator, and how it did.
+/// An allocator, and its results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) allocator: Allocator,
     pub(crate) outcome: Outcome,
-    /// In words, where it is not `ok`.
+    /// The failure in words, if the outcome is not `ok`.
     pub(crate) detail: Option<String>,
-    /// One a round.
+    /// One answer for each round.
     pub(crate) runs: Vec<Answer>,
 }
 
-/// What a player answers.
+/// The answer of a player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) operations: u64,
     pub(crate) wall_ns: u64,
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
-    /// Before the first operation: the player's own, which is in no other figure.
+    /// Resident bytes before the first operation: the player's own, which no other figure contains.
     pub(crate) resident_before: u64,
-    /// The most that was resident meanwhile.
+    /// The peak of resident bytes during the run.
     pub(crate) peak_bytes: u64,
-    /// What is resident at the end.
+    /// Resident bytes at the end.
     pub(crate) left_bytes: u64,
-    /// Blocks that could not be had.
+    /// The number of failed allocations.
     pub(crate) failed: u64,
-    /// Times when a block was not as it should be.
+    /// The number of blocks with wrong contents.
     pub(crate) wrong: u64,
 }
 
 impl Answer {
-    /// The numbers, in the order in which they are printed.
+    /// Returns the numbers, in the order in which they are printed.
     fn places(&mut self) -> [&mut u64; 9] {
         [
             &mut self.operations,
@@ -97,12 +97,12 @@ impl Answer {
         ]
     }
 
-    /// What is printed.
+    /// Returns the numbers to print.
     pub(super) fn numbers(mut self) -> [u64; 9] {
         self.places().map(|place| *place)
     }
 
-    /// From what was printed.
+    /// Parses a printed answer.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let numbers: Vec<u64> =
             text.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -115,12 +115,12 @@ impl Answer {
         Some(answer)
     }
 
-    /// Nanoseconds an operation, by the clock.
+    /// Returns the nanoseconds of wall time for each operation.
     pub(crate) fn time(&self) -> f64 {
         self.wall_ns as f64 / self.operations.max(1) as f64
     }
 
-    /// Nanoseconds an operation, of the processor.
+    /// Returns the nanoseconds of CPU time for each operation.
     pub(crate) fn cpu(&self) -> f64 {
         (self.user_ns + self.system_ns) as f64 / self.operations.max(1) as f64
     }

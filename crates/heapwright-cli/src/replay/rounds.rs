@@ -1,7 +1,7 @@
-//! The rounds: each allocator in turn, the order turning by one from round to round.
+//! The rounds: each allocator in turn. The order rotates by one from round to round.
 //!
-//! A first run of each is not counted, and shows whether the allocator works. A failure under an
-//! allocator ends its part, and becomes a row that says so.
+//! A first run of each is not counted, and shows whether the allocator works. After a failure an
+//! allocator runs no more, and its row reports the failure.
 
 use super::player::SUBCOMMAND;
 use super::results::{Answer, Row};
@@ -13,44 +13,44 @@ use anyhow::Context;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Without a limit by the user: what the first run of an allocator may take.
+/// The time limit of an allocator's first run, if the user gave none.
 const FIRST_LIMIT: Duration = Duration::from_secs(600);
-/// What a run may take at least, and how much slower than the fastest it may be.
+/// The least time limit of other runs, and that limit as a multiple of the fastest run.
 const LEAST_LIMIT: Duration = Duration::from_secs(30);
 const TIMES_SLOWER: u32 = 30;
 
-/// What to play, and how.
+/// The plan, the allocators, and the settings of a replay.
 pub(crate) struct Rounds<'a> {
     pub(crate) plan: PathBuf,
     pub(crate) name: &'a str,
     pub(crate) allocators: &'a [Allocator],
-    /// What is known of each before.
+    /// The facts about each allocator before the replay.
     pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) limit: Option<Duration>,
 }
 
-/// How an allocator did.
+/// The results of an allocator so far.
 #[derive(Default)]
 struct Part {
     runs: Vec<Answer>,
     failure: Option<(Outcome, String)>,
-    /// What our library said of the options it was given, where it did not take them.
+    /// Our library's message about options that it refused.
     complaint: Option<String>,
 }
 
-/// What came of it.
+/// The results of all rounds.
 pub(crate) struct Played {
-    /// One for each allocator.
+    /// One row for each allocator.
     pub(crate) rows: Vec<Row>,
-    /// Options that our library did not take, for a reader.
+    /// Our library's messages about options that it refused.
     pub(crate) complaints: Vec<String>,
     pub(crate) interrupted: bool,
 }
 
 impl Rounds<'_> {
-    /// How many runs there will be at most.
+    /// Returns the most runs that there can be.
     pub(crate) fn runs(&self) -> usize {
         (self.rounds + 1) * self.allocators.len()
     }
@@ -70,7 +70,7 @@ impl Rounds<'_> {
         let count = parts.len();
         let mut peak = 0;
         let mut fastest: Option<Duration> = None;
-        // Round 0 is the one that is not counted.
+        // Round 0 is not counted.
         for round in 0..=self.rounds {
             let left = fastest.map(|time| time * ((self.rounds + 1 - round) * count) as u32);
             let title = format!("round {round} of {}", self.rounds);
@@ -115,7 +115,7 @@ impl Rounds<'_> {
         Ok(self.over(parts, false, progress))
     }
 
-    /// The rows. Interrupted, only whole rounds are kept.
+    /// Makes the rows. After an interrupt, only whole rounds are kept.
     fn over(&self, mut parts: Vec<Part>, interrupted: bool, progress: &Progress) -> Played {
         progress.finish();
         if interrupted {
@@ -141,14 +141,14 @@ impl Rounds<'_> {
     }
 }
 
-/// Drops the runs of a round that not every allocator has had.
+/// Drops the runs of a round that not every allocator has run.
 fn keep_whole_rounds(parts: &mut [Part]) {
     let whole = parts.iter().filter(|part| part.failure.is_none());
     let whole = whole.map(|part| part.runs.len()).min().unwrap_or_default();
     parts.iter_mut().for_each(|part| part.runs.truncate(whole));
 }
 
-/// What a run says, or what was wrong with it.
+/// Returns the answer of a run, or its failure.
 fn verdict(ran: &mut Ran, limit: Duration) -> Result<Answer, (Outcome, String)> {
     let complaint = ran.complaint().map(|line| format!(": {line}")).unwrap_or_default();
     match ran.end {

@@ -1,9 +1,8 @@
-//! Two points in time, or two runs, compared.
+//! Compares two points in time, or two runs.
 //!
-//! Both are whole reports. The live blocks of each are those that its processes' last checks
-//! counted, by stack; without a count, the groups of its leak checks, of all fates. Stacks match by
-//! the places of their frames in files that both runs have, and by functions and lines in rebuilt
-//! files.
+//! Both are whole reports. Live blocks, by stack, are those that each process's last check counted;
+//! without a count, the groups of its leak checks, of all fates. In files that both runs have,
+//! stacks match by the places of their frames; in rebuilt files, by functions and lines.
 
 use super::model::{Amount, Error, Leak, Report, StackId};
 use crate::symbols::{Frame, Place};
@@ -13,41 +12,41 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub(crate) struct Diff<'r> {
     pub(crate) before: &'r Report,
     pub(crate) after: &'r Report,
-    /// Everything that is live in each.
+    /// The sum of all live blocks before and after.
     pub(crate) live: (Amount, Amount),
-    /// Stacks that hold more or less, those that grew most first.
+    /// Stacks whose bytes or blocks changed, those that grew most first.
     pub(crate) changes: Vec<Change>,
-    /// Mistakes that are only in the one or the other.
+    /// Mistakes that only one of the reports has.
     pub(crate) new_errors: Vec<&'r Error>,
     pub(crate) gone_errors: Vec<&'r Error>,
-    /// Groups that are lost only in the one or the other.
+    /// Groups of lost blocks that only one of the reports has.
     pub(crate) new_leaks: Vec<&'r Leak>,
     pub(crate) gone_leaks: Vec<&'r Leak>,
 }
 
-/// What a stack holds in each.
+/// A stack, and its live blocks before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Its number in each, where it is there.
+    /// The stack's number in each report that has it.
     pub(crate) before: Option<StackId>,
     pub(crate) after: Option<StackId>,
     pub(crate) held: (Amount, Amount),
 }
 
 impl Change {
-    /// More bytes, or less.
+    /// Returns the change in bytes.
     pub(crate) fn bytes(&self) -> i64 {
         less(self.held.1.bytes, self.held.0.bytes)
     }
 
-    /// More blocks, or less.
+    /// Returns the change in blocks.
     pub(crate) fn blocks(&self) -> i64 {
         less(self.held.1.blocks, self.held.0.blocks)
     }
 }
 
 impl Diff<'_> {
-    /// Whether there is any difference.
+    /// Returns whether the reports do not differ.
     pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty()
             && self.new_errors.is_empty()
@@ -61,7 +60,7 @@ fn less(one: u64, other: u64) -> i64 {
     (i128::from(one) - i128::from(other)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// Compares.
+/// Compares two reports.
 pub(crate) fn diff<'r>(before: &'r Report, after: &'r Report) -> Diff<'r> {
     let same = Same::of(before, after);
     let mut stacks: BTreeMap<Key, Change> = BTreeMap::new();
@@ -113,7 +112,7 @@ fn lost(report: &Report) -> impl Iterator<Item = &Leak> {
     report.leaks.iter().filter(|leak| leak.is_definite())
 }
 
-/// What was live at the last check of each process.
+/// Returns the blocks live at the last check of each process.
 fn held(report: &Report) -> Vec<(StackId, Amount)> {
     let counts = report
         .processes
@@ -127,10 +126,10 @@ fn held(report: &Report) -> Vec<(StackId, Amount)> {
     }
 }
 
-/// What makes stacks equal: a word for each frame.
+/// The key by which stacks are compared: a word for each frame.
 type Key = Vec<String>;
 
-/// The files that are the same in both.
+/// The files that both reports have unchanged.
 struct Same(BTreeSet<(Vec<u8>, Vec<u8>)>);
 
 impl Same {
@@ -167,7 +166,7 @@ impl Same {
     }
 }
 
-/// What distinguishes a file from others: its build-id, or else its path.
+/// Returns a file's identity: its build-id, or else its path.
 fn identity(place: &Place) -> (Vec<u8>, Vec<u8>) {
     let path = if place.build_id.is_empty() { place.path.clone() } else { Vec::new() };
     (path, place.build_id.clone())
@@ -179,7 +178,7 @@ mod tests {
     use crate::report::model::{Check, Process};
     use crate::symbols::Function;
 
-    /// A report with one process, whose last check counted these: build-id, offset,
+    /// Makes a report of one process, whose last check counted these live bytes: build-id, offset,
     /// line, bytes.
     fn report(held: &[(u8, u64, u32, u64)]) -> Report {
         let mut report = Report::default();

@@ -4,21 +4,21 @@
 //! ```text
 //! a profile -> live blocks         all stacks that have some
 //!              kept                the youngest sample is older than half of the time: allocated early, and never replaced
-//!              mixed               most of what the stack allocates is freed within a millisecond, and some blocks stay
+//!              mixed               most bytes of the stack are freed within a millisecond, and some blocks stay
 //!              grown               more is live than at the earlier moment, by more than two standard deviations
-//!              temporary           what is freed within a millisecond
+//!              temporary           blocks freed within a millisecond
 //! ```
 //!
 //! A profile has no addresses, so nothing here names slabs with few survivors. Resident memory is
-//! known of the whole process only.
+//! known only for the process as a whole.
 
 use super::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::cmp::Reverse;
 
-/// A stack whose blocks are freed at once for the most part has this share of them, in its bytes.
+/// The share of its bytes that a stack frees at once if it counts as `mixed`.
 const MOSTLY: f64 = 0.5;
 
-/// What is known of a process.
+/// The explanation of a process's memory.
 pub(crate) struct Explained<'r> {
     pub(crate) process: &'r Process,
     pub(crate) check: &'r Check,
@@ -26,14 +26,14 @@ pub(crate) struct Explained<'r> {
     pub(crate) live: Amount,
     pub(crate) allocated: Amount,
     pub(crate) temporary: Amount,
-    /// Bytes of the process that were in memory, where that is known.
+    /// The process's resident bytes, if known.
     pub(crate) resident: Option<u64>,
-    /// Other processes of the report that have a profile.
+    /// The number of other processes in the report with a profile.
     pub(crate) others: usize,
 }
 
 impl<'r> Explained<'r> {
-    /// The process of a report that had most live at its peak. None: no process has a heap profile.
+    /// Explains the process with the highest peak of live bytes; `None` without heap profiles.
     pub(crate) fn largest(report: &'r Report) -> Option<Self> {
         let profiles = report.processes.iter().filter_map(|process| {
             let (check, profile) = process.last_profile()?;
@@ -54,7 +54,7 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Stacks for which something holds, those with most bytes of a figure first.
+    /// Returns the stacks for which `holds` is true, those with the most bytes of a figure first.
     fn sites(&self, figure: Figure, holds: impl Fn(&Sampled) -> bool) -> Vec<&'r Sampled> {
         let sites = self.profile.sites.iter();
         let mut sites: Vec<_> =
@@ -63,18 +63,18 @@ impl<'r> Explained<'r> {
         sites
     }
 
-    /// Stacks that have live blocks.
+    /// Returns the stacks with live blocks.
     pub(crate) fn holders(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |_| true)
     }
 
-    /// Stacks whose live blocks are all older than half of the time.
+    /// Returns the stacks whose live blocks are all older than half of the time.
     pub(crate) fn kept(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// Stacks that free most of what they allocate at once, and have blocks older than half of the
-    /// time all the same.
+    /// Returns the stacks that free most of what they allocate at once, but have blocks older than
+    /// half of the time.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {
             let is_short_lived =
@@ -83,7 +83,7 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Stacks that have grown, beyond what chance explains.
+    /// Returns the stacks that have grown more than chance explains.
     pub(crate) fn grown(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Growth, |site| {
             let error = site.more.map_or(u64::MAX, |more| more.growth_error);
@@ -91,12 +91,12 @@ impl<'r> Explained<'r> {
         })
     }
 
-    /// Stacks that have temporary blocks.
+    /// Returns the stacks with temporary blocks.
     pub(crate) fn temporary(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Temporary, |_| true)
     }
 
-    /// What is resident and not live, where that is known.
+    /// Returns the bytes that are resident but not live, if known.
     pub(crate) fn not_live(&self) -> Option<u64> {
         Some(self.resident?.saturating_sub(self.live.bytes))
     }

@@ -1,5 +1,5 @@
-//! Gathers entries in one pass. The memory for this depends on the number of different things, not
-//! on how often a record repeats them.
+//! Gathers entries in one pass. The memory needed depends on the number of different things, not on
+//! how often a record repeats them.
 //!
 //! ```text
 //! record --> image --> image ...      an image: one program in one process, from a
@@ -8,13 +8,13 @@
 //! all images --> errors by cause, leaks by stack and fate, checks and samples by process
 //! ```
 //!
-//! - A *cause* is a kind and the stacks of a finding's moments, as places in files: the
-//!   same in every process that runs the same files. Where no stack was kept, the
-//!   block's size and the place in it must do.
-//! - Leaks are those of the last complete check of an image that followed pointers; a
-//!   count (`Occasion::Time`) is none.
-//! - Of counts and samples a long run has many. Beyond a thousand every second one is
-//!   dropped, so that what is left is spread over the whole run, twice as far apart.
+//! A *cause* is a kind and the stacks of a finding's moments, as places in files. So it is the same
+//! in every process that runs the same files. Without stacks, the block's size and the place in the
+//! block count instead.
+//! Leaks are those of an image's last complete check that followed pointers. A count
+//! (`Occasion::Time`) finds no leaks.
+//! A long run has many counts and samples. Beyond a thousand every second one is dropped, so that
+//! the rest spreads over the whole run, twice as far apart.
 
 use super::input::{self, Reading};
 use super::interner::{Interner, Source};
@@ -32,27 +32,27 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Counts and samples of one process that are kept.
+/// The most counts and samples that are kept of one process.
 const MOST_CHECKS: usize = 1024;
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// What the library begins a note with where it could not look for leaks at the end.
+/// The start of the library's note that it could not look for leaks at the end.
 const NO_LEAK_CHECK: &str = "no leak check: ";
 
-/// Lines for people that are kept, of all processes.
+/// The most notes that are kept, over all processes.
 const MOST_NOTES: usize = 100;
 
-/// Everything that some records say.
+/// The data of some records.
 #[derive(Default)]
 pub(super) struct Gathered {
-    /// Checks behind this are not looked at.
+    /// The point in time up to which checks count.
     pub(super) until: Point,
-    /// Programs of which nothing is reported but that they ran: names of files, with wildcards.
+    /// Programs whose findings are left out: names of files, with wildcards.
     pub(super) skip: Vec<String>,
     pub(super) records: Vec<PathBuf>,
     pub(super) files: Files,
     pub(super) stacks: Interner,
-    /// The modules that stacks were written under.
+    /// The modules that were loaded when stacks were written.
     pub(super) epochs: Vec<Rc<Modules>>,
     pub(super) processes: Vec<Process>,
     pub(super) errors: Vec<Error>,
@@ -62,21 +62,21 @@ pub(super) struct Gathered {
     pub(super) notes: Vec<String>,
     /// Files that are no records of the run.
     pub(super) foreign: Vec<String>,
-    /// Findings that their process made and did not write.
+    /// The number of findings that a process made and did not write.
     pub(super) unwritten: u64,
-    /// Records that are damaged.
+    /// The number of damaged records.
     pub(super) damaged: usize,
 }
 
-/// A program in a process, and what the formatters need not know of it. The stacks in
-/// its checks are still numbers of the interner.
+/// A program in a process, with data that formatters do not need. The stacks in its checks are
+/// still numbers of the interner.
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) model: model::Process,
     pub(super) threads: BTreeMap<u32, String>,
 }
 
-/// What findings of one cause have in common.
+/// The properties that findings of one cause share.
 #[derive(PartialEq, Eq, Hash)]
 struct Cause {
     kind: FindingKind,
@@ -84,7 +84,7 @@ struct Cause {
     otherwise: Option<(u64, i64)>,
 }
 
-/// A mistake; its stacks are numbers of the interner, as in [`Finding::moments`]' roles.
+/// A mistake. Its stacks are numbers of the interner, in the order of [`Finding::moments`].
 pub(super) struct Error {
     pub(super) finding: Finding,
     pub(super) stacks: [u32; 3],
@@ -94,26 +94,26 @@ pub(super) struct Error {
     latest: u32,
 }
 
-/// A group of blocks.
+/// A group of lost blocks.
 pub(super) struct Lost {
     pub(super) leak: Leak,
     pub(super) stack: u32,
     pub(super) process: u32,
-    /// Which of the process's checks.
+    /// The index of the process's check.
     pub(super) check: usize,
     pub(super) processes: u32,
     pub(super) root: Spot,
     pub(super) steps: Vec<Hop>,
 }
 
-/// A block on the way to one that is reachable.
+/// A block on the path to a reachable block.
 pub(super) struct Hop {
     pub(super) size: u64,
     pub(super) offset: u64,
     pub(super) stack: u32,
 }
 
-/// Where a role's stack is in an error's.
+/// Returns the index of a role's stack among an error's stacks.
 pub(super) fn place(role: Role) -> usize {
     match role {
         Role::Here => 0,
@@ -123,12 +123,12 @@ pub(super) fn place(role: Role) -> usize {
 }
 
 impl Gathered {
-    /// Nothing yet.
+    /// Makes an empty collection for checks up to `until`.
     pub(super) fn until(until: Point) -> Self {
         Self { until, ..Self::default() }
     }
 
-    /// Adds the contents of a record with this owner.
+    /// Adds the contents of a record of this owner.
     pub(super) fn add(
         &mut self,
         path: &Path,
@@ -160,30 +160,30 @@ impl Gathered {
     }
 }
 
-/// The program that a record is about.
+/// The program whose entries are being read.
 #[derive(Default)]
 struct Image {
     record: u32,
     /// The record's owner.
     owner: u32,
-    /// Nothing of it is reported.
+    /// Whether its findings are left out.
     is_skipped: bool,
-    /// Its index; none before anything was said of it.
+    /// The index of its process; `None` before the first entry.
     process: Option<u32>,
     modules: Rc<Modules>,
-    /// The number of `modules`, where a stack was written under them.
+    /// The number of `modules`, once a stack was written under them.
     epoch: Option<u32>,
-    /// The interner's numbers of its stacks.
+    /// The interner's numbers of the record's stacks.
     stacks: HashMap<u32, u32>,
-    /// The errors that its findings are.
+    /// The errors of its findings.
     findings: Vec<u32>,
-    /// How often they were made in all, where that was said.
+    /// The total number of times for each finding whose record says so.
     times: BTreeMap<u32, u64>,
     under_way: Option<UnderWay>,
     last: Option<UnderWay>,
 }
 
-/// A check, and what it found so far.
+/// An unfinished check, and its results so far.
 struct UnderWay {
     check: model::Check,
     leaks: Vec<Lost>,
@@ -195,7 +195,7 @@ impl Image {
         Self { record, owner, ..Self::default() }
     }
 
-    /// Its process, begun if need be: the first entry may have been lost.
+    /// Returns the image's process. Begins it if needed: the first entry may be lost.
     fn process<'g>(&mut self, all: &'g mut Gathered) -> &'g mut Process {
         let index = *self.process.get_or_insert_with(|| {
             all.processes.push(Process::default());
@@ -209,7 +209,7 @@ impl Image {
         self.process.unwrap_or_default()
     }
 
-    /// The same process goes on as another program: that is how this one ended.
+    /// Sets the end of this program: its process executes another program.
     fn became_another(&self, all: &mut Gathered, pid: u32) {
         let Some(index) = self.process else { return };
         let model = &mut all.processes[index as usize].model;
@@ -279,7 +279,7 @@ impl Image {
             Entry::SampledMore(more) => {
                 let stack = StackId(self.stack(more.stack));
                 if let Some(profile) = self.profile(more.check) {
-                    // It follows its site.
+                    // The entry follows its site's.
                     let site = profile.sites.last_mut().filter(|site| site.stack == stack);
                     if let Some(site) = site {
                         site.more = Some(model::SampledMore::of(more));
@@ -339,7 +339,7 @@ impl Image {
             Entry::End(end) => {
                 self.process(all).model.end = Some(*end);
             }
-            // For readers of the file itself, and for the next run.
+            // Entries for readers of the file itself, and for the next run.
             _ => {}
         }
     }
@@ -359,7 +359,7 @@ impl Image {
         all.stacks.number(frames, &self.modules, Source { record: self.record, epoch, at })
     }
 
-    /// The interner's number of a stack.
+    /// Returns the interner's number of a stack.
     fn stack(&self, number: u32) -> u32 {
         self.stacks.get(&number).copied().unwrap_or_default()
     }
@@ -369,7 +369,7 @@ impl Image {
         let stacks =
             [finding.here, finding.freed, finding.allocated].map(|moment| self.stack(moment.stack));
         let [_, freed, allocated] = stacks;
-        // Where a block was allocated says which it was, if that is known.
+        // A stack identifies the block; without one, its size and offset do.
         let otherwise = (freed == 0 && allocated == 0).then_some((finding.size, finding.offset));
         let cause = Cause { kind: finding.kind, stacks, otherwise };
         let errors = &mut all.errors;
@@ -414,12 +414,12 @@ impl Image {
         });
     }
 
-    /// The check that is under way, if it has this number.
+    /// Returns the unfinished check if it has this number.
     fn current(&mut self, number: u32) -> Option<&mut UnderWay> {
         self.under_way.as_mut().filter(|under_way| under_way.check.number == number)
     }
 
-    /// The profile that the check is which is under way, if it has this number.
+    /// Returns the profile of the unfinished check if it has this number.
     fn profile(&mut self, number: u32) -> Option<&mut model::Profile> {
         self.current(number)?.check.profile.as_mut()
     }
@@ -443,7 +443,7 @@ impl Image {
         }
     }
 
-    /// A check is complete.
+    /// Completes the current check.
     fn complete(&mut self, all: &mut Gathered) {
         let Some(mut under_way) = self.under_way.take() else { return };
         let model = &mut self.process(all).model;
@@ -463,7 +463,7 @@ impl Image {
         }
     }
 
-    /// A check was begun and will not be finished.
+    /// Gives up a check that will not be finished.
     fn give_up(&mut self, all: &mut Gathered) {
         if let Some(under_way) = self.under_way.take() {
             let model = &mut self.process(all).model;
@@ -473,7 +473,7 @@ impl Image {
         }
     }
 
-    /// Nothing more will be said of it.
+    /// Ends the image: no more entries follow.
     fn end(&mut self, all: &mut Gathered) {
         self.give_up(all);
         let mut written = self.findings.len() as u64;
@@ -501,7 +501,7 @@ impl Image {
 }
 
 impl Gathered {
-    /// Adds a group to the one of its stack and fate.
+    /// Adds a group to the group with the same stack and fate.
     fn merge(&mut self, lost: Lost) {
         let key = (lost.leak.reach, lost.stack, lost.leak.origin);
         let leaks = &mut self.leaks;
@@ -522,7 +522,7 @@ impl Gathered {
     }
 }
 
-/// Drops every second of those that may be dropped; the last one stays.
+/// Drops every second element that `may_go`, but never the last one.
 fn every_second<T>(list: &mut Vec<T>, may_go: impl Fn(&T) -> bool) {
     let last = list.len().saturating_sub(1);
     let (mut at, mut odd) = (0, false);
@@ -537,7 +537,7 @@ fn every_second<T>(list: &mut Vec<T>, may_go: impl Fn(&T) -> bool) {
     });
 }
 
-/// The words of a command line.
+/// Returns the words of a command line.
 fn words(command: Text<'_>) -> Vec<String> {
     let words = command.bytes.strip_suffix(b"\0").unwrap_or(command.bytes);
     if words.is_empty() {

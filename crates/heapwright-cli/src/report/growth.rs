@@ -1,17 +1,17 @@
-//! Does a stack's memory grow and grow? Arithmetic on its live bytes over time.
+//! Decides whether a stack's memory grows for good, by its live bytes over time.
 //!
-//! A program that fills a cache, reads its input or starts its threads grows, too, rightly. A leak
-//! does not end. So a verdict needs all of:
+//! A program also grows when it fills a cache, reads its input or starts its threads. A leak does
+//! not end. So a verdict needs all of:
 //!
 //! ```text
-//! the last three quarters of the run     what a program does first is its start
+//! the last three quarters of the run     the first quarter is the program's start
 //! at least 6 points there                5 points in a row are ordered by chance once
 //!                                        in 120 times, and there are many stacks
 //! Kendall's tau at least 0.8             nine pairs of points in ten go up; a plateau's
 //!                                        ties count as not going up, so that steps, such
 //!                                        as a table that doubles, are not a slope
 //! 64 KiB, and a tenth of its median      less is noise, or does no harm
-//! the last third goes up, too            what has stopped growing is no leak
+//! the last third goes up, too            memory that has stopped growing is no leak
 //! ```
 //!
 //! The slope is Theil's and Sen's: the median of the slopes of all pairs. One odd point in four
@@ -19,25 +19,25 @@
 
 use super::model::Sample;
 
-/// Points that a verdict needs, at least.
+/// The least points for a verdict.
 const POINTS: usize = 6;
-/// More say no more, and pairs are many.
+/// The most points to compare: more add nothing, and there are many pairs.
 const MOST: usize = 128;
 const SURE: f64 = 0.8;
 const LEAST: u64 = 64 << 10;
-/// Of the median.
+/// The least growth as a share of the median.
 const SHARE: f64 = 0.1;
 
-/// How something grows.
+/// The growth of a stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
-    /// In bytes a second.
+    /// The slope in bytes a second.
     pub(super) slope: f64,
-    /// 0.8 to 1.
+    /// Kendall's tau, 0.8 to 1.
     pub(super) tau: f64,
 }
 
-/// Whether what has these bytes at these times, in their order, grows for good.
+/// Returns the trend if these points, in the order of time, grow for good.
 pub(super) fn verdict(points: &[Sample]) -> Option<Trend> {
     let end = points.last()?.ns;
     let warm = points.partition_point(|point| point.ns < end / 4);
@@ -58,7 +58,7 @@ pub(super) fn verdict(points: &[Sample]) -> Option<Trend> {
     Some(Trend { slope: slope(&points), tau })
 }
 
-/// At most so many of them, the first and the last among them.
+/// Returns at most [`MOST`] of the points, among them the first and the last.
 fn thinned(points: &[Sample]) -> Vec<Sample> {
     let last = points.len().saturating_sub(1);
     if last < MOST {
@@ -72,7 +72,7 @@ fn pairs(points: &[Sample]) -> impl Iterator<Item = (&Sample, &Sample)> {
     points.iter().enumerate().flat_map(move |(at, early)| after(at).map(move |late| (early, late)))
 }
 
-/// The pairs that go up, less those that go down, of all pairs.
+/// Returns Kendall's tau: pairs that go up less pairs that go down, as a share of all pairs.
 fn kendall(points: &[Sample]) -> f64 {
     let (mut sum, mut count) = (0_i64, 0_i64);
     for (early, late) in pairs(points) {
@@ -82,7 +82,7 @@ fn kendall(points: &[Sample]) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// The median slope of all pairs, in bytes a second; of none 0.
+/// Returns the median slope of all pairs, in bytes a second; 0 without pairs.
 fn slope(points: &[Sample]) -> f64 {
     let of_pair = |(early, late): (&Sample, &Sample)| {
         let seconds = late.ns.saturating_sub(early.ns) as f64 / 1e9;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A point a second.
+    /// Makes a series with one point a second.
     fn series(bytes: impl IntoIterator<Item = u64>) -> Vec<Sample> {
         let point = |(at, bytes)| Sample { ns: at as u64 * 1_000_000_000, blocks: 1, bytes };
         bytes.into_iter().enumerate().map(point).collect()
@@ -115,7 +115,7 @@ mod tests {
     fn what_grows_grows() {
         let trend = verdict(&series((0..30).map(|at| at * 100_000))).expect("grows");
         assert_eq!(trend, Trend { slope: 100_000.0, tau: 1.0 });
-        // Noise does not hide it.
+        // Noise does not hide the growth.
         let noisy = (0..60_u64).map(|at| 5_000_000 + at * 100_000 + at * 7919 % 5 * 30_000);
         let trend = verdict(&series(noisy)).expect("grows");
         assert!((90_000.0..110_000.0).contains(&trend.slope) && trend.tau > 0.9, "{trend:?}");

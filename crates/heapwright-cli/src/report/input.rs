@@ -1,11 +1,11 @@
-//! A record's file, read from its beginning to its end, in pieces.
+//! Reads a record's file from beginning to end, in pieces.
 //!
-//! A record may be as large as the disk, but little of it is kept. So a buffer of a megabyte reads
-//! it entry by entry; a stack for the report is read again later from its place ([`Fetch`]).
+//! A record may be as large as the disk, but little of it is kept. A buffer of a megabyte takes
+//! entry after entry. [`Fetch`] reads the stacks of the report again later, from their places.
 //!
 //! The owner of the opened file is the writer of a record. If a process of root became another
-//! user, that user's records lie in `STEM.users/UID/`, a folder of that user. Only files that the
-//! user owns count there.
+//! user, that user's records lie in `STEM.users/UID/`, a folder of that user. Only files of that
+//! user count there.
 
 use crate::symbols::rights::user;
 use anyhow::{Context, ensure};
@@ -16,21 +16,21 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// How much is in memory at once.
+/// The bytes read at once.
 const PIECE: usize = 1 << 20;
 
-/// More than an entry has that this format's writers write.
+/// The limit of an entry's bytes; writers of this format stay far below.
 const LONGEST_ENTRY: usize = 64 << 20;
 
-/// What to do where something is no record.
+/// Advice for a file that is no record.
 pub(super) const WHAT_IS_ONE: &str = "records are what 'heapwright check --keep FOLDER' and the library's options record= and profile= leave";
 
-/// How far a record could be read.
+/// How far a record was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// Why no further.
+    /// The reason why reading stopped early.
     pub(super) problem: Option<Problem>,
-    /// Entries that only a newer version knows.
+    /// The number of entries that only a newer version knows.
     pub(super) skipped: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<(File, u32)> {
     Ok((file, owner))
 }
 
-/// The user for whose records the folder of a file was made.
+/// Returns the user for whose records the file's folder was made.
 fn user_of(path: &Path) -> Option<u32> {
     let folder = path.parent()?;
     let is_of_users = folder.parent()?.extension()? == USERS;
@@ -61,7 +61,7 @@ fn user_of(path: &Path) -> Option<u32> {
 /// The end of the name of a folder for other users' records.
 const USERS: &str = "users";
 
-/// The folders for other users' records in a folder of records.
+/// Returns the folders for other users' records in a folder of records.
 fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let within = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     within(folder)
@@ -72,9 +72,9 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|path| path.symlink_metadata().is_ok_and(|about| about.is_dir()))
 }
 
-/// Whether a record of a user belongs to the run whose records lie in a folder. The user must be
-/// this command's, or one that a process of the run became. (Nobody else can have made a folder for
-/// such a user, if only this command's user may write there.)
+/// Returns whether a user's record belongs to the run whose records lie in a folder. The user must
+/// be this command's, or one that a process of the run became. (If only this command's user may
+/// write there, nobody else can have made a folder for such a user.)
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)
@@ -85,8 +85,8 @@ pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
                 .any(|path| path.file_name().is_some_and(|name| *name == *owner.to_string()))
 }
 
-/// Reads a record; `each` is given every entry and where in the file it begins,
-/// `progress` how many bytes were read since it was asked last.
+/// Reads a record. Passes each entry and its offset in the file to `each`, and the number of bytes
+/// read since the last call to `progress`.
 pub(super) fn read(
     mut file: File,
     progress: &dyn Fn(u64),
@@ -122,14 +122,14 @@ pub(super) fn read(
     }
 }
 
-/// Fills the buffer up to a length; whether that was the end of the file.
+/// Fills the buffer up to a length. Returns whether the file ended.
 fn fill(file: &mut File, buffer: &mut Vec<u8>, length: usize) -> std::io::Result<bool> {
     let wanted = length.saturating_sub(buffer.len());
     let came = file.take(wanted as u64).read_to_end(buffer)?;
     Ok(came < wanted)
 }
 
-/// The records that an argument names: a file, or all records in a folder.
+/// Returns the records that an argument names: a file, or all records in a folder.
 pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !argument.is_dir() {
         return Ok(vec![argument.to_owned()]);
@@ -155,27 +155,27 @@ pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn begins_as_one(path: &Path) -> bool {
     let mut header = [0; HEADER_BYTES];
-    // One that is just written, or was when its process was killed.
+    // A record being written, or left so when its process was killed.
     let is_half = path.extension().is_some_and(|extension| extension == "new");
     let opened = if is_half { None } else { open(path).ok() };
     opened.is_some_and(|(mut file, _)| file.read_exact(&mut header).is_ok())
         && Reader::new(&header).is_ok()
 }
 
-/// How a failure to read something begins.
+/// Returns the start of a message about a failed reading.
 pub(super) fn reading(path: &Path) -> String {
     format!("cannot read {}", path.display())
 }
 
-/// Reads stacks again, from several records.
+/// Reads stacks again from several records.
 #[derive(Default)]
 pub(super) struct Fetch {
     open: Option<(u32, File)>,
 }
 
 impl Fetch {
-    /// The return addresses of the stack that begins at a byte of a record, and
-    /// whether there were more. None where the file is no longer what it was.
+    /// Returns the return addresses of the stack at an offset of a record, and whether the stack
+    /// was cut. `None` if the file has changed.
     pub(super) fn stack(
         &mut self,
         records: &[PathBuf],
@@ -230,7 +230,7 @@ mod tests {
             .expect("is a record");
             assert_eq!((count, read.problem.is_some()), (entries - cut, cut != 0));
         }
-        // A length that leads behind the end costs no more than the file.
+        // A length beyond the end costs no more than the file.
         let mut bytes = long(2);
         bytes[16 + 4..16 + 8].fill(0x7f);
         fs::write(&path, &bytes).expect("written");

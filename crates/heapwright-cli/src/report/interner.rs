@@ -1,8 +1,8 @@
-//! Every distinct stack once, by the places of its frames in files.
+//! Keeps every distinct stack once, by the places of its frames in files.
 //!
-//! A stack costs 24 bytes, however long it is: a hash of its places, and its place in a record, to
-//! read it again. The hash has 128 bits, so unequal stacks do not collide. `naming` reads the
-//! frames of the few reported stacks.
+//! A stack of any length costs 24 bytes: a hash of its places, and its offset in a record, to read
+//! it again. The hash has 128 bits, so unequal stacks do not collide. `naming` reads the frames of
+//! the few reported stacks.
 
 use super::modules::Modules;
 use heapwright_record::debug::Frames;
@@ -10,20 +10,20 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by something that is a hash already.
+/// A map whose keys are hashes already.
 pub(super) type ByHash<V> = HashMap<u128, V, BuildHasherDefault<Itself>>;
 
-/// All distinct stacks. Number 0 is no stack.
+/// All distinct stacks. Number 0 is the empty stack.
 pub(super) struct Interner {
     numbers: ByHash<u32>,
     pub(super) list: Vec<Source>,
 }
 
-/// Where a stack can be read.
+/// The place in a record where a stack can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
     pub(super) record: u32,
-    /// Under which modules it was written.
+    /// The number of the modules under which the stack was written.
     pub(super) epoch: u32,
     pub(super) at: u64,
 }
@@ -35,7 +35,7 @@ impl Default for Interner {
 }
 
 impl Interner {
-    /// The number of a stack.
+    /// Returns the number of a stack.
     pub(super) fn number(&mut self, frames: &Frames<'_>, modules: &Modules, from: Source) -> u32 {
         if frames.is_empty() && !frames.cut() {
             return 0;
@@ -56,7 +56,7 @@ impl Interner {
     }
 }
 
-/// A hash of words: two lanes of multiplications folded in on themselves.
+/// Hashes words: two lanes of multiplications, each folded into itself.
 struct Mix([u64; 2]);
 
 impl Mix {
@@ -79,7 +79,7 @@ impl Mix {
     }
 }
 
-/// The hash of a number that is one.
+/// A hasher for numbers that are hashes: returns the number itself.
 #[derive(Default)]
 pub(super) struct Itself(u64);
 
@@ -122,7 +122,7 @@ mod tests {
         assert_ne!(number(0x10_0000, &[0x20, 0x10]), first);
         assert_ne!(number(0x10_0000, &[0x10]), first);
         assert_eq!(number(0x10_0000, &[]), 0);
-        // Outside of modules an address is an address.
+        // Outside modules, an address stands for itself.
         let outside = number(0x10_0000, &[0x9000]);
         assert_ne!(number(0x20_0000, &[0x9000]), outside);
     }

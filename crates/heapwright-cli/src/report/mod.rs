@@ -1,32 +1,32 @@
-//! From records to a [`Report`].
+//! Makes a [`Report`] of records.
 //!
 //! ```text
-//! records --input--> entries --gather--> what is known, by cause, stack and process
-//!                                              |  growth: which stacks grow and grow
+//! records --input--> entries --gather--> data by cause, stack and process
+//!                                              |  growth: stacks that grow for good
 //!                                              v
-//!              report <--naming, source-- what is reported <--suppressions-- what is hidden
+//!              report <--naming, source-- reported findings <--suppressions-- hidden ones
 //! ```
 //!
 //! ```text
 //! model         the report: plain data, for all formatters
 //! input         a record's file, in pieces
-//! modules       which file of code an address lies in
+//! modules       the file of code at an address
 //! interner      every distinct stack once
-//! gather        entries become what is known
-//! growth        arithmetic: does it grow for good?
+//! gather        entries become causes, stacks and processes
+//! growth        arithmetic: stacks that grow for good
 //! suppressions  which findings are hidden
 //! naming        stacks get frames, and frames names; source: lines around them
-//! unseen        processes that had no last look
+//! unseen        processes without a last look
 //! point         a check, or a time
 //! diff          two points in time, or two runs, compared
-//! explained     why a process's memory is what it is, of a heap profile
-//! progress      how far it is
+//! explained     the reasons for a process's memory, from a heap profile
+//! progress      the progress of reading and naming
 //! ```
 //!
 //! A record may be as large as the disk. One pass leaves 24 bytes for each distinct stack and one
 //! small struct for each distinct finding; only reported stacks get frames and names. The report is
-//! bounded, too: at most [`Options::limit`] different errors, and a hundred thousand groups of
-//! blocks, the largest first. The report gives the number of the others.
+//! bounded too: at most [`Options::limit`] different errors, and the hundred thousand largest
+//! groups of blocks. The report counts the others.
 
 pub(crate) mod diff;
 pub(crate) mod explained;
@@ -62,43 +62,43 @@ use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
 use suppressions::{Kind, Line, Suppressions};
 
-/// Groups of blocks that are reported one by one.
+/// The most groups of blocks that are reported one by one.
 const MOST_LEAKS: usize = 100_000;
 
-/// Different errors that are reported, unless something else is said.
+/// The default limit of different errors.
 pub(crate) const MOST_ERRORS: usize = 1000;
 
-/// How to make a report.
+/// The options of a report.
 #[derive(Default)]
 pub(crate) struct Options {
-    /// Programs whose processes are left out, by the names of their files, with wildcards.
+    /// Programs whose processes are left out: names of files, with wildcards.
     pub(crate) skip: Vec<String>,
     /// Files of suppressions.
     pub(crate) suppress: Vec<PathBuf>,
-    /// Different errors that are reported; none: all.
+    /// The most different errors to report; `None`: all.
     pub(crate) limit: Option<usize>,
-    /// Whether everything gets names that has a stack; else only findings do whose
-    /// details are wanted, and what is live at each check is left out.
+    /// Whether everything with a stack gets names. Otherwise only findings with wanted details get
+    /// names, and the blocks live at each check are left out.
     pub(crate) everything: bool,
     pub(crate) wanted: Wanted,
-    /// Whether nothing is drawn meanwhile.
+    /// Whether to draw no progress bar.
     pub(crate) quiet: bool,
-    /// Whether the folders are those of a run that has just ended: records of users that none of
-    /// the run's processes had are left out.
+    /// Whether the folders are those of a run that has just ended. Records of users that none of
+    /// the run's processes had are then left out.
     pub(crate) is_of_run: bool,
-    /// How far checks are looked at.
+    /// The point in time up to which checks count.
     pub(crate) at: Point,
 }
 
-/// A report, and what it says of its records.
+/// A report, and the state of its records.
 pub(crate) struct Made {
     pub(crate) report: Report,
-    /// Records that are damaged.
+    /// The number of damaged records.
     pub(crate) damaged: usize,
 }
 
-/// Whether a report could be made so: what is wrong with the files of suppressions is
-/// better said before a program runs than after.
+/// Checks the files of suppressions, so that the user sees their mistakes before a program runs,
+/// not after.
 pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     suppressions(options).map(|_| ())
 }
@@ -111,7 +111,7 @@ fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
     Ok(suppressions)
 }
 
-/// Reads records, or folders of records, and puts a report together.
+/// Reads records, or folders of records, and makes a report.
 pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
     let suppressions = suppressions(options)?;
     let gathered = gather(arguments, options)?;
@@ -119,7 +119,7 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
 
-/// Says of processes what whoever waited for them knows.
+/// Sets how processes ended, as this command saw it.
 pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     for process in &mut report.processes {
         process.fate = fate(process.pid);
@@ -127,7 +127,7 @@ pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     report.unseen = unseen::lines(report);
 }
 
-/// The files that a process ran, one after the other, as its record says.
+/// Returns the files that a process ran, in order, by its record.
 pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut take = |entry: Entry<'_>, _| {
@@ -135,13 +135,13 @@ pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
             programs.push(PathBuf::from(std::ffi::OsStr::from_bytes(process.exe.bytes)));
         }
     };
-    // What cannot be read is said where the record is reported.
+    // The report of the record names reading errors.
     let _ = input::open(record).and_then(|(file, _)| input::read(file, &|_| {}, &mut take));
     programs
 }
 
-/// The keys of the sites whose blocks had undefined bytes (option `fill`), as the records of a
-/// folder say, in order.
+/// Returns the keys of the sites whose blocks had undefined bytes (option `fill`), by the records
+/// of a folder, in order.
 pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     let mut sites = Vec::new();
     each_entry(folder, &mut |entry| {
@@ -156,8 +156,8 @@ pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     Ok(sites)
 }
 
-/// Which of the bytes that were asked about (option `fill`) the records of a folder have a finding
-/// of: how many.
+/// Returns for how many of the bytes under test (option `fill`) the records of a folder have a
+/// finding.
 pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
     let mut which = BTreeSet::new();
     each_entry(folder, &mut |entry| {
@@ -170,7 +170,7 @@ pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
     Ok(which.len())
 }
 
-/// Takes each entry of a folder's records.
+/// Passes each entry of a folder's records to `take`.
 fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result<()> {
     for record in of_run(folder)? {
         input::read(input::open(&record)?.0, &|_| {}, &mut |entry, _| take(&entry))?;
@@ -178,7 +178,7 @@ fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result
     Ok(())
 }
 
-/// The records that a run left in a folder.
+/// Returns the records of a run in a folder.
 pub(crate) fn of_run(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut records = input::records(folder)?;
     records
@@ -186,7 +186,7 @@ pub(crate) fn of_run(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(records)
 }
 
-/// Whether there is a record in a folder.
+/// Returns whether a folder contains a record.
 pub(crate) fn any_in(folder: &Path) -> bool {
     input::records(folder).is_ok()
 }
@@ -200,7 +200,7 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     let progress = Progress::reading(records.iter().map(size).sum(), options.quiet);
     let mut gathered = Gathered::until(options.at);
     gathered.skip = options.skip.clone();
-    // Of a folder, what is readable is reported; what was named must be readable.
+    // Unreadable files in a folder are skipped; a named file must be readable.
     let named = |path: &Path| arguments.iter().any(|argument| argument == path);
     for path in &records {
         let added = input::open(path).and_then(|(file, owner)| {
@@ -230,7 +230,7 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     Ok(gathered)
 }
 
-/// Decides what is reported, and names it.
+/// Selects what to report, and names it.
 fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> Report {
     let order = in_order(gathered);
     let mut places = vec![0; order.len()];
@@ -288,7 +288,7 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     report
 }
 
-/// The processes by when they began.
+/// Returns the processes in the order in which they began.
 fn in_order(gathered: &Gathered) -> Vec<usize> {
     let mut order: Vec<usize> = (0..gathered.processes.len()).collect();
     order.sort_by_key(|&process| gathered.processes[process].model.began);
@@ -311,7 +311,7 @@ struct ReportBuilder<'g> {
     naming: Naming<'g>,
     suppressions: Suppressions,
     everything: bool,
-    /// Where in the report a process is.
+    /// The index of each process in the report.
     places: Vec<usize>,
     report: Report,
 }
@@ -395,7 +395,7 @@ impl ReportBuilder<'_> {
         self.report.leaks.push(leak);
     }
 
-    /// A group of blocks, without what takes more to find out.
+    /// Makes a group of blocks, without the parts that are costly to find.
     fn group(&self, lost: &Lost) -> Leak {
         let leak = &lost.leak;
         Leak {
@@ -433,7 +433,7 @@ impl ReportBuilder<'_> {
         Chain {
             root: leak.root,
             address: leak.root_address,
-            // To know it means to read the program's debug information.
+            // Finding the name requires reading the debug information.
             name: if in_data && is_detailed { self.naming.variable(lost.root) } else { None },
             module: file.map(|known| crate::output::printable((&*known.file.path).into())),
             thread: (thread != 0).then(|| (thread, self.thread(lost.process, thread))),
@@ -441,7 +441,7 @@ impl ReportBuilder<'_> {
         }
     }
 
-    /// What is too much to be reported one by one, as one group a reach.
+    /// Adds the leaks beyond the limit, as one group for each reach.
     fn rest_of_leaks(&mut self, rest: &[&Lost]) {
         self.report.unreported.leaks = rest.len() as u64;
         let mut groups: HashMap<Reach, Leak> = HashMap::new();
@@ -465,12 +465,12 @@ impl ReportBuilder<'_> {
         self.report.leaks.sort_by_key(|leak| severity(leak.reach));
     }
 
-    /// The processes, and what grows in them.
+    /// Adds the processes and their growing stacks.
     fn processes(&mut self, order: &[usize]) {
         for (place, &number) in order.iter().enumerate() {
             let mut process = self.gathered.processes[number].model.clone();
             process.samples.sort_by_key(|sample| sample.ns);
-            // Each check writes the timeline anew.
+            // Each check writes the timeline again.
             process.samples.dedup_by_key(|sample| sample.ns);
             for (number, points) in series(&process) {
                 if let Some(trend) = growth::verdict(&points) {
@@ -508,7 +508,7 @@ impl ReportBuilder<'_> {
         self.report.growths.push(Growth { stack, process, points, slope, tau });
     }
 
-    /// Which suppression hides a finding with these stacks, which is noted there as one of its
+    /// Returns the suppression that hides a finding with these stacks, and adds the finding to its
     /// causes.
     fn hidden(
         &mut self,
@@ -529,7 +529,7 @@ impl ReportBuilder<'_> {
     }
 }
 
-/// A stack as suppressions see it: inlined functions are frames, too.
+/// Returns a stack as suppressions see it: inlined functions are frames, too.
 pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     for frame in stacks.frames(stack) {
@@ -549,8 +549,8 @@ pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
     lines
 }
 
-/// The live bytes of each stack of a process over time, by the interner's number. A
-/// stack that a count leaves out had little then.
+/// Returns the live bytes of each stack of a process over time, by the interner's number. A stack
+/// missing from a count had little then.
 fn series(process: &model::Process) -> Vec<(u32, Vec<Sample>)> {
     let counts: Vec<_> = process.checks.iter().filter(|check| !check.usage.is_empty()).collect();
     let nothing = |at: usize| Sample { ns: counts[at].ns, blocks: 0, bytes: 0 };
@@ -565,7 +565,7 @@ fn series(process: &model::Process) -> Vec<(u32, Vec<Sample>)> {
             }
         }
     }
-    // What is missing in the last one has gone, or is little.
+    // A stack missing from the last count is gone, or small.
     let mut series: Vec<_> =
         series.into_iter().filter(|(_, points)| points.len() == counts.len()).collect();
     series.sort_unstable_by_key(|(stack, _)| *stack);

@@ -4,17 +4,17 @@
 //! Report
 //!   processes   that wrote: command, end, live bytes over time, full buckets, checks
 //!   stacks      every distinct stack once; frames every distinct place once
-//!   errors      mistakes, those with one cause together
-//!   leaks       groups of blocks that one stack allocated and one fate met
-//!   growths     stacks whose live bytes grow and grow
+//!   errors      mistakes, one entry for each cause
+//!   leaks       groups of blocks with one allocating stack and one fate
+//!   growths     stacks whose live bytes grow for good
 //!   used        suppressions that hid something
-//!   unseen      lines for people: which processes had no last look
-//!   notes       lines for people: what could not be read
+//!   unseen      lines for people about processes without a last look
+//!   notes       lines for people about unreadable parts
 //! ```
 //!
-//! Plain data: [`super`] makes it of records, the formatters in `output` print it and
-//! change nothing. Errors, leaks and growths are in the order in which they are reported.
-//! Indexes are into the vectors of this struct and always valid.
+//! Plain data: [`super`] makes the report of records, and the formatters in `output` print it
+//! unchanged. Errors, leaks and growths are in the order of the report. Indexes are into the
+//! vectors of this struct and always valid.
 
 use crate::process;
 use crate::symbols::Frame;
@@ -25,10 +25,10 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-/// Everything that is reported.
+/// The data of a report.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// In the order in which they began; the first is the one that was started.
+    /// The processes in the order in which they began; the run started the first.
     pub(crate) processes: Vec<Process>,
     pub(crate) stacks: Stacks,
     pub(crate) errors: Vec<Error>,
@@ -36,40 +36,39 @@ pub(crate) struct Report {
     pub(crate) growths: Vec<Growth>,
     pub(crate) used: Vec<Used>,
     pub(crate) notes: Vec<String>,
-    /// Processes that had no last look, a line each: what comes first in a report.
+    /// A line for each process without a last look; the report begins with these lines.
     pub(crate) unseen: Vec<String>,
-    /// Files in the place of the run's records, of users that none of its processes had.
+    /// Files among the run's records of users that none of its processes had.
     pub(crate) foreign: Vec<String>,
-    /// Stacks of which more frames were not kept.
+    /// Stacks whose outer frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
-    /// Lines of source, by file and the line in the middle.
+    /// Lines of source around a line, by file and the number of that line.
     pub(crate) sources: BTreeMap<(String, u32), Vec<(u32, String)>>,
-    /// What is only counted because there is so much.
+    /// The findings beyond the limits, which are only counted.
     pub(crate) unreported: Unreported,
-    /// What suppressions hid.
+    /// The findings that suppressions hid.
     pub(crate) suppressed: Suppressed,
-    /// Findings that their process made and did not write down, or made again without
-    /// saying which.
+    /// The number of findings that a process did not write, or made again without saying which.
     pub(crate) unwritten: u64,
-    /// What was asked for.
+    /// The parts that the user wants.
     pub(crate) wanted: Wanted,
 }
 
-/// Sites of a heap profile that are listed where nothing else was said.
+/// The default number of a heap profile's sites that are listed.
 pub(crate) const SITES: usize = 20;
 
-/// What a report is to contain.
+/// The parts of a report that the user wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// The leaks whose details are reported; the others are in the sums.
     pub(crate) details: Vec<Reach>,
-    /// How to write suppressions that are ready to be used.
+    /// The form of the suggested suppressions.
     pub(crate) suppressions: Ready,
-    /// The folder that sources are reported relative to, where one is known.
+    /// The folder to which paths of sources are relative, if known.
     pub(crate) folder: PathBuf,
-    /// Groups of leaks whose details are reported.
+    /// The most groups of leaks with details.
     pub(crate) most: usize,
-    /// What is reported of a heap profile, and of how many of its sites in text.
+    /// The figure of a heap profile to report, and the number of its sites in text.
     pub(crate) figure: Figure,
     pub(crate) sites: usize,
 }
@@ -87,8 +86,8 @@ impl Default for Wanted {
     }
 }
 
-/// The kinds of leaks, as options and suppressions name them: `definite,possible`, `all`, `none`.
-/// The word that is none of them otherwise.
+/// Parses kinds of leaks as options and suppressions name them: `definite,possible`, `all`, `none`.
+/// Returns an unknown word as the error.
 pub(crate) fn leak_kinds(words: &str) -> Result<Vec<Reach>, &str> {
     let mut reaches = Vec::new();
     for word in words.split(',').map(str::trim) {
@@ -105,7 +104,7 @@ pub(crate) fn leak_kinds(words: &str) -> Result<Vec<Reach>, &str> {
     Ok(reaches)
 }
 
-/// All kinds.
+/// All kinds of leaks.
 pub(crate) const LEAKS: [Reach; 4] =
     [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
 
@@ -124,72 +123,72 @@ pub(crate) enum Ready {
     None,
 }
 
-/// What is only counted because there is so much.
+/// The findings beyond the limits, which are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unreported {
-    /// Different mistakes, and how often they were found.
+    /// The number of different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
-    /// Groups of blocks that are reported as one without a stack.
+    /// The number of groups of blocks that are reported as one without a stack.
     pub(crate) leaks: u64,
 }
 
-/// What suppressions hid.
+/// The findings that suppressions hid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Suppressed {
-    /// Different mistakes, and how often they were found.
+    /// The number of different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
-    /// Groups of blocks, and what they came to.
+    /// The number of groups of blocks, and the sum of their blocks.
     pub(crate) leaks: u64,
     pub(crate) lost: Amount,
     pub(crate) growths: u64,
 }
 
-/// A program in a process. One process that executes another program is two.
+/// A program in a process. A process that executes another program counts twice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
-    /// When it began, in nanoseconds since 1970.
+    /// The time when it began, in nanoseconds since 1970.
     pub(crate) began: u64,
     pub(crate) exe: String,
-    /// The words of the command line, fit for a screen.
+    /// The words of the command line, printable.
     pub(crate) command: Vec<String>,
     pub(crate) options: String,
     pub(crate) version: String,
-    /// How it ended, where it could still say so.
+    /// The end that the process recorded itself.
     pub(crate) end: Option<End>,
-    /// How it ended, as whoever waited for it knows.
+    /// The end that this command saw.
     pub(crate) fate: Fate,
-    /// Nothing of it is to be reported.
+    /// Whether its findings are left out.
     pub(crate) is_skipped: bool,
-    /// Why its leaks could not be looked for at its end.
+    /// The reason why its end could not look for leaks.
     pub(crate) no_leak_check: Option<String>,
-    /// Live bytes over time, by time.
+    /// Live bytes, by time.
     pub(crate) samples: Vec<Sample>,
-    /// Its leak checks and counts, by time.
+    /// The process's leak checks and counts, by time.
     pub(crate) checks: Vec<Check>,
-    /// How full the buckets of each size were at the last check that said so.
+    /// The fill of each size class, by the last check that has it.
     pub(crate) classes: Vec<Class>,
 }
 
-/// How a process ended, as whoever waited for it knows.
+/// The end of a process, as this command saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Nobody who would say so has waited for it.
+    /// This command did not wait for the process.
     #[default]
     Unknown,
-    /// It has not.
+    /// The process still runs.
     Running,
-    /// So.
+    /// The process has ended this way.
     Ended(process::End),
 }
 
-/// What was live at a moment.
+/// The blocks live at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Sample {
-    /// Nanoseconds since the process began.
+    /// The nanoseconds since the process began.
     pub(crate) ns: u64,
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
@@ -200,39 +199,39 @@ pub(crate) struct Sample {
 pub(crate) struct Check {
     pub(crate) number: u32,
     pub(crate) occasion: Occasion,
-    /// Nanoseconds since the process began.
+    /// The nanoseconds since the process began.
     pub(crate) ns: u64,
-    /// For how long the program stood still.
+    /// The time for which the program stood still.
     pub(crate) stopped_ns: u64,
-    /// For how long the check worked; none: it did not finish.
+    /// The time that the check took; `None`: it did not finish.
     pub(crate) took_ns: Option<u64>,
     pub(crate) threads: u32,
-    /// Threads that did not say what is in their registers.
+    /// The number of threads that did not report their registers.
     pub(crate) silent: u32,
-    /// Everything that was live.
+    /// All live blocks.
     pub(crate) live: Amount,
-    /// What was too small to be distinguished.
+    /// Live blocks that were too few to be listed by stack.
     pub(crate) omitted: Amount,
     /// Live blocks by stack, the largest first; small ones may be missing.
     pub(crate) usage: Vec<(StackId, Amount)>,
-    /// Where it is a heap profile: what else is estimated.
+    /// The other estimates, if the check is a heap profile.
     pub(crate) profile: Option<Profile>,
 }
 
-/// What is estimated in a heap profile.
+/// The estimates of a heap profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
-    /// Bytes from one sample to the next, on average.
+    /// The mean number of bytes between samples.
     pub(crate) period: u64,
-    /// Live bytes at the highest, and when that was, in nanoseconds since sampling began.
+    /// The peak of live bytes, and its time in nanoseconds since sampling began.
     pub(crate) peak_bytes: u64,
     pub(crate) peak_ns: u64,
-    /// Samples for which there was no memory.
+    /// The number of samples that were lost for lack of memory.
     pub(crate) lost: u64,
-    /// By stack, in the order of the record.
+    /// The estimates by stack, in the order of the record.
     pub(crate) sites: Vec<Sampled>,
     pub(crate) threads: Vec<SampledThread>,
-    /// Live bytes in time, the last at the moment of the profile; none in records of older
+    /// Live bytes over time, the last at the moment of the profile; empty in records of older
     /// versions.
     pub(crate) points: Vec<ProfilePoint>,
 }
@@ -240,53 +239,53 @@ pub(crate) struct Profile {
 /// A moment of a heap profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProfilePoint {
-    /// Nanoseconds since sampling began.
+    /// The nanoseconds since sampling began.
     pub(crate) ns: u64,
-    /// Live bytes, estimated.
+    /// The estimated live bytes.
     pub(crate) live: u64,
-    /// Bytes of the process that were in memory, where that is known.
+    /// The process's resident bytes, if known.
     pub(crate) resident: Option<u64>,
 }
 
-/// What is estimated of a stack's blocks.
+/// The estimates for a stack's blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampled {
     pub(crate) stack: StackId,
-    /// Samples that are live, what they stand for, and one standard deviation of those bytes.
+    /// The number of live samples, the estimated live blocks, and one standard deviation of bytes.
     pub(crate) samples: u64,
     pub(crate) live: Amount,
     pub(crate) live_error: u64,
-    /// The same of all since sampling began.
+    /// The estimate and deviation of all blocks allocated since sampling began.
     pub(crate) allocated: Amount,
     pub(crate) allocated_error: u64,
-    /// What was freed within a millisecond.
+    /// The blocks freed within a millisecond.
     pub(crate) temporary: Amount,
-    /// What was live at the peak.
+    /// The blocks live at the peak.
     pub(crate) peak: Amount,
-    /// When the oldest and the youngest live sample were made, in nanoseconds since sampling began.
+    /// The times of the oldest and the youngest live sample, in nanoseconds since sampling began.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
-    /// What its blocks are.
+    /// The kind of memory of its blocks.
     pub(crate) memory: Memory,
-    /// None in records of older versions.
+    /// Further estimates; `None` in records of older versions.
     pub(crate) more: Option<SampledMore>,
 }
 
-/// More of what is estimated of a stack's blocks.
+/// Further estimates for a stack's blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledMore {
-    /// One standard deviation each.
+    /// One standard deviation of `temporary` and of `peak`, in bytes.
     pub(crate) temporary_error: u64,
     pub(crate) peak_error: u64,
-    /// The moment that growth is counted from, in nanoseconds since sampling began, and what was
+    /// The moment from which growth counts, in nanoseconds since sampling began, and the blocks
     /// live then.
     pub(crate) earlier_ns: u64,
     pub(crate) earlier: Amount,
-    /// Of what is live less what was live then.
+    /// One standard deviation of the growth, in bytes.
     pub(crate) growth_error: u64,
 }
 
-/// What is estimated of a thread's blocks.
+/// The estimates for a thread's blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampledThread {
     pub(crate) number: u32,
@@ -299,71 +298,71 @@ pub(crate) struct SampledThread {
 #[derive(Clone, Copy)]
 pub(crate) struct Profiled<'r> {
     pub(crate) process: &'r Process,
-    /// The check that the profile is.
+    /// The check that contains the profile.
     pub(crate) check: &'r Check,
     pub(crate) profile: &'r Profile,
 }
 
 impl Check {
-    /// Whether it looked for leaks, and finished.
+    /// Returns whether the check looked for leaks and finished.
     pub(crate) fn is_whole(&self) -> bool {
         self.occasion.follows() && self.took_ns.is_some()
     }
 }
 
 impl Process {
-    /// The last moment that is known of it.
+    /// Returns the last known moment of the process.
     pub(crate) fn lasted(&self) -> u64 {
         let check = self.checks.last().map_or(0, |check| check.ns);
         check.max(self.samples.last().map_or(0, |sample| sample.ns))
     }
 
-    /// Its last heap profile, and the check that is one.
+    /// Returns the process's last heap profile, and its check.
     pub(crate) fn last_profile(&self) -> Option<(&Check, &Profile)> {
         self.checks.iter().rev().find_map(|check| Some((check, check.profile.as_ref()?)))
     }
 }
 
 impl Profile {
-    /// The moment that growth is counted from, in nanoseconds since sampling began; none in records
-    /// of older versions.
+    /// Returns the moment from which growth counts, in nanoseconds since sampling began; `None` in
+    /// records of older versions.
     pub(crate) fn earlier_ns(&self) -> Option<u64> {
         self.sites.iter().find_map(|site| site.more.map(|more| more.earlier_ns))
     }
 
-    /// One standard deviation of a figure's bytes, in all; of growth, of the difference. Where that
-    /// is known.
+    /// Returns one standard deviation of the sum of a figure's bytes, if known; for growth, that of
+    /// the difference.
     pub(crate) fn error(&self, figure: Figure) -> Option<u64> {
         let squares: Option<f64> =
             self.sites.iter().map(|site| Some((figure.error(site)? as f64).powi(2))).sum();
         squares.map(|squares| squares.sqrt() as u64)
     }
 
-    /// By how many bytes more is live than at the earlier moment, stacks of which less is live
+    /// Returns the growth of live bytes since the earlier moment, over all stacks, shrinking ones
     /// included.
     pub(crate) fn growth(&self) -> Option<i64> {
         self.sites.iter().map(Sampled::growth).sum()
     }
 
-    /// Bytes of the process that were in memory when it was written, where that is known.
+    /// Returns the process's resident bytes at the time of the profile, if known.
     pub(crate) fn resident(&self) -> Option<u64> {
         self.points.last()?.resident
     }
 
-    /// What a record says of one; sites, threads and points come later.
+    /// Makes a profile of a record's entry; sites, threads and points are added later.
     pub(crate) fn of(profile: &record::Profile) -> Self {
         let record::Profile { period, peak_bytes, peak_ns, lost, .. } = *profile;
         Self { period, peak_bytes, peak_ns, lost, ..Self::default() }
     }
 
-    /// The sum of one of the figures.
+    /// Returns the sum of one of the figures.
     pub(crate) fn total(&self, of: impl Fn(&Sampled) -> Amount) -> Amount {
         self.sites.iter().map(of).sum()
     }
 }
 
 impl Sampled {
-    /// What a record says of a stack.
+    /// Makes the estimates for a stack of a record's entry.
     pub(crate) fn of(stack: StackId, sampled: &record::Sampled) -> Self {
         let amount = |blocks, bytes| Amount { blocks, bytes };
         Self {
@@ -382,7 +381,7 @@ impl Sampled {
         }
     }
 
-    /// What one of its blocks is called.
+    /// Returns the noun for one of its blocks.
     pub(crate) fn noun(&self) -> &'static str {
         match self.memory {
             Memory::Pool => "pool segment",
@@ -392,17 +391,17 @@ impl Sampled {
         }
     }
 
-    /// By how many bytes more is live than at the earlier moment.
+    /// Returns the growth of live bytes since the earlier moment.
     pub(crate) fn growth(&self) -> Option<i64> {
         let more = self.more?;
-        // No number of a sound record is larger.
+        // Sound records contain no larger number.
         let bytes = |bytes: u64| bytes.min(1 << 56).cast_signed();
         Some(bytes(self.live.bytes) - bytes(more.earlier.bytes))
     }
 }
 
 impl SampledMore {
-    /// What a record says.
+    /// Makes the estimates of a record's entry.
     pub(crate) fn of(more: &record::SampledMore) -> Self {
         Self {
             temporary_error: more.temporary_error,
@@ -415,7 +414,7 @@ impl SampledMore {
 }
 
 impl ProfilePoint {
-    /// What a record says.
+    /// Makes a point of a record's entry.
     pub(crate) fn of(point: &record::SampledPoint) -> Self {
         let resident = Some(point.resident_bytes).filter(|bytes| *bytes != 0);
         Self { ns: point.ns, live: point.live_bytes, resident }
@@ -423,7 +422,7 @@ impl ProfilePoint {
 }
 
 impl SampledThread {
-    /// What a record says of a thread.
+    /// Makes the estimates for a thread of a record's entry.
     pub(crate) fn of(name: String, thread: &record::SampledThread) -> Self {
         Self {
             number: thread.thread,
@@ -434,7 +433,7 @@ impl SampledThread {
     }
 }
 
-/// Which of a heap profile's figures is reported.
+/// The figure of a heap profile to report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Figure {
     /// Blocks that were live when the program's live bytes were highest
@@ -452,11 +451,11 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// All, in the order in which they are shown together.
+    /// All figures, in the order in which they are shown together.
     pub(crate) const ALL: [Self; 5] =
         [Self::Live, Self::Growth, Self::Temporary, Self::Peak, Self::Allocated];
 
-    /// What it is called in machines' formats.
+    /// Returns the figure's name in machine-readable formats.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Growth => "growth",
@@ -467,8 +466,8 @@ impl Figure {
         }
     }
 
-    /// The figure of a site. Of growth nothing where less is live than before, or that is not
-    /// known.
+    /// Returns the figure of a site. Growth is zero if it is unknown, or if fewer bytes are live
+    /// than before.
     pub(crate) fn of(self, site: &Sampled) -> Amount {
         match self {
             Self::Growth => site.more.map_or(Amount::default(), |more| Amount {
@@ -482,7 +481,7 @@ impl Figure {
         }
     }
 
-    /// One standard deviation of its bytes, where that is known.
+    /// Returns one standard deviation of the figure's bytes, if known.
     pub(crate) fn error(self, site: &Sampled) -> Option<u64> {
         match self {
             Self::Live => Some(site.live_error),
@@ -494,7 +493,7 @@ impl Figure {
     }
 }
 
-/// Blocks and their bytes.
+/// A number of blocks, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Amount {
     pub(crate) blocks: u64,
@@ -502,7 +501,7 @@ pub(crate) struct Amount {
 }
 
 impl std::ops::AddAssign for Amount {
-    /// A sum that is too large becomes the largest number.
+    /// Adds; a sum that is too large becomes the largest number.
     fn add_assign(&mut self, more: Self) {
         self.blocks = self.blocks.saturating_add(more.blocks);
         self.bytes = self.bytes.saturating_add(more.bytes);
@@ -523,11 +522,11 @@ impl std::iter::Sum for Amount {
 pub(crate) struct StackId(pub(crate) u32);
 
 impl StackId {
-    /// No stack was kept.
+    /// The empty stack: no frames were kept.
     pub(crate) const NONE: Self = Self(0);
 }
 
-/// All stacks. Equal stacks have one id, in whatever process they were.
+/// All stacks. Equal stacks of different processes have one id.
 pub(crate) struct Stacks {
     /// Every distinct place in code, with its names.
     pub(crate) frames: Vec<Frame>,
@@ -542,26 +541,26 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// The frames of a stack, innermost first.
+    /// Returns the frames of a stack, innermost first.
     pub(crate) fn frames(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> {
         self.stacks[stack.0 as usize].iter().map(|&frame| &self.frames[frame as usize])
     }
 }
 
-/// A mistake of the program: all findings that have one cause.
+/// A mistake of the program: all findings of one cause.
 #[derive(Clone, Debug)]
 pub(crate) struct Error {
-    /// The first of them.
+    /// The first finding.
     pub(crate) finding: Finding,
-    /// Whose it is: an index into `processes`.
+    /// The process of the finding: an index into `processes`.
     pub(crate) process: usize,
-    /// Those of its moments of which something is known, as they are reported.
+    /// The known moments of the finding, in the order of the report.
     pub(crate) moments: Vec<Happened>,
-    /// How often it was found.
+    /// The number of times it was found.
     pub(crate) times: u64,
-    /// In how many processes.
+    /// The number of processes that made it.
     pub(crate) processes: usize,
-    /// Of an uninitialised value: what it changes, fit for a screen.
+    /// The effect of an uninitialised value, printable.
     pub(crate) effect: String,
 }
 
@@ -570,36 +569,36 @@ pub(crate) struct Error {
 pub(crate) struct Happened {
     pub(crate) role: Role,
     pub(crate) moment: Moment,
-    /// The thread's name, where it has one, fit for a screen.
+    /// The thread's name, if any, printable.
     pub(crate) thread: String,
     pub(crate) stack: StackId,
 }
 
-/// Blocks that one stack allocated and one fate met, at the last check of each process.
+/// The blocks with one allocating stack and one fate, at the last check of each process.
 #[derive(Clone, Debug)]
 pub(crate) struct Leak {
     pub(crate) reach: Reach,
     pub(crate) origin: Origin,
     pub(crate) stack: StackId,
     pub(crate) lost: Amount,
-    /// Definitely lost: what was lost with them.
+    /// For definitely lost blocks: the blocks that were lost through them.
     pub(crate) indirect: Amount,
-    /// The size of one of them, which the path leads to.
+    /// The size and the address of an example, to which the path leads.
     pub(crate) size: u64,
     pub(crate) block: u64,
-    /// When the oldest and the youngest were made, in nanoseconds since the process
-    /// began, and how old they were then at the check.
+    /// The times when the oldest and the youngest block were allocated, in nanoseconds since the
+    /// process began, and their ages at the check.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
     pub(crate) oldest_age_ns: u64,
     pub(crate) youngest_age_ns: u64,
-    /// Which check found it: an index into the process's `checks`.
+    /// The check that found it: an index into the process's `checks`.
     pub(crate) check: usize,
-    /// Whose the example is: an index into `processes`.
+    /// The process of the example: an index into `processes`.
     pub(crate) process: usize,
-    /// In how many processes.
+    /// The number of processes with such blocks.
     pub(crate) processes: usize,
-    /// What leads to the example.
+    /// The path to the example.
     pub(crate) path: Option<Path>,
 }
 
@@ -608,74 +607,74 @@ pub(crate) struct Leak {
 pub(crate) struct Path {
     pub(crate) root: Root,
     pub(crate) address: u64,
-    /// The variable, as in `cache+0x10`, where the root is a named one.
+    /// The name of the root's variable, as in `cache+0x10`.
     pub(crate) name: Option<String>,
-    /// The file whose data it is.
+    /// The file that contains the root.
     pub(crate) module: Option<String>,
-    /// Whose stack, registers or variables.
+    /// The thread with this stack, these registers or variables.
     pub(crate) thread: Option<(u32, String)>,
-    /// The blocks on the way, the root's first.
+    /// The blocks on the path, from the root on.
     pub(crate) steps: Vec<Step>,
 }
 
-/// A block on the way.
+/// A block on a path.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Step {
     pub(crate) size: u64,
-    /// Where in it the pointer to the next is.
+    /// The offset of the pointer to the next block.
     pub(crate) offset: u64,
     pub(crate) stack: StackId,
 }
 
-/// A stack whose live bytes grow and grow.
+/// A stack whose live bytes grow for good.
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
     pub(crate) stack: StackId,
-    /// An index into `processes`.
+    /// The process: an index into `processes`.
     pub(crate) process: usize,
-    /// Its live blocks over time, by time.
+    /// The stack's live blocks, by time.
     pub(crate) points: Vec<Sample>,
     /// The median slope, in bytes a second.
     pub(crate) slope: f64,
-    /// How surely it grows: Kendall's tau, 0 to 1.
+    /// How surely the bytes grow: Kendall's tau, 0 to 1.
     pub(crate) tau: f64,
 }
 
 /// A suppression that hid something.
 #[derive(Clone, Debug)]
 pub(crate) struct Used {
-    /// Its name or its line.
+    /// The suppression's name or line.
     pub(crate) name: String,
-    /// The file it is from, and its line there.
+    /// The file of the suppression, and its line there.
     pub(crate) file: String,
     pub(crate) line: u32,
-    /// Findings and groups of blocks that it hid; 0: none, it is of no use here.
+    /// The number of findings and groups of blocks that it hid; 0: it is unused.
     pub(crate) times: u64,
-    /// The different causes of these: a kind of finding, and the calls that a suggestion would
+    /// The different causes of these findings: the kind, and the calls that a suggestion would
     /// name.
     pub(crate) causes: HashSet<String>,
     pub(crate) amount: Amount,
 }
 
 impl Leak {
-    /// Whether the blocks are lost for sure.
+    /// Returns whether the blocks are definitely lost.
     pub(crate) fn is_definite(&self) -> bool {
         self.reach == Reach::Definite
     }
 }
 
 impl Report {
-    /// What is reported of the process that was started, if any was.
+    /// Returns the process that was started, if any.
     pub(crate) fn first(&self) -> Option<&Process> {
         self.processes.first()
     }
 
-    /// All checks of all processes.
+    /// Returns all checks of all processes.
     pub(crate) fn checks(&self) -> impl DoubleEndedIterator<Item = &Check> + Clone {
         self.processes.iter().flat_map(|process| &process.checks)
     }
 
-    /// The last profile of each process that has one, those that allocated most first.
+    /// Returns the last profile of each process that has one, those that allocated most first.
     pub(crate) fn profiles(&self) -> Vec<Profiled<'_>> {
         let of = |process| {
             let (check, profile) = Process::last_profile(process)?;
@@ -687,27 +686,27 @@ impl Report {
         all
     }
 
-    /// All lines for people, those that come first first.
+    /// Returns all lines for people, the most important first.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
         self.unseen.iter().chain(&self.notes)
     }
 
-    /// How often mistakes were found, those included that are only counted.
+    /// Returns how often mistakes were found, those beyond the limit included.
     pub(crate) fn times(&self) -> u64 {
         let add = |sum: u64, error: &Error| sum.saturating_add(error.times);
         self.errors.iter().fold(self.unreported.times, add)
     }
 
-    /// How many errors a summary counts, and from how many contexts: a group of leaked blocks of
-    /// `reaches` is an error, as it is for memcheck.
+    /// Returns the numbers of errors and of contexts for a summary. A group of leaked blocks of
+    /// `reaches` is an error, as for memcheck.
     pub(crate) fn counted(&self, reaches: &[Reach]) -> (u64, u64) {
         let leaks = self.leaks.iter().filter(|leak| reaches.contains(&leak.reach)).count() as u64;
         let errors = (self.errors.len() as u64).saturating_add(self.unreported.errors);
         (self.times().saturating_add(leaks), errors.saturating_add(leaks))
     }
 
-    /// Everything of one reach. Of what is reachable also what the checks have counted and not
-    /// reported.
+    /// Returns the blocks of one reach. Reachable blocks include those that the checks counted
+    /// without reporting.
     pub(crate) fn total(&self, reach: Reach) -> Amount {
         let reported = self.leaks.iter().filter(|leak| leak.reach == reach).map(|leak| &leak.lost);
         let processes = self.processes.iter().filter(|process| !process.is_skipped);

@@ -1,17 +1,17 @@
-//! The file of code that an address lies in, at a moment of a process.
+//! Finds the file of code at an address, at a moment of a process.
 //!
-//! A record lists the loaded files, and lists them again after a change: a new module replaces the
-//! one with its number, and those that it overlaps, which are gone. Stacks keep the modules that
-//! were valid when they were written (an *epoch*).
+//! A record lists the loaded files, and again after each change. A new module replaces the module
+//! with its number, and unloaded ones that it overlaps. Stacks keep the modules that were loaded
+//! when they were written (an *epoch*).
 //!
-//! Files are numbered over all processes, by path and build-id. So a place in code, a file and an
-//! offset, is the same place in every process.
+//! Files are numbered over all processes, by path and build-id. So a place in code (file and
+//! offset) is the same in every process.
 
 use crate::symbols::{ModuleFile, Rights};
 use heapwright_record::debug::Module;
 use std::collections::HashMap;
 
-/// Not in a file of code.
+/// The number for "in no file of code".
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// All files of code, of all processes.
@@ -24,18 +24,18 @@ pub(super) struct Files {
 /// A file of code.
 pub(super) struct Known {
     pub(super) file: ModuleFile,
-    /// When the first process that loaded it began: files changed later are others.
+    /// The time when the first process that loaded it began; a file changed later differs.
     pub(super) began: u64,
     /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,
 }
 
 impl Files {
-    /// The number of a module's file. The process began at `began`, and `owner` owns its record.
+    /// Returns the number of a module's file in a process that began at `began`.
     pub(super) fn number(&mut self, module: &Module<'_>, began: u64, owner: u32) -> u32 {
         let mut path = module.path.bytes.to_vec();
         if module.path.cut {
-            // It names another file, if any: not to be opened.
+            // A name that was cut may name another file, so this one must not be opened.
             path.extend_from_slice(b"...");
             path.splice(..0, *b"...");
         }
@@ -56,7 +56,7 @@ impl Files {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modules(Vec<Loaded>);
 
-/// One of them.
+/// A loaded module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     id: u32,
@@ -66,7 +66,7 @@ pub(super) struct Loaded {
     file: u32,
 }
 
-/// A byte of a file of code; or an address, where it is in none.
+/// An offset in a file of code, or an address outside all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Spot {
     pub(super) file: u32,
@@ -84,8 +84,8 @@ impl Modules {
         }
     }
 
-    /// Where an address lies, if `asked` is the byte that decides in which module:
-    /// behind a call another one may begin.
+    /// Returns the place of an address. The byte at `asked` decides the module: behind a call
+    /// another module may begin.
     pub(super) fn spot(&self, address: u64, asked: u64) -> Spot {
         let after = self.0.partition_point(|module| module.start <= asked);
         match after.checked_sub(1).map(|at| &self.0[at]) {

@@ -1,11 +1,11 @@
-//! The frames of reported stacks: they are read again, and get their names.
+//! Reads the frames of reported stacks again, and names them.
 //!
 //! ```text
 //! number of the interner --(its record)--> addresses --(modules then)--> places
 //! place, once --(the file of code, opened once)--> functions and lines
 //! ```
 //!
-//! A program has a few thousand places that allocate, with any number of stacks. A lookup of each
+//! A program has a few thousand places that allocate, and any number of stacks. Looking up each
 //! place once makes the report of a large program fast.
 
 use super::gather::Gathered;
@@ -17,18 +17,18 @@ use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Names, Place};
 use std::collections::{BTreeSet, HashMap};
 
-/// What is being put together.
+/// The stacks and names that a report collects.
 pub(super) struct Naming<'g> {
     gathered: &'g Gathered,
     fetch: Fetch,
-    /// By file of code; none yet asked for.
+    /// The names of each file of code; `None` until one is needed.
     names: Vec<Option<Names>>,
-    /// By place and by how far before the address the asked byte is.
+    /// Indexes of frames, by place and by the distance from the byte to look up to the address.
     frames: HashMap<(Spot, u64), u32>,
-    /// What there is to ask for each frame, until it was: file, and its address there.
+    /// The file and address to look up for each frame; `None` once it was looked up.
     unasked: Vec<Option<(u32, u64)>>,
     ids: HashMap<(u32, bool), StackId>,
-    /// What each stack but the empty one was asked for as.
+    /// The number and exactness of each stack except the empty one.
     asked: Vec<(u32, bool)>,
     pub(super) stacks: Stacks,
     pub(super) cut: BTreeSet<StackId>,
@@ -51,8 +51,8 @@ impl<'g> Naming<'g> {
         }
     }
 
-    /// A stack by its number. Frames are return addresses, whose call is the byte
-    /// before; with `exact`, the first one is the instruction itself.
+    /// Returns the id of a stack. Frames are return addresses, so the byte before them belongs to
+    /// the call; with `exact`, the first frame is the instruction itself.
     pub(super) fn stack(&mut self, number: u32, exact: bool) -> StackId {
         if number == 0 {
             return StackId::NONE;
@@ -79,13 +79,13 @@ impl<'g> Naming<'g> {
         id
     }
 
-    /// How many stacks there are, to [`Self::forget`] those that come.
+    /// Returns the number of stacks, for [`Self::forget`].
     pub(super) fn mark(&self) -> usize {
         self.asked.len()
     }
 
-    /// Forgets the stacks that came since: what they were for will not be reported. Their
-    /// frames stay, for there are not many different ones.
+    /// Forgets the stacks since `mark`, because they will not be reported. Their frames stay: few
+    /// of them are distinct.
     pub(super) fn forget(&mut self, mark: usize) {
         for asked in self.asked.drain(mark..) {
             if let Some(id) = self.ids.remove(&asked) {
@@ -114,7 +114,7 @@ impl<'g> Naming<'g> {
         })
     }
 
-    /// Gives the frames of a stack their names.
+    /// Names the frames of a stack.
     pub(super) fn name(&mut self, stack: StackId) {
         for at in 0..self.stacks.stacks[stack.0 as usize].len() {
             let frame = self.stacks.stacks[stack.0 as usize][at] as usize;
@@ -124,8 +124,7 @@ impl<'g> Naming<'g> {
         }
     }
 
-    /// Finds the lines of source of a stack that has names: those of its innermost
-    /// frame that has some.
+    /// Reads lines of source for a named stack, around the innermost frame that has any.
     pub(super) fn source(&mut self, stack: StackId) {
         for &frame in &self.stacks.stacks[stack.0 as usize] {
             let frame = &self.stacks.frames[frame as usize];
@@ -146,7 +145,7 @@ impl<'g> Naming<'g> {
         }
     }
 
-    /// The variable at a place, as in `cache+0x10`.
+    /// Returns the variable at a place, as in `cache+0x10`.
     pub(super) fn variable(&mut self, spot: Spot) -> Option<String> {
         if spot.file == NOWHERE {
             return None;

@@ -1,24 +1,24 @@
 //! A point in the life of a process: a leak check, a time since its beginning, its end.
 //!
-//! A check has a number, and a time. The live blocks at a point are those that the last check up to
-//! it counted. So a report at a point reads no later check.
+//! A check has a number and a time. The live blocks at a point are those that the last check up to
+//! that point counted. So a report at a point reads no later check.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A point in time.
+/// A point in the life of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Point {
     #[default]
     End,
-    /// The check of this number.
+    /// The check with this number.
     Check(u32),
-    /// Nanoseconds since the process began.
+    /// This many nanoseconds after the process began.
     Time(u64),
 }
 
 impl Point {
-    /// Whether a check is not behind it.
+    /// Returns whether a check is at or before the point.
     pub(super) fn includes(self, number: u32, ns: u64) -> bool {
         match self {
             Self::End => true,

@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
-/// A bar of a kind of work.
+/// A progress bar.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
@@ -11,7 +11,7 @@ impl Progress {
         Self::new(bytes, quiet, "{bar:24} {bytes}/{total_bytes} read  {msg}")
     }
 
-    /// Stacks to name.
+    /// Makes the bar for naming stacks.
     pub(super) fn naming(stacks: u64, quiet: bool) -> Self {
         Self::new(stacks, quiet, "{bar:24} {pos}/{len} findings named  {msg}")
     }

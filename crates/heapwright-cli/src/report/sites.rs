@@ -1,15 +1,15 @@
-//! The sites of findings in earlier runs: a run guards their blocks from the start (`check --sites
+//! The sites of findings in earlier runs. A run guards their blocks from the start (`check --sites
 //! FILE`).
 //!
 //! ```text
 //! FILE -- sites=FILE --> the library guards all blocks of these places
-//!   ^                      |  finds something: Site { key of the stack, what }, in each process's record
+//!   ^                      |  a finding writes Site { key of the stack, kind } to the record
 //!   +---- newest first ----+
 //! ```
 //!
-//! The file is a record with nothing else in it, so the library reads it as it reads a run's own. A
-//! run without findings removes no site: a mistake may show in one run of many. The library reads
-//! [`MOST`] of them.
+//! The file is a record that contains only sites, so the library reads it like a run's own record.
+//! A run without findings removes no site: a mistake may show in one run of many. The library reads
+//! [`MOST`] sites.
 
 use super::input;
 use anyhow::Context;
@@ -18,17 +18,17 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The newest that are kept: as many as the library takes.
+/// The most sites that are kept, the newest first: as many as the library takes.
 const MOST: usize = 512;
 
-/// Places where something was found, the newest first.
+/// The sites of findings, the newest first.
 pub(crate) struct Sites {
     file: PathBuf,
     sites: Vec<Site>,
 }
 
 impl Sites {
-    /// Those of a file, which need not be there.
+    /// Reads the sites of a file, which may be missing.
     pub(crate) fn of(file: &Path) -> anyhow::Result<Self> {
         let sites = if file.exists() {
             read(file).with_context(|| input::reading(file))?
@@ -38,16 +38,16 @@ impl Sites {
         Ok(Self { file: file.to_owned(), sites })
     }
 
-    /// The file, if there is something in it.
+    /// Returns the file if it has any sites.
     pub(crate) fn file(&self) -> Option<&Path> {
         (!self.sites.is_empty()).then_some(self.file.as_path())
     }
 
-    /// Adds what the records in a folder say, and writes the file anew, if that is something.
+    /// Adds the sites in the records of a folder. Writes the file again if there are any.
     pub(crate) fn learn(&mut self, records: &Path) -> anyhow::Result<()> {
         let mut sites = Vec::new();
         for record in super::of_run(records).unwrap_or_default() {
-            // What cannot be read is said in the report.
+            // The report names unreadable records.
             sites.extend(read(&record).unwrap_or_default());
         }
         if sites.is_empty() {
@@ -58,7 +58,7 @@ impl Sites {
         self.write().with_context(|| format!("cannot write {}", self.file.display()))
     }
 
-    /// Whoever reads meanwhile has the old file or the new one.
+    /// Replaces the file at once: a reader gets the old file or the new one.
     fn write(&self) -> std::io::Result<()> {
         let mut half = self.file.clone().into_os_string();
         half.push(format!(".{}", std::process::id()));
@@ -66,7 +66,7 @@ impl Sites {
         for site in &self.sites {
             bytes.extend_from_slice(Encoder::new(&mut buffer).entry(&Entry::Site(*site)));
         }
-        // Others may guess the name, and the folder may be open to all.
+        // Others may guess the name, and the folder may be open to all users.
         _ = fs::remove_file(&half);
         fs::File::create_new(&half)
             .and_then(|mut file| file.write_all(&bytes))
@@ -86,7 +86,7 @@ fn read(record: &Path) -> anyhow::Result<Vec<Site>> {
     Ok(newest(sites))
 }
 
-/// Each once.
+/// Keeps the first of the sites with equal keys, and at most [`MOST`] sites.
 fn newest(all: Vec<Site>) -> Vec<Site> {
     let mut sites: Vec<Site> = Vec::new();
     for site in all {

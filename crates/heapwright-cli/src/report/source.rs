@@ -1,7 +1,7 @@
 //! Lines of source around a place in code: the line, and one on each side.
 //!
-//! Only if the file is readable and not younger than the program: lines edited since would mislead.
-//! A file is read once, and large ones not at all.
+//! Used only if the file is readable and not younger than the program: lines edited since would
+//! mislead. Each file is read once, large ones not at all.
 
 use crate::output::printable;
 use crate::symbols::Rights;
@@ -10,17 +10,17 @@ use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A source file is no larger.
+/// The largest source file that is read.
 const LARGEST: u64 = 4 << 20;
-/// All that are kept in memory.
+/// The most bytes of files that are kept in memory.
 const ROOM: u64 = 128 << 20;
-/// Letters of a line that are shown.
+/// The most letters of a line that are shown.
 const WIDTH: usize = 200;
 
-/// By file and line.
+/// Lines with their numbers, by file and middle line.
 pub(super) type Snippets = BTreeMap<(String, u32), Vec<(u32, String)>>;
 
-/// Finds lines, and remembers files.
+/// Reads lines, and keeps the files.
 #[derive(Default)]
 pub(super) struct Sources {
     files: HashMap<(String, Rights), Option<File>>,
@@ -34,8 +34,8 @@ struct File {
 }
 
 impl Sources {
-    /// Adds the lines around one, for code of a program last changed at `built`, if the rights
-    /// allow it. Whether there are any.
+    /// Adds the lines around `line`, for code of a program last changed at `built`, if the rights
+    /// allow it. Returns whether there are any.
     pub(super) fn add(
         &mut self,
         path: &str,

@@ -1,6 +1,6 @@
-//! Suppressions: findings that the user decided to hide.
+//! Suppressions hide findings that the user does not want to see.
 //!
-//! Two languages, for which people have files already; a file may mix them.
+//! There are two languages, for which people already have files. A file may mix them.
 //!
 //! ```text
 //! # LeakSanitizer's                      { valgrind's
@@ -13,10 +13,10 @@
 //!                                        }
 //! ```
 //!
-//! **A line** is a type and a pattern. The type is `leak`, `growth`, or the heading of
-//! any other finding. The pattern is looked for anywhere in the names of functions,
-//! source files and modules of all the finding's stacks; `*` stands for anything, `^`
-//! and `$` hold it to the beginning and the end.
+//! **A line** is a type and a pattern. The type is `leak`, `growth`, or the heading of any other
+//! finding. The pattern may match anywhere in the names of functions, source files and modules of
+//! all the finding's stacks. `*` stands for anything; `^` and `$` anchor the pattern at the
+//! beginning and the end.
 //!
 //! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <-
 //! FUNCTION@MODULE`. The module is the last part of its file's name and may be left out; `*` and
@@ -37,8 +37,8 @@
 //! Memcheck:Free              frees and reallocs that were wrong
 //! Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
 //! Memcheck:Cond, Value8 ...  uninitialised values: by the stack that allocated the block
-//! Heapwright:HEADING         that one kind; Heapwright:growth, too
-//! others                     of other tools (not read), or of what heapwright does not look for: never used
+//! Heapwright:HEADING         the kind with this heading; also Heapwright:growth
+//! others                     other tools' (not read), or errors that heapwright does not detect: never used
 //! ```
 //!
 //! The parameter (`write(buf)`) follows `Memcheck:Param`, as in valgrind. A block matches a stack
@@ -52,7 +52,7 @@ use heapwright_record::debug::{FindingKind, Function, Reach};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// What may be hidden.
+/// The findings that a suppression can hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Error(FindingKind),
@@ -60,30 +60,30 @@ pub(super) enum Kind {
     Growth,
 }
 
-/// What joins the calls of a chain.
+/// The separator between the calls of a chain.
 const CALLED_BY: &str = " <- ";
 
-/// Calls of a chain that is suggested: enough to distinguish what one function allocates for
-/// several callers, and not so many that it depends on all of the program.
+/// The most calls of a suggested chain: enough to tell apart the callers of an allocating function,
+/// but independent of most of the program.
 const CALLS: usize = 4;
 
-/// A frame, as suppressions see it.
+/// A frame in the form that suppressions match.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line<'a> {
     /// The function's name, as people read it.
     pub(super) name: &'a str,
-    /// The same, as the linker has it.
+    /// The function's linker name.
     pub(super) symbol: &'a str,
     pub(super) source: &'a str,
     pub(super) line: Option<u32>,
     pub(super) module: &'a str,
 }
 
-/// All suppressions that were given.
+/// All suppressions of a run.
 #[derive(Default)]
 pub(super) struct Suppressions {
     rules: Vec<Rule>,
-    /// How often each has hidden something.
+    /// The number of times that each suppression hid something.
     pub(super) used: Vec<Used>,
 }
 
@@ -101,7 +101,7 @@ enum Hides {
 
 enum Frames {
     Anywhere(String),
-    /// A chain of calls, from the first that is no plumbing.
+    /// A chain of calls, from the first function that is no plumbing.
     Chain(Vec<Pattern>),
     Stack(Vec<Pattern>),
 }
@@ -134,7 +134,7 @@ const ACCESSES: [FindingKind; 5] = [
     FindingKind::UseAfterPoison,
 ];
 
-/// What valgrind's stacks begin with.
+/// The functions with which valgrind's stacks begin.
 const ALLOCATORS: [&str; 30] = [
     "malloc",
     "calloc",
@@ -169,7 +169,7 @@ const ALLOCATORS: [&str; 30] = [
 ];
 
 impl Suppressions {
-    /// Reads a file of them, behind those there are.
+    /// Appends the suppressions of a file.
     pub(super) fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
         let name = path.display().to_string();
         let text =
@@ -217,8 +217,8 @@ impl Suppressions {
         self.rules.is_empty()
     }
 
-    /// Which of them hides a finding with these stacks, if one does. `function`: what the access
-    /// was asked of.
+    /// Returns the suppression that hides a finding with these stacks, if any. `function` is the C
+    /// library's function that made the access.
     pub(super) fn hides(
         &self,
         kind: Kind,
@@ -229,17 +229,17 @@ impl Suppressions {
     }
 }
 
-/// Whether a function is a program's first one of its own: C's, or Rust's, which has its crate's
-/// name.
+/// Returns whether a function is a program's first own function: C's `main`, or Rust's, with its
+/// crate's name.
 pub(crate) fn is_main(name: &str) -> bool {
     let is_path =
         |before: &str| before.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     name == "main" || name.strip_suffix("::main").is_some_and(is_path)
 }
 
-/// The pattern that hides a finding with this stack and as little else as a pattern can that holds
-/// for another build of the program, too: the innermost calls, up to `main` or a thread's first
-/// function. None where nothing is known to name.
+/// Returns the narrowest pattern that hides a finding with this stack and also holds for another
+/// build of the program: the innermost calls, up to `main` or a thread's first function. `None` if
+/// no call has a name.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     let call = |line: &Line<'_>| {
         let file = line.module.rsplit('/').next().unwrap_or_default();
@@ -250,8 +250,7 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
             (false, "") => "*",
             (false, name) => name,
         };
-        // The C library's own names for its functions are seen where its debug information is:
-        // `__GI___strdup`.
+        // With debug information, the C library's functions have internal names: `__GI___strdup`.
         let is_libc = file.starts_with("libc.so") || file.starts_with("libc-");
         let bare = name.trim_start_matches("__GI_").trim_start_matches('_');
         let name = if is_libc && name != "*" { format!("*{bare}") } else { name.to_owned() };
@@ -274,7 +273,7 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     }
 }
 
-/// What calls a program's or a thread's first function: other libraries have other names.
+/// The callers of a program's or a thread's first function. Other libraries have other names.
 const BEGINNINGS: [&str; 7] =
     ["__libc_start", "_start", "start_thread", "clone", "__clone", "_dl_", "call_init"];
 
@@ -290,7 +289,7 @@ impl Rule {
     }
 }
 
-/// `TYPE:PATTERN`.
+/// Parses `TYPE:PATTERN`.
 fn simple(line: &str) -> Result<Rule, String> {
     let Some((kind, pattern)) = line.split_once(':') else {
         return Err(format!("'{line}' is neither TYPE:PATTERN nor '{{'"));
@@ -312,7 +311,7 @@ fn simple(line: &str) -> Result<Rule, String> {
     Ok(Rule { hides, frames })
 }
 
-/// The calls of a chain. Nothing behind the last arrow is any caller.
+/// Parses the calls of a chain. An empty end behind the last arrow matches any caller.
 fn chain(pattern: &str) -> Result<Vec<Pattern>, String> {
     let pattern = pattern.strip_suffix(CALLED_BY.trim_end()).unwrap_or(pattern);
     let call = |call: &str| match call.rsplit_once('@') {
@@ -324,7 +323,7 @@ fn chain(pattern: &str) -> Result<Vec<Pattern>, String> {
     pattern.split(CALLED_BY).map(|word| call(word.trim())).collect()
 }
 
-/// What a word of ours hides.
+/// Returns the findings that a heading of heapwright's hides.
 fn heading(word: &str) -> Option<Hides> {
     match word {
         "leak" => Some(Hides::Leaks(LEAKS.to_vec())),
@@ -336,7 +335,7 @@ fn heading(word: &str) -> Option<Hides> {
     }
 }
 
-/// A pattern that may match anywhere, as one that must match the whole.
+/// Turns a pattern that may match anywhere into one that must match the whole.
 fn anywhere(pattern: &str) -> String {
     let (before, pattern) = match pattern.strip_prefix('^') {
         Some(rest) => ("", rest),
@@ -348,14 +347,14 @@ fn anywhere(pattern: &str) -> String {
     }
 }
 
-/// Whether a type of memcheck's is one of those that uninitialised values have.
+/// Returns whether a type of memcheck's is for uninitialised values.
 fn is_of_uninitialised(what: &str) -> bool {
     what == "Cond" || what.starts_with("Value")
 }
 
 type Named = (String, Rule);
 
-/// The lines between the braces, and what is wrong with one.
+/// Parses the lines between the braces. An error has the line's number.
 fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     let [(name, _), (kind, at), rest @ ..] = body else {
         return Err((
@@ -370,7 +369,7 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     let tools: Vec<&str> = tools.split(',').map(str::trim).collect();
     let ours = |tool: &str| tools.iter().any(|name| name.eq_ignore_ascii_case(tool));
     if !ours("heapwright") && !ours("memcheck") {
-        // Another tool's: valgrind does not read it, nor does this.
+        // Another tool's block is not read; nor does valgrind read it.
         let (hides, frames) = (Hides::Nothing, Frames::Stack(Vec::new()));
         return Ok(((*name).to_owned(), Rule { hides, frames }));
     }
@@ -386,7 +385,7 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
         _ => Hides::Nothing,
     };
     let rest = match rest {
-        // The parameter, whatever it is called: `write(buf)`.
+        // The parameter, under any name: `write(buf)`.
         [(extra, _), rest @ ..] if has_extra(what) && !is_location(extra) => rest,
         _ if has_extra(what) => {
             return Err((*at, format!("'{kind}' wants a line of what it is about, as write(buf)")));
@@ -408,7 +407,7 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
                 continue;
             }
             _ if *line == "..." => Pattern::AnyNumber,
-            // What a type that is not known here is about.
+            // An additional line of an unknown type.
             _ if frames.is_empty() && matches!(hides, Hides::Nothing) => continue,
             _ => return Err((*at, format!("'{line}' is no frame: fun:, obj:, src: or ..."))),
         });
@@ -422,12 +421,12 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     Ok(((*name).to_owned(), Rule { hides, frames: Frames::Stack(frames) }))
 }
 
-/// Whether a type of memcheck's has a line of its own before the frames.
+/// Returns whether blocks of a memcheck type have an additional line before the frames.
 fn has_extra(what: &str) -> bool {
     matches!(what, "Param" | "FishyValue")
 }
 
-/// Whether a line of a block is a frame's.
+/// Returns whether a line of a block names a frame.
 fn is_location(line: &str) -> bool {
     line == "..." || ["fun:", "obj:", "src:"].iter().any(|word| line.starts_with(word))
 }
@@ -447,7 +446,7 @@ impl Frames {
                 if begins(patterns) || behind.is_some_and(begins) {
                     return true;
                 }
-                // The function that valgrind's stack begins with.
+                // The allocating function, with which valgrind's stack begins.
                 let is_allocator = match patterns.first() {
                     Some(Pattern::Function(name)) => {
                         ALLOCATORS.iter().any(|allocator| glob(name, allocator))
@@ -461,11 +460,11 @@ impl Frames {
     }
 }
 
-/// Calls within the C library that valgrind's stacks have before the function that the program
-/// called, at most: `strlen`, `__vfprintf_internal`, `printf`.
+/// The most calls that valgrind's stacks have inside the C library before the function that the
+/// program called: `strlen`, `__vfprintf_internal`, `printf`.
 const INNER_CALLS: usize = 5;
 
-/// What follows the first line that is a function which an access was asked of.
+/// Returns the patterns behind the first one that names the accessing function.
 fn behind_function(patterns: &[Pattern], function: Function) -> Option<&[Pattern]> {
     let is_it =
         |pattern: &Pattern| matches!(pattern, Pattern::Function(name) if is_called(name, function));
@@ -473,7 +472,7 @@ fn behind_function(patterns: &[Pattern], function: Function) -> Option<&[Pattern
     patterns.get(at + 1..)
 }
 
-/// Whether a name, or a pattern of names, is a function's, or another one that valgrind has for it.
+/// Returns whether a name or a pattern is a function's name, or valgrind's name for it.
 fn is_called(pattern: &str, function: Function) -> bool {
     let word = function.word();
     if function == Function::Unknown {
@@ -488,7 +487,7 @@ fn is_called(pattern: &str, function: Function) -> bool {
         .filter_map(|variant| bare.find(variant))
         .min();
     let bare = &bare[..end.unwrap_or(bare.len())];
-    // One body serves both, and valgrind knows it by one of the names.
+    // One body serves both functions; valgrind knows it by either name.
     const SAME: [[&str; 2]; 5] = [
         ["memcpy", "memmove"],
         ["memcmp", "bcmp"],
@@ -501,18 +500,17 @@ fn is_called(pattern: &str, function: Function) -> bool {
     names.any(|name| glob(pattern, name) || glob(bare, name))
 }
 
-/// A stack from the first frame that is no plumbing on; all of it where there is no other.
+/// Returns a stack from the first frame that is no plumbing; all of it without such a frame.
 pub(super) fn without_plumbing<'s, 'a>(stack: &'s [Line<'a>]) -> &'s [Line<'a>] {
     let first = stack.iter().position(|line| !is_plumbing_name(line.name));
     &stack[first.unwrap_or_default()..]
 }
 
-/// As many calls as a stack has, at least, where it was cut: valgrind keeps twelve, and one of them
-/// is its own.
+/// The least number of calls of a stack that was cut: valgrind keeps twelve, one of them its own.
 const CUT: usize = 11;
 
-/// The lines of a block that a stack is compared with. Where a stack was cut, those beyond its end
-/// have nothing to match: valgrind, too, leaves out lines beyond `--num-callers`.
+/// Returns the lines of a block to compare with a stack. Lines beyond the end of a stack that was
+/// cut are left out, as valgrind leaves out lines beyond `--num-callers`.
 fn within<'p>(patterns: &'p [Pattern], stack: &[Line<'_>]) -> &'p [Pattern] {
     let is_end = |line: &Line<'_>| {
         is_main(line.name) || BEGINNINGS.iter().any(|name| line.name.starts_with(name))
@@ -521,8 +519,8 @@ fn within<'p>(patterns: &'p [Pattern], stack: &[Line<'_>]) -> &'p [Pattern] {
     patterns.get(..stack.len()).filter(|_| is_cut).unwrap_or(patterns)
 }
 
-/// Whether a stack begins with these frames. Only the last `...` before a mismatch is
-/// tried again, one frame later: an earlier one could not do better.
+/// Returns whether a stack begins with these frames. After a mismatch, only the last `...` is tried
+/// again, one frame later: an earlier one could not do better.
 fn begins(patterns: &[Pattern], stack: &[Line<'_>]) -> bool {
     let (mut at, mut frame) = (0, 0);
     let mut again: Option<(usize, usize)> = None;
@@ -557,7 +555,7 @@ impl Pattern {
             Self::Call(function, module) => {
                 let file = line.module.rsplit('/').next().unwrap_or_default();
                 let names = [line.symbol, line.name];
-                // A function without a name is any.
+                // A function without a name matches any name.
                 let is_named = names.iter().any(|text| glob(function, text));
                 is_named && module.as_ref().is_none_or(|module| glob(module, file))
             }
@@ -582,7 +580,7 @@ impl Pattern {
     }
 }
 
-/// Whether a pattern with `*` and `?` is the whole text.
+/// Returns whether a pattern with `*` and `?` matches the whole text.
 pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut byte) = (0, 0);
@@ -783,8 +781,8 @@ mod tests {
             assert_eq!(hidden(&block(kind, "..."), Kind::Error(finding)), hides, "{kind}");
         }
         assert!(!hidden(&block("Memcheck:Param", "write(buf)\nfun:main"), LOST));
-        // What is for other tools is not read; what newer valgrinds know may have a line of its
-        // own.
+        // Blocks for other tools are not read. Types of newer valgrinds may have an additional
+        // line.
         assert!(!hidden(&block("Helgrind:Race", ""), LOST));
         assert!(!hidden(&block("drd:ConflictingAccess", "any\nfun:main"), LOST));
         assert!(!hidden(&block("Memcheck:Newer", "any\n...\nfun:main"), LOST));

@@ -1,4 +1,4 @@
-//! Reports of records that no program would write.
+//! Reports of records that no real program would write.
 
 use super::*;
 use crate::output::{Format, Look, render};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::fs;
 
-/// Numbers that meet: small ones, and the largest.
+/// Makes numbers that collide: small ones, and the largest.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0_u64..4, 0_u64..4, Just(u64::MAX), any::<u64>()]
 }
@@ -95,7 +95,7 @@ proptest! {
             wanted: Wanted { details, suppressions: model::Ready::Block, most: 3, ..Wanted::default() },
             ..Options::default()
         };
-        // The same record twice: what it says is added up.
+        // With the same record twice, the numbers are added.
         let made = make(&[record.clone(), record], &options).expect("is a record");
         let report = &made.report;
         let stacks = report.stacks.stacks.len() as u32;
@@ -112,7 +112,7 @@ proptest! {
         for format in Format::value_variants() {
             let mut printed = Vec::new();
             render(report, *format, &mut printed, Look::PLAIN).expect("into memory");
-            // What is compressed may hold any byte.
+            // Compressed output may contain any byte.
             prop_assert!(*format == Format::Pprof || !printed.contains(&0x1b), "{format:?}");
         }
     }

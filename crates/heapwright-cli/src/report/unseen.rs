@@ -1,18 +1,18 @@
-//! Processes that ended without a last look, in words.
+//! Lines about processes that ended without a last look.
 //!
 //! The last look finds leaks, and damage to blocks that were never freed. A process has none if it
-//! is killed, if it ends past the library's functions, or if it becomes a program that does not
-//! load the library. Such a process without findings is not clean: the start of a report says so,
-//! and `check` does not end with 0.
+//! is killed, bypasses the library's functions at its end, or becomes a program that does not load
+//! the library. Without findings, such a process still does not count as clean: the report begins
+//! with a line about it, and `check` does not end with 0.
 
 use super::model::{Fate, Process, Report};
 use crate::process::{End, signal_name};
 
-/// What was missed.
+/// The end of a line: the findings that may be missing.
 const MISSED: &str = "its leaks, and damage that only the end shows, are not in this report";
 
-/// A line for each checked process without a last look, and for each file in the place of a record
-/// that is none.
+/// Returns a line for each checked process without a last look, and for each file among the records
+/// that is no record.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     report.processes.iter().filter_map(line).chain(report.foreign.iter().cloned()).collect()
 }

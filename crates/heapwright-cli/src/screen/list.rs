@@ -1,4 +1,4 @@
-//! The table of processes.
+//! Draws the table of processes.
 
 use super::State;
 use crate::live::Watched;
@@ -10,7 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
-/// Columns go one by one where the screen is narrow, in this order.
+/// The order in which a narrow screen drops columns.
 const LEAST_WANTED: [Column; 9] = [
     Column::Limit,
     Column::Age,
@@ -23,7 +23,7 @@ const LEAST_WANTED: [Column; 9] = [
     Column::NotOurs,
 ];
 
-/// Letters of a command that are always shown.
+/// The least letters of a command that are shown.
 const COMMAND: usize = 16;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State) {
@@ -72,7 +72,7 @@ fn summary(processes: &[&Watched]) -> String {
     )
 }
 
-/// The columns that fit into so many letters.
+/// Returns the columns that fit into this many letters.
 fn columns(width: usize) -> Vec<Column> {
     let mut columns = Column::ALL.to_vec();
     let needed = |columns: &[Column]| {

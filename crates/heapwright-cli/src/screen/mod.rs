@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!   every interval   look -> history
-//!   every key        what is shown, and in which order
-//!   either           the screen is drawn anew: `list` or `one`
+//!   every key        selects the view and the order
+//!   either           redraws the screen: `list` or `one`
 //! ```
 //!
-//! One thread does all this, and may hang in a terminal that has gone or takes no more bytes. The
-//! first thread waits for that thread's end, for the end of the terminal, and for signals. If it
-//! must, it ends the command without the other thread.
+//! One thread does all this. It may hang if the terminal has gone or takes no more bytes. The first
+//! thread waits for that thread's end, for the end of the terminal, and for signals. If it must, it
+//! ends the command without the other thread.
 //!
-//! Drawing writes only changes, so a slow terminal is no trouble; a longer pause follows a slow
-//! look. Colours as `Look` has them: none with NO_COLOR. A signal that ends the command, and a
-//! panic, restore the terminal.
+//! Drawing writes only changes, so a slow terminal is no problem; a longer pause follows a slow
+//! look. Colours follow `Look`: none with NO_COLOR. A signal that ends the command, or a panic,
+//! restores the terminal.
 
 mod list;
 mod one;
@@ -35,7 +35,7 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How the screen begins.
+/// The initial state of the screen.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) process: Option<u32>,
@@ -43,13 +43,13 @@ pub(crate) struct Settings {
     pub(crate) sort: Column,
 }
 
-/// What is shown.
+/// The state of the screen.
 struct State {
     history: History,
     look: Look,
-    /// The process that is shown alone, if one is, and that its number was given.
+    /// The process shown alone, if any, and whether the user gave its id.
     process: Option<u32>,
-    /// The process that is marked in the table, by its number: it may move.
+    /// The id of the process marked in the table, whose row may change.
     marked: Option<u32>,
     sort: Column,
     is_reversed: bool,
@@ -57,10 +57,10 @@ struct State {
     sites: Sites,
 }
 
-/// The longest wait for a key: a signal is seen after that.
+/// The longest wait for a key, and so for the notice of a signal.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The time in which the screen must end after a signal.
+/// The time that the screen has to end after a signal.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Shows the screen until the user ends it, a signal comes, or the terminal has gone.
@@ -81,17 +81,17 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     }
 }
 
-/// Waits for the screen's end. Returns the signal to end by if the terminal has gone, or if a
-/// signal came and the screen has not ended.
+/// Waits for the screen's end. Returns the signal with which to end if the terminal has gone, or if
+/// a signal came and the screen has not ended.
 fn wait(ended: &io::PipeReader) -> Option<i32> {
     let place = |fd| libc::pollfd { fd, events: 0, revents: 0 };
-    // If keys do not come from standard input, they come from the output's terminal.
+    // Keys come from standard input or, failing that, from the output's terminal.
     let input = if io::stdin().is_terminal() { libc::STDIN_FILENO } else { -1 };
     let mut places = [libc::STDOUT_FILENO, input, ended.as_raw_fd()].map(place);
     let mut asked_at = None;
     loop {
         let (count, patience) = (places.len() as libc::nfds_t, PATIENCE.as_millis() as i32);
-        // SAFETY: that many places, which live on.
+        // SAFETY: the array has `count` elements and outlives the call.
         unsafe { libc::poll(places.as_mut_ptr(), count, patience) };
         let [output, input, screen] = places
             .map(|place| place.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0);
@@ -112,7 +112,7 @@ fn wait(ended: &io::PipeReader) -> Option<i32> {
 /// Shows the screen until the user ends it.
 fn show(settings: &Settings) -> anyhow::Result<Exit> {
     let mut terminal = ratatui::try_init()
-        // Half of it may have been done.
+        // Some of the set-up may have been done.
         .inspect_err(|_| ratatui::restore())
         .context("cannot use the terminal (try --once)")?;
     let mut state = State {
@@ -131,7 +131,7 @@ fn show(settings: &Settings) -> anyhow::Result<Exit> {
     result.context("the terminal has gone")
 }
 
-/// Looks and draws until the user has seen enough.
+/// Looks and draws until the user ends the screen.
 fn watch(
     terminal: &mut DefaultTerminal,
     state: &mut State,
@@ -144,7 +144,7 @@ fn watch(
         }
         let now = Instant::now();
         if now >= next {
-            // Processes may have come.
+            // New processes may have started.
             state.history.add(look(&Statuses::open()), now);
             let shown = state.process.and_then(|pid| state.history.get(pid));
             state.sites.look(shown, interval);
@@ -162,7 +162,7 @@ fn watch(
                     return Ok(Exit::Code(0));
                 }
             }
-            // What a terminal makes of the old picture is its own affair.
+            // Terminals differ in how they wrap the old picture.
             Event::Resize(..) => terminal.clear()?,
             _ => continue,
         }
@@ -171,7 +171,7 @@ fn watch(
 }
 
 impl State {
-    /// Does what a key says. True: the user has seen enough.
+    /// Handles a key. Returns true if it ends the screen.
     fn is_enough(&mut self, key: KeyEvent, interval: Duration) -> bool {
         if self.shows_help {
             self.shows_help = false;
@@ -206,7 +206,7 @@ impl State {
         false
     }
 
-    /// The processes in the order in which they are shown.
+    /// Returns the processes in the order of the table.
     fn processes(&self) -> Vec<&Watched> {
         let mut all: Vec<&Watched> = self.history.all().collect();
         all.sort_by(|a, b| self.sort.key(b).total_cmp(&self.sort.key(a)));

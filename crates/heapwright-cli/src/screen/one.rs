@@ -1,5 +1,5 @@
-//! One process: its parts, its facts, the course of live and resident bytes, and the stacks that
-//! allocate.
+//! Draws one process: its parts, its facts, the course of live and resident bytes, and the stacks
+//! that allocate.
 
 use super::State;
 use crate::live::{Point, Watched};
@@ -61,7 +61,7 @@ fn draw_parts(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// How live and resident bytes went, the last look at the right.
+/// Draws the course of live and resident bytes, the last look at the right.
 fn draw_lines(frame: &mut Frame<'_>, area: Rect, state: &State, watched: &Watched) {
     let [resident, live] =
         Layout::vertical([Constraint::Length(3), Constraint::Length(3)]).areas(area);
@@ -84,7 +84,7 @@ fn draw_lines(frame: &mut Frame<'_>, area: Rect, state: &State, watched: &Watche
     }
 }
 
-/// A graph of letters, for terminals that have no blocks.
+/// Returns a graph of letters, for terminals without block characters.
 fn letters(data: &[u64], most: u64) -> Paragraph<'static> {
     const ROWS: u64 = 3;
     let row = |row: u64| {

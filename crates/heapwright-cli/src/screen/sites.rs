@@ -1,7 +1,7 @@
-//! The sites of a process's memory: its heap profile, read anew with each look.
+//! The sites of a process's memory: its heap profile, read again with each look.
 //!
-//! The command orders a process that samples already to write its profile. It orders any other
-//! process to sample, and to stop when the user leaves.
+//! A process that samples already is ordered to write its profile. Any other process is ordered to
+//! sample, and to stop when the user leaves.
 
 use crate::live::{Orders, Refusal, Statuses, Watched};
 use crate::output::text::top::sites;
@@ -15,25 +15,25 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use std::time::Duration;
 
-/// Mean distance of samples, in bytes.
+/// The mean distance between samples, in bytes.
 const PERIOD: u64 = 512 << 10;
-/// How long an answer is waited for: the screen stands still meanwhile.
+/// The longest wait for an answer, during which the screen stands still.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// See the module.
+/// The sites of the process on the screen.
 #[derive(Default)]
 pub(super) struct Sites {
-    /// The process that is looked at, and, once it was found, the right to give it orders.
+    /// The process on the screen, and the right to give it orders, once acquired.
     process: Option<u32>,
     orders: Option<Orders>,
-    /// Whether it samples because we have asked it to.
+    /// Whether the process samples by this command's order.
     is_ordered: bool,
-    /// What is shown.
+    /// The lines on the screen.
     lines: Vec<String>,
 }
 
 impl Sites {
-    /// Begins with a process, or ends.
+    /// Starts with a process, or stops.
     pub(super) fn switch(&mut self, process: Option<&Watched>, interval: Duration) {
         if self.process.is_some() {
             self.end();
@@ -47,14 +47,14 @@ impl Sites {
         if let Some(orders) = self.orders.take()
             && std::mem::take(&mut self.is_ordered)
         {
-            // One that does not hear of it ends by itself.
+            // A process that misses this order stops when its order to sample expires.
             let _ = orders.stop(PATIENCE);
         }
         self.process = None;
         self.lines.clear();
     }
 
-    /// Reads the profile anew; the next look is so much later.
+    /// Reads the profile again. The next look follows after `interval`.
     pub(super) fn look(&mut self, process: Option<&Watched>, interval: Duration) {
         let (Some(pid), Some(process)) = (self.process, process) else { return };
         if process.seen.process.pid != pid {

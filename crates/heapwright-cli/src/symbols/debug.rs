@@ -1,17 +1,17 @@
-//! The places of a file's debug information, and its reader.
+//! Finds and reads the debug information of a file.
 //!
 //! ```text
 //! in the file itself                      .debug_info, compressed or not
 //! by its build-id                         /usr/lib/debug/.build-id/ab/cdef.debug
 //! by the name that the file gives         .gnu_debuglink: beside it, in .debug/ beside it,
 //!                                         and under /usr/lib/debug; its checksum must match
-//! what several files share (dwz)          .gnu_debugaltlink of whichever of them has it,
+//! shared by several files (dwz)           .gnu_debugaltlink of the file that has it,
 //!                                         by its build-id, or by the name it gives
-//! what the compiler left in its own files .dwp beside the program; .dwo where it says
+//! in files of the compiler's              .dwp beside the program; .dwo at its stated path
 //! ```
 //!
-//! The first place that has any is used. Network servers (debuginfod) are not queried: a report
-//! stays on this machine.
+//! The first place that has any is used. No network server (debuginfod) is queried: a report stays
+//! on this machine.
 
 use super::{Rights, map};
 use crate::bounds;
@@ -25,35 +25,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where distributions put what they take out of files.
+/// The folder in which distributions put separate debug files.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
-/// Bytes of debug information; they are never unmapped.
+/// Bytes of debug information, which are never unmapped.
 pub(super) type Bytes = EndianSlice<'static, RunTimeEndian>;
 
 /// An ELF file, mapped.
 pub(super) type Elf = object::File<'static, &'static [u8]>;
 
-/// The debug information of a file, with what else it leads to.
+/// The debug information of a file, and of files that it leads to.
 pub(super) struct Information {
     context: Context<Bytes>,
     package: Option<DwarfPackage<Bytes>>,
-    /// Bytes to which all files that the compiler left may still expand, together.
+    /// The bytes to which all files of the compiler together may still expand.
     left: Cell<u64>,
     rights: Rights,
 }
 
-/// Bytes to which all files that the compiler left may expand, for one program.
+/// The bytes to which all files of the compiler may expand, for one program.
 const LEFT: u64 = 256 << 20;
-/// The longest file that another file names and whose checksum is computed.
+/// The longest file named by another file whose checksum is computed.
 const LONGEST_SUMMED: u64 = 4 << 30;
 
-/// A file, mapped and parsed.
+/// Maps and parses a file.
 pub(super) fn open(path: &Path, rights: &Rights) -> anyhow::Result<Elf> {
     Ok(Elf::parse(map::whole(&rights.open(path)?)?)?)
 }
 
-/// The file that a distribution took out of this one.
+/// Opens the debug file that a distribution separated from this file.
 pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8], rights: &Rights) -> Option<Elf> {
     let same = |object: &Elf| object.build_id().ok().flatten().unwrap_or_default() == build_id;
     if let Some(found) =
@@ -70,7 +70,7 @@ pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8], rights: &Righ
         .filter(|candidate| candidate != path)
         .find_map(|candidate| {
             let found = open(&candidate, rights).ok()?;
-            // A build-id takes less time than a checksum of the whole file.
+            // Comparing build-ids is faster than a checksum of the whole file.
             let matches = if build_id.is_empty() {
                 bytes(&found).len() as u64 <= LONGEST_SUMMED && crc32(bytes(&found)) == sum
             } else {
@@ -88,13 +88,13 @@ fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
 }
 
 impl Information {
-    /// That of an ELF file, if it has some; `path` is the program's or library's.
+    /// Reads the debug information of an ELF file, if any; `path` is the program's or library's.
     pub(super) fn of(object: &Elf, path: &Path, rights: &Rights) -> Option<Self> {
         object.section_by_name(".debug_info").or_else(|| object.section_by_name(".zdebug_info"))?;
         let sections = Sections::of(object);
         let mut dwarf = sections.said(path, Dwarf::load(|id| sections.get(id.name())))?;
         if let Some(shared) = shared(object, path, rights) {
-            // If it is damaged, the rest is still good.
+            // A damaged shared file does not spoil the rest.
             let sections = Sections::of(&shared);
             sections.said(path, dwarf.load_sup(|id: SectionId| sections.get(id.name())));
         }
@@ -103,7 +103,7 @@ impl Information {
         Some(Self { context, package, left, rights: rights.clone() })
     }
 
-    /// The functions at an address, inlined ones first.
+    /// Returns the functions at an address, inlined ones first.
     pub(super) fn frames(&self, address: u64) -> Option<addr2line::FrameIter<'_, Bytes>> {
         let mut result = self.context.find_frames(address);
         loop {
@@ -117,7 +117,7 @@ impl Information {
         }
     }
 
-    /// A unit that the compiler left elsewhere.
+    /// Loads a unit from a file of the compiler's.
     fn split(&self, load: &SplitDwarfLoad<Bytes>) -> Option<Arc<Dwarf<Bytes>>> {
         if let Some(package) = &self.package
             && let Ok(Some(unit)) = package.find_cu(load.dwo_id, &load.parent)
@@ -143,7 +143,7 @@ impl Information {
     }
 }
 
-/// What several files share.
+/// Opens the file that several files share.
 fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
     let (name, build_id) = object.gnu_debugaltlink().ok()??;
     let same = |object: &Elf| object.build_id().ok().flatten() == Some(build_id);
@@ -156,7 +156,7 @@ fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
         .find_map(|path| open(&path, rights).ok().filter(same))
 }
 
-/// The units of all of a program's `.dwo` files in one.
+/// Reads the file that contains the units of all of a program's `.dwo` files.
 fn package(path: &Path, rights: &Rights) -> Option<DwarfPackage<Bytes>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".dwp");
@@ -171,7 +171,7 @@ fn endian(object: &Elf) -> RunTimeEndian {
     if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
 }
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 fn bytes(object: &Elf) -> &'static [u8] {
     match object {
         Elf::Elf32(file) => file.data(),
@@ -193,14 +193,14 @@ impl<'a> Sections<'a> {
         Self { object, most, left: Cell::new(most) }
     }
 
-    /// A section; nothing where there is none.
+    /// Returns a section, empty if there is none.
     fn get(&self, name: &str) -> Result<Bytes, gimli::Error> {
         let part = self.object.section_by_name(name);
         let data = part.and_then(|part| part.compressed_data().ok());
         if let Some(data) = &data
             && data.format != CompressionFormat::None
         {
-            // A byte of a table of lines becomes a row of 24 bytes: such a table may expand less.
+            // A byte of a line table becomes a row of 24 bytes, so such a table may expand less.
             let is_rows = name.starts_with(".debug_line") && !name.contains("_str");
             let rows = bounds::most(data.data.len() as u64) / 4;
             let is_fine = !is_rows || data.uncompressed_size <= rows;
@@ -215,7 +215,7 @@ impl<'a> Sections<'a> {
         Ok(EndianSlice::new(bytes, endian(self.object)))
     }
 
-    /// The loaded sections. If they are too much, one line says so.
+    /// Returns the loaded sections. Prints a line if they expand too far.
     fn said<T>(&self, path: &Path, loaded: Result<T, gimli::Error>) -> Option<T> {
         if matches!(loaded, Err(gimli::Error::Io)) {
             let (path, why) = (path.display(), bounds::too_much(self.most));
@@ -225,8 +225,8 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Bytes that stay to the end, as those of mapped files do; in a list, so that whoever looks for
-/// leaks sees that they do.
+/// Keeps bytes to the end, like those of mapped files. A list holds them, so that leak checkers
+/// find them.
 fn kept(bytes: Vec<u8>) -> &'static [u8] {
     static KEPT: Mutex<Vec<&[u8]>> = Mutex::new(Vec::new());
     let bytes: &'static [u8] = bytes.leak();
@@ -234,7 +234,7 @@ fn kept(bytes: Vec<u8>) -> &'static [u8] {
     bytes
 }
 
-/// The checksum of `.gnu_debuglink`: the CRC-32 of zip and Ethernet.
+/// Returns the checksum of `.gnu_debuglink`: the CRC-32 of zip and Ethernet.
 fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
@@ -259,7 +259,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// An ELF file with these compressed sections, each with the size that it claims to expand to.
+    /// Makes an ELF file with these compressed sections and the sizes that they claim to expand to.
     fn elf(sections: &[(&str, u64)]) -> Elf {
         let (mut names, mut at) = (b"\0.shstrtab\0".to_vec(), 64);
         let (mut body, mut headers) = (Vec::new(), vec![0_u8; 64]);
@@ -270,7 +270,7 @@ mod tests {
             headers.extend(words.into_iter().flat_map(u64::to_le_bytes));
         };
         for (name, expanded) in sections {
-            // (Sections that are refused are never unpacked.)
+            // (Refused sections are never unpacked.)
             let zeros = vec![0; if *expanded < 16 << 20 { *expanded as usize } else { 0 }];
             let mut packed =
                 flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,8 +1,8 @@
-//! The names in one ELF file.
+//! The names of functions and variables in one ELF file.
 //!
-//! Names come from the debug information if there is some, with the inlined functions
-//! ([`super::debug`] lists its places), else from the symbols, which give no lines. Variables come
-//! from the symbols only.
+//! Names come from the debug information, with inlined functions ([`super::debug`] finds it).
+//! Without it, they come from the symbols, which have no lines. Variables come from the symbols
+//! only.
 //!
 //! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
 //! few pages of a large program. Parts that do not parse are left out.
@@ -18,31 +18,31 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The names in a file.
+/// The names in an ELF file.
 pub(super) struct File {
     object: Elf,
-    /// What was taken out of it.
+    /// The separate debug file.
     separate: Option<Elf>,
     information: Option<Information>,
     functions: OnceCell<Symbols>,
     variables: OnceCell<Symbols>,
-    /// When it was changed last.
+    /// The time of the last change.
     pub(super) changed: Option<SystemTime>,
 }
 
-/// By address.
+/// Symbols by address.
 struct Symbols(Vec<Symbol>);
 
 struct Symbol {
     address: u64,
-    /// 0 where it is not said.
+    /// The size; 0: unknown.
     size: u64,
     name: &'static str,
 }
 
 impl File {
-    /// Opens a file, if it is the one that was loaded: by its build-id, or, in
-    /// a file without one, by its not having changed since the process began.
+    /// Opens a file if it is the loaded one: by its build-id, or without one, by its last change
+    /// before the process began.
     pub(super) fn open(
         path: &Path,
         build_id: &[u8],
@@ -60,7 +60,7 @@ impl File {
         let mut information = Information::of(&object, path, rights);
         let mut separate = None;
         if information.is_none() {
-            // It is there or not; if it is damaged, it might as well not be.
+            // A damaged debug file counts as missing.
             separate = debug::separate(&object, path, build_id, rights);
             information =
                 separate.as_ref().and_then(|object| Information::of(object, path, rights));
@@ -69,12 +69,12 @@ impl File {
         Ok(Self { object, separate, information, functions, variables, changed })
     }
 
-    /// The functions at an address of the file, inlined ones first.
+    /// Returns the functions at an address of the file, inlined ones first.
     pub(super) fn functions(&self, address: u64) -> Vec<Function> {
         let mut functions = self.described(address).unwrap_or_default();
-        // The outermost is a symbol's, too; the inlined ones are not.
+        // The outermost function has a symbol; inlined ones have none.
         match functions.last_mut() {
-            // A lambda's debug information may not say whose it is.
+            // A lambda's debug information may lack its parent's name.
             Some(outermost)
                 if outermost.name.as_deref().is_none_or(|name| name == "operator()") =>
             {
@@ -88,13 +88,13 @@ impl File {
         functions
     }
 
-    /// The variable at an address of the file, and how far into it that is.
+    /// Returns the variable at an address of the file, and the offset in the variable.
     pub(super) fn variable(&self, address: u64) -> Option<(String, u64)> {
         let found = self.variables.get_or_init(|| self.collect(&[SymbolKind::Data])).at(address)?;
         Some((demangled(found.name), address - found.address))
     }
 
-    /// What the debug information says.
+    /// Returns the functions by the debug information.
     fn described(&self, address: u64) -> Option<Vec<Function>> {
         let mut frames = self.information.as_ref()?.frames(address)?;
         let mut functions = Vec::new();
@@ -114,7 +114,7 @@ impl File {
         Some(functions)
     }
 
-    /// What the symbols say.
+    /// Returns the function by the symbols.
     fn symbol(&self, address: u64) -> Option<Function> {
         let functions = self.functions.get_or_init(|| self.collect(&[SymbolKind::Text]));
         let found = functions.at(address)?;
@@ -136,7 +136,7 @@ impl File {
                 }
             }
         }
-        // Where several names share an address, the last of the longest.
+        // If several names have one address, the last of the longest symbols counts.
         symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
         Symbols(symbols)
     }

@@ -1,4 +1,4 @@
-//! A file as memory.
+//! Maps a file into memory.
 //!
 //! A report needs a few pages of a large program's gigabytes of debug information, so the file is
 //! mapped, not read. The mapping stays to the end of this command, which opens each file once, so a
@@ -25,25 +25,25 @@ struct Mapped {
 /// The newest mapping.
 static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(ptr::null_mut());
 
-/// The handler of SIGBUS: maps zeros where a mapped file has no page any more.
+/// Handles SIGBUS: maps zeros over the pages that a mapped file has lost.
 extern "C" fn fill(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel gives the handler the signal's details.
     let info = unsafe { &*info };
     // SAFETY: a SIGBUS has an address.
     let at = unsafe { info.si_addr() }.addr();
     let mut mapped: *const Mapped = MAPPED.load(Ordering::Acquire);
-    // SAFETY: null, or one of the list, which are never freed.
+    // SAFETY: the pointer is null, or an element of the list, which is never freed.
     while let Some(here) = unsafe { mapped.as_ref() } {
         let offset = at.wrapping_sub(here.start);
         if offset < here.length {
-            // From this page to the mapping's end: the file has none of these pages.
-            // SAFETY: a question about the machine.
+            // The file has no pages from this one to the mapping's end.
+            // SAFETY: the call only reads a constant of the machine.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
             let first = offset & !(page - 1);
             let (start, length) = (here.start + first, here.length - first);
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let place = ptr::without_provenance_mut(start);
-            // SAFETY: replaces a part of our mapping, which has nothing of the file any more.
+            // SAFETY: the range is in our mapping, and has no pages of the file any more.
             let filled = unsafe { libc::mmap(place, length, libc::PROT_READ, flags, -1, 0) };
             if filled != libc::MAP_FAILED {
                 return;
@@ -51,11 +51,11 @@ extern "C" fn fill(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
         }
         mapped = here.before;
     }
-    // SAFETY: no mapping of ours. The signal comes again, and ends the command.
+    // SAFETY: SIG_DFL is valid. The signal comes again, and ends the command.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-/// The bytes of a file, for as long as this command runs.
+/// Maps a file. Returns its bytes, which stay valid while this command runs.
 pub(crate) fn whole(file: &File) -> io::Result<&'static [u8]> {
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     if length == 0 {
@@ -76,11 +76,11 @@ pub(crate) fn whole(file: &File) -> io::Result<&'static [u8]> {
         return Err(io::Error::last_os_error());
     }
     survive_cuts(start.addr(), length);
-    // SAFETY: so many bytes are mapped there, readable, and never unmapped.
+    // SAFETY: this many bytes are mapped, readable, and never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
 }
 
-/// Lets the mapping be read from now on, also if its file is cut.
+/// Keeps the mapping readable even if its file is cut.
 fn survive_cuts(start: usize, length: usize) {
     static HANDLED: Once = Once::new();
     HANDLED.call_once(|| {

@@ -1,4 +1,4 @@
-//! From addresses to functions, files and lines.
+//! Translates addresses into functions, files and lines.
 //!
 //! ```text
 //! address --(modules of the record)--> module + offset --(its file)--> names
@@ -9,9 +9,9 @@
 //! after the process began, is not used, since wrong names are worse than none.
 //!
 //! ```text
-//! file     the names in one ELF file        debug    where its debug information is
-//! map      a file as memory                 plumbing which functions get memory for others
-//! rights   which files a record may lead to
+//! file     the names in one ELF file        debug    its debug information
+//! map      a file as memory                 plumbing functions that allocate for others
+//! rights   the files that a record may lead to
 //! ```
 
 mod debug;
@@ -25,14 +25,13 @@ pub(crate) use rights::Rights;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An address of a stack, and what is known of it.
+/// An address of a stack, with its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) address: u64,
-    /// Where it lies.
+    /// The place in a module.
     pub(crate) place: Option<Place>,
-    /// The function; before it, those that were compiled into it there,
-    /// innermost first.
+    /// The function at the address, preceded by the functions inlined there, innermost first.
     pub(crate) functions: Vec<Function>,
 }
 
@@ -40,12 +39,12 @@ pub(crate) struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) path: Vec<u8>,
-    /// The address as the file has it.
+    /// The address in the file.
     pub(crate) offset: u64,
     pub(crate) build_id: Vec<u8>,
 }
 
-/// A function, as far as it is known.
+/// A function's known names and source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: Option<String>,
@@ -53,22 +52,22 @@ pub(crate) struct Function {
     pub(crate) source: Option<String>,
     pub(crate) line: Option<u32>,
     pub(crate) column: Option<u32>,
-    /// The name as the linker has it, where that is another.
+    /// The linker's name, if it differs.
     pub(crate) symbol: Option<String>,
 }
 
-/// A file of code, as a record names it.
+/// A file of code that a record names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ModuleFile {
     pub(crate) path: Vec<u8>,
     pub(crate) build_id: Vec<u8>,
 }
 
-/// The names in one file of code, or none where it is gone or another.
+/// The names in one file of code; empty if the file is gone or replaced.
 pub(crate) struct Names(Option<File>);
 
 impl Names {
-    /// Opens a file, if the rights allow it. The process began at `began`, in nanoseconds since
+    /// Opens a file if the rights allow it. `began` is the process's start, in nanoseconds since
     /// 1970.
     pub(crate) fn of(module: &ModuleFile, began: u64, rights: &Rights) -> Self {
         use std::os::unix::ffi::OsStrExt;
@@ -80,17 +79,17 @@ impl Names {
         Self(File::open(path, &module.build_id, began, rights).ok())
     }
 
-    /// The functions at an address as the file has it, inlined ones first.
+    /// Returns the functions at an address of the file, inlined ones first.
     pub(crate) fn functions(&self, address: u64) -> Vec<Function> {
         self.0.as_ref().map(|file| file.functions(address)).unwrap_or_default()
     }
 
-    /// The variable at an address as the file has it, and how far into it that is.
+    /// Returns the variable at an address of the file, and the offset in the variable.
     pub(crate) fn variable(&self, address: u64) -> Option<(String, u64)> {
         self.0.as_ref()?.variable(address)
     }
 
-    /// When the file was changed last.
+    /// Returns the time of the file's last change.
     pub(crate) fn changed(&self) -> Option<SystemTime> {
         self.0.as_ref()?.changed
     }
@@ -102,7 +101,7 @@ mod tests {
     use object::Object;
     use std::fs;
 
-    /// What is at an address of this process, by its map.
+    /// Returns the functions at an address of this process, by its map.
     fn named(address: u64) -> Vec<Function> {
         let maps = fs::read_to_string("/proc/self/maps").expect("there");
         let line = |line: &str| {

@@ -1,13 +1,13 @@
-//! Functions that get memory for others: between the allocator and the code whose block it is.
+//! Functions that allocate for others: between the allocator and the code that owns the block.
 //!
-//! A stack of a Rust or C++ program begins with functions of its standard library, that of an
-//! interpreter with the interpreter's own allocator. If heapwright is linked in, ours come first.
-//! They are the same for every block, so they distinguish neither owners nor leaks: reports fold
-//! them, and suppressions begin behind them.
+//! A stack of a Rust or C++ program begins with functions of its standard library, and a stack of
+//! an interpreter with its own allocator. If heapwright is linked in, ours come first. They are the
+//! same for every block, so they distinguish neither owners nor leaks: reports fold them, and
+//! suppressions begin behind them.
 
 use super::Function;
 
-/// Names that such functions begin with, without a return type and `<` before them.
+/// Prefixes of such functions' names, without a return type or `<` in front.
 const STARTS: [&str; 33] = [
     // ours, and Rust's
     "heapwright::",
@@ -47,7 +47,7 @@ const STARTS: [&str; 33] = [
     "g_realloc",
 ];
 
-/// The C library's.
+/// Such functions of the C library.
 const NAMES: [&str; 13] = [
     "malloc",
     "calloc",
@@ -64,13 +64,13 @@ const NAMES: [&str; 13] = [
     "malloc_usable_size",
 ];
 
-/// Whether a function gets memory for others.
+/// Returns whether a function allocates for others.
 pub(crate) fn is_plumbing(function: &Function) -> bool {
     let is = |name: &Option<String>| name.as_deref().is_some_and(is_plumbing_name);
     is(&function.name)
 }
 
-/// The same of a name as people read it.
+/// Returns whether the function with this readable name allocates for others.
 pub(crate) fn is_plumbing_name(name: &str) -> bool {
     if NAMES.contains(&name) || name.contains(" as core::alloc::global::GlobalAlloc>::") {
         return true;
@@ -79,7 +79,7 @@ pub(crate) fn is_plumbing_name(name: &str) -> bool {
     begins(name) || begins(without_type(name).trim_start_matches(['<', '&']))
 }
 
-/// A function's name without the type that stands before it: that of a template's instance has one.
+/// Removes the return type in front of a function's name, which a template's instance has.
 fn without_type(name: &str) -> &str {
     let (mut depth, mut begin) = (0_u32, 0);
     for (at, letter) in name.char_indices() {

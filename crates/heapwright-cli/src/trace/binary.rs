@@ -1,8 +1,7 @@
-//! Our own traces: from the files of processes to stories, and from stories to one
-//! file.
+//! Our own traces: reads stories from the files of processes, and writes stories to one file.
 //!
-//! The library names blocks by their addresses. The written file has their numbers, compressed by
-//! gzip: the numbers are close together and alike.
+//! The library names blocks by their addresses. The written file names them by numbers and is
+//! compressed with gzip: numbers close together compress well.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::{Story, What};
@@ -14,10 +13,10 @@ use heapwright_record::trace::{
 };
 use std::io::{self, Write};
 
-/// Bytes of a chunk, at most.
+/// The most bytes of a chunk.
 const CHUNK: usize = 64 << 10;
 
-/// The stories in a trace, and what is wrong with its end.
+/// Returns the stories in a trace, and the problem at its end, if any.
 pub(super) fn stories(bytes: &[u8]) -> Result<(Vec<Story>, Option<Problem>), Wrong> {
     let mut reader = Reader::new(bytes)?;
     let mut done = Vec::new();
@@ -41,7 +40,7 @@ pub(super) fn stories(bytes: &[u8]) -> Result<(Vec<Story>, Option<Problem>), Wro
             Chunk::Operations(operations) => {
                 let builder = builder.get_or_insert_default();
                 let mut thread = 0;
-                // What went by between two chunks, whose operations say what did within.
+                // The time between two chunks; operations record the time within a chunk.
                 let mut waited = operations.ms.saturating_sub(last_ms);
                 last_ms = operations.ms;
                 for operation in operations {
@@ -97,7 +96,7 @@ fn apply(builder: &mut Builder, thread: u64, operation: Operation) -> Result<(),
     }
 }
 
-/// Why there are no stories.
+/// The reason why a trace has no stories.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     Problem(Problem),
@@ -144,7 +143,7 @@ fn one(story: &Story, out: &mut impl Write) -> io::Result<()> {
         }
         writer.put(operation(event.what), out)?;
     }
-    // What was left out stays known: frees of a name that is nobody's.
+    // Keeps the number of frees that were left out: writes frees of a name without a block.
     for _ in 0..story.unknown {
         writer.put(Operation::Free { block: u64::MAX }, out)?;
     }
@@ -178,7 +177,7 @@ struct Writer {
     coder: Coder,
     written: u64,
     ms: u64,
-    /// Whose the last event was, in this chunk.
+    /// The thread of the last event in this chunk.
     thread: Option<u32>,
 }
 
@@ -193,7 +192,7 @@ impl Writer {
         }
         self.payload += self.coder.put(operation, &mut self.buffer[BEFORE + self.payload..]);
         self.written += 1;
-        // Room for a thread and what it does: a chunk does not end between the two.
+        // Room for a thread and its operation: a chunk does not end between the two.
         let full = BEFORE + self.payload + 2 * Coder::MOST + BEHIND > CHUNK;
         if full && !matches!(operation, Operation::Thread(_)) { self.flush(out) } else { Ok(()) }
     }
@@ -215,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Read;
 
-    /// Any story: what the builder makes of calls that may make no sense.
+    /// Makes any story that the builder makes of calls, which may be impossible.
     fn story() -> impl Strategy<Value = Story> {
         let call = (0..9_u8, 0..3_u64, 0..12_u64, any::<u16>());
         prop::collection::vec(call, 0..400).prop_map(|calls| {
@@ -233,7 +232,7 @@ mod tests {
                     }
                     6 => builder.realloc_ends(thread, name, size),
                     7 => builder.thread_ends(thread),
-                    // Time goes by before something is done.
+                    // Some time passes before an operation.
                     _ => builder
                         .other(thread, What::Time(3))
                         .and_then(|()| builder.made(thread, name, size, Ask::Malloc)),

@@ -22,14 +22,14 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::Path;
 use zip::ZipArchive;
 
-/// What was read.
+/// The contents of a trace file.
 pub(crate) struct Input {
     pub(crate) stories: Vec<Story>,
-    /// What a reader should know of it.
+    /// Notes for the reader.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads a file. What is wrong with it is the user's to know, in a line.
+/// Reads a file. A damaged or unknown file is a mistake of the user's, with a line about it.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Input> {
     let refused = |why: String| wrong(format!("{}: {why}", path.display()));
     let file = File::open(path).map_err(|error| refused(format!("cannot be read: {error}")))?;
@@ -40,7 +40,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Input> {
     parse(bytes).map_err(refused)
 }
 
-/// The bytes of a file. A file without a length is read to its end.
+/// Returns the bytes of a file. A file without a length is read to its end.
 fn bytes(file: &File) -> io::Result<Cow<'static, [u8]>> {
     if file.metadata()?.is_file() {
         return map::whole(file).map(Cow::Borrowed);
@@ -103,7 +103,7 @@ fn gunzipped(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
     match Bounded::new(MultiGzDecoder::new(bytes), most).read_to_end(&mut all) {
         Ok(_) => Ok(all),
         Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error.to_string()),
-        // A copy that is cut short is still read as far as it goes.
+        // A copy that is cut short is read as far as possible.
         Err(_) if !all.is_empty() => Ok(all),
         Err(error) => Err(format!("cannot be unpacked: {error}")),
     }

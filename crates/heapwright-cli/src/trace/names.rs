@@ -1,16 +1,16 @@
-//! From names to numbers.
+//! Translates a trace's names into numbers.
 //!
-//! A trace calls a block by a name that no other *live* block has (its address, most often), and a
-//! thread by one that no other live thread has. This file numbers each, in the order of their first
-//! events:
+//! A trace names a block by a name that no other *live* block has, usually its address. It names a
+//! thread by a name that no other live thread has. This module numbers blocks and threads in the
+//! order of their first events:
 //!
 //! ```text
 //! live blocks   name -> number            malloc puts, free takes
 //! live threads  name -> number            the first event puts, ThreadEnd takes
 //! ```
 //!
-//! A realloc may come in two halves. In between, its old name can already be another
-//! block's; the block itself waits at its thread.
+//! A realloc may come in two halves. In between, the block's old name may already be another
+//! block's. Its thread holds the block meanwhile.
 //!
 //! Impossible events are counted and corrected, so that every story can be replayed: a free of an
 //! unknown name is left out; a new block under a live block's name ends the live one first.
@@ -19,7 +19,7 @@ use super::story::{Event, Story, What};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A trace has more blocks, or threads, than can be distinguished.
+/// The error for more blocks or threads than numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -29,11 +29,11 @@ pub(super) struct Builder {
     pub(super) story: Story,
     blocks: HashMap<u64, u32>,
     threads: HashMap<u64, u32>,
-    /// Of threads whose realloc has only begun: the block, and its name.
+    /// The block, and its name, of each thread whose realloc has begun and not ended.
     resizing: HashMap<u64, (u32, u64)>,
 }
 
-/// How a block is asked for.
+/// The kind of an allocation.
 #[derive(Clone, Copy)]
 pub(super) enum Ask {
     Malloc,
@@ -42,12 +42,12 @@ pub(super) enum Ask {
 }
 
 impl Builder {
-    /// Continues a story that begins so.
+    /// Continues the story `story`.
     pub(super) fn new(story: Story) -> Self {
         Self { story, ..Self::default() }
     }
 
-    /// The finished story.
+    /// Returns the finished story.
     pub(super) fn story(self) -> Story {
         self.story
     }
@@ -65,7 +65,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Ends a block that lives under a name which is given to another one.
+    /// Ends the live block under a name that a new block gets.
     fn end_double(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         if let Some(block) = self.blocks.remove(&name) {
             self.story.doubled += 1;
@@ -74,7 +74,7 @@ impl Builder {
         Ok(())
     }
 
-    /// A block was allocated.
+    /// Adds an allocation.
     pub(super) fn made(
         &mut self,
         thread: u64,
@@ -94,7 +94,7 @@ impl Builder {
         self.event(thread, what)
     }
 
-    /// A block is freed.
+    /// Adds a free.
     pub(super) fn freed(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         match self.blocks.remove(&name) {
             Some(block) => self.event(thread, What::Free { block }),
@@ -105,7 +105,7 @@ impl Builder {
         }
     }
 
-    /// A realloc's first half.
+    /// Adds the first half of a realloc.
     pub(super) fn realloc_begins(&mut self, thread: u64, name: u64) {
         match self.blocks.remove(&name) {
             Some(block) => {
@@ -115,7 +115,7 @@ impl Builder {
         }
     }
 
-    /// Its second half; without a first one it is an allocation.
+    /// Adds the second half of a realloc; without a first half it is an allocation.
     pub(super) fn realloc_ends(
         &mut self,
         thread: u64,
@@ -130,14 +130,14 @@ impl Builder {
         self.event(thread, What::Realloc { block, size })
     }
 
-    /// There was no memory: the old block is as it was.
+    /// Adds the failure of a realloc: the old block is unchanged.
     pub(super) fn realloc_failed(&mut self, thread: u64) {
         if let Some((block, name)) = self.resizing.remove(&thread) {
             self.blocks.insert(name, block);
         }
     }
 
-    /// A thread ends; its name may be another's from now on.
+    /// Adds the end of a thread, whose name another thread may then have.
     pub(super) fn thread_ends(&mut self, name: u64) -> Result<(), TooMany> {
         if self.threads.contains_key(&name) {
             self.event(name, What::ThreadEnd)?;
@@ -147,7 +147,7 @@ impl Builder {
         Ok(())
     }
 
-    /// An event that is about no block.
+    /// Adds an event that concerns no block.
     pub(super) fn other(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
         self.event(thread, what)
     }

@@ -1,49 +1,48 @@
-//! What one process did with memory, in the order in which it did it.
+//! The memory operations of one process, in order.
 //!
 //! ```text
 //! event   | thread 4 | block 4 | size 8 | what |      32 bytes
 //! ```
 //!
-//! **Invariants** (kept by `names`, which makes stories): a block is freed or resized
-//! only while it is live, and made once; threads are numbered in the order of their
-//! first event.
+//! **Invariants** (kept by `names`, which makes stories): a block is made once, and freed or
+//! resized only while it is live. Threads are numbered in the order of their first event.
 
 use crate::output::printable;
 
-/// What one process did.
+/// The memory operations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Story {
-    /// The process's number; 0 where it is not known.
+    /// The process's id; 0: unknown.
     pub(crate) pid: u32,
     pub(crate) parent: u32,
-    /// Nanoseconds since 1970 when it began; 0 where that is not known.
+    /// The start in nanoseconds since 1970; 0: unknown.
     pub(crate) began: u64,
-    /// Whether it began as a copy of its parent.
+    /// Whether the process began as a copy of its parent.
     pub(crate) forked: bool,
-    /// The program's file, where it is known.
+    /// The program's file, if known.
     pub(crate) exe: Vec<u8>,
-    /// Its words, each ended by a zero.
+    /// The words of its command line, each with a zero at its end.
     pub(crate) command: Vec<u8>,
     pub(crate) events: Vec<Event>,
     pub(crate) threads: u32,
-    /// How many blocks were made.
+    /// The number of blocks.
     pub(crate) blocks: u32,
-    /// Whether the end is there: false for a process that was killed.
+    /// Whether the trace has its end, which that of a killed process lacks.
     pub(crate) whole: bool,
-    /// Frees of blocks whose allocation is not in the trace; they are left out.
+    /// The number of frees left out because the trace lacks the block's allocation.
     pub(crate) unknown: u64,
-    /// Blocks that were made where one lived: that one's free was not seen.
+    /// The number of blocks made under a live block's name, whose free is missing.
     pub(crate) doubled: u64,
 }
 
-/// Something a thread did.
+/// An operation of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) thread: u32,
     pub(crate) what: What,
 }
 
-/// What it did.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Malloc {
@@ -69,12 +68,12 @@ pub(crate) enum What {
     },
     ThreadEnd,
     Fork,
-    /// So many milliseconds went by.
+    /// This many milliseconds passed.
     Time(u32),
 }
 
 impl What {
-    /// The block it is about.
+    /// Returns the block that the event concerns.
     pub(crate) fn block(self) -> Option<u32> {
         match self {
             Self::Malloc { block, .. }
@@ -86,7 +85,7 @@ impl What {
         }
     }
 
-    /// The bytes it asks for.
+    /// Returns the requested bytes.
     pub(crate) fn size(self) -> Option<u64> {
         match self {
             Self::Malloc { size, .. }
@@ -98,30 +97,30 @@ impl What {
     }
 }
 
-/// A story's sums.
+/// The sums over a story.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Facts {
     pub(crate) threads: u64,
-    /// Calls for memory.
+    /// The number of allocations, resizes and frees.
     pub(crate) operations: u64,
     pub(crate) allocations: u64,
     pub(crate) reallocs: u64,
     pub(crate) frees: u64,
-    /// Frees by another thread than the one that made or last resized the block.
+    /// The number of frees by a thread other than the one that made or last resized the block.
     pub(crate) cross_thread_frees: u64,
     pub(crate) peak_live_bytes: u64,
     pub(crate) peak_live_blocks: u64,
-    /// What was never freed.
+    /// The blocks that were never freed.
     pub(crate) left_blocks: u64,
     pub(crate) left_bytes: u64,
     pub(crate) milliseconds: u64,
 }
 
 impl Story {
-    /// The sums.
+    /// Returns the sums over the story.
     pub(crate) fn facts(&self) -> Facts {
         let mut facts = Facts { threads: u64::from(self.threads), ..Facts::default() };
-        // Of each block: its size, and which thread made or resized it last.
+        // The size of each block, and the thread that made or resized it last.
         let mut blocks = vec![(0_u64, 0_u32); self.blocks as usize];
         let (mut bytes, mut count) = (0_u64, 0_u64);
         for event in &self.events {
@@ -158,12 +157,12 @@ impl Story {
         facts
     }
 
-    /// How much there is to replay.
+    /// Returns the number of operations to replay.
     pub(crate) fn operations(&self) -> usize {
         self.events.iter().filter(|event| event.what.block().is_some()).count()
     }
 
-    /// What to call it, in a line.
+    /// Returns the story's name, in one line.
     pub(crate) fn name(&self) -> String {
         let first = self.command.split(|&byte| byte == 0).next().unwrap_or_default();
         let path = if self.exe.is_empty() { first } else { &self.exe };
@@ -202,7 +201,7 @@ mod tests {
         );
         assert_eq!((facts.peak_live_bytes, facts.peak_live_blocks), (600, 2));
         assert_eq!((facts.left_bytes, facts.left_blocks), (7, 1));
-        // The second block was the second thread's since it resized it.
+        // The second block belongs to the second thread, which resized it.
         assert_eq!((facts.cross_thread_frees, facts.milliseconds), (1, 40));
         assert_eq!((story.operations(), story.name()), (6, "prog".to_owned()));
     }

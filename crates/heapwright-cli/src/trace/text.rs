@@ -1,5 +1,4 @@
-//! Traces as lines of text, as the Android Open Source Project's memory_replay has
-//! them:
+//! Traces as lines of text, in the format of memory_replay of the Android Open Source Project:
 //!
 //! ```text
 //! <thread>: malloc <ptr> <size>
@@ -10,21 +9,21 @@
 //! <thread>: thread_done 0x0
 //! ```
 //!
-//! Newer ones have two times behind each line, which are ignored. A pointer names a block while
-//! that lives; numbers may be hexadecimal, with `0x`.
+//! Newer traces have two times at the end of each line, which are ignored. A pointer names a block
+//! while it lives. Numbers may be hexadecimal, with `0x`.
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::Story;
 use crate::output::printable_text;
 
-/// What is wrong with a line, and which it is, counted from 1.
+/// An error in a line, and the line's number from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) line: usize,
     pub(super) why: String,
 }
 
-/// Whether this looks like such a trace.
+/// Returns whether these bytes look like a trace of this format.
 pub(super) fn looks_so(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let first = first.take(100).find(|line| !line.is_empty()).unwrap_or_default();
@@ -32,7 +31,7 @@ pub(super) fn looks_so(bytes: &[u8]) -> bool {
     digits > 0 && first.get(digits) == Some(&b':')
 }
 
-/// The story. A last line that is cut short is left out.
+/// Returns the story. Leaves out a last line that was cut.
 pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
     let mut builder = Builder::default();
     let mut whole = true;
@@ -44,7 +43,7 @@ pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
         }
         if let Err(why) = apply(&mut builder, line) {
             if lines.peek().is_none() {
-                // There is no end of the line behind it.
+                // The last line has no end.
                 whole = false;
                 break;
             }
@@ -106,7 +105,7 @@ fn apply(builder: &mut Builder, line: &[u8]) -> Result<(), String> {
     applied.map_err(|TooMany| "has a block more than can be distinguished".to_owned())
 }
 
-/// A block was got, or not.
+/// Adds an allocation, or a failed one.
 fn made(
     builder: &mut Builder,
     thread: u64,
@@ -126,7 +125,7 @@ fn realloc(
 ) -> Result<(), TooMany> {
     match (new, old) {
         (0, 0) => Ok(()),
-        // A size of 0 frees; without memory the old block stays.
+        // A size of 0 frees. Without memory the old block stays.
         (0, old) if size == 0 => builder.freed(thread, old),
         (0, _) => Ok(()),
         (new, 0) => builder.made(thread, new, size, Ask::Malloc),
@@ -146,7 +145,7 @@ fn number(word: &str) -> Result<u64, ()> {
     }
 }
 
-/// A word that may be anything, in a line.
+/// Returns the printable form of an arbitrary word.
 fn shown(word: &str) -> String {
     printable_text(&word.chars().take(40).collect::<String>())
 }

@@ -1,5 +1,5 @@
-//! The page of a race: a headline, means as a scatter and in tables, the figures of each program,
-//! and how to repeat it.
+//! The page of a race: a headline, means as a scatter plot and in tables, the figures of each
+//! program, and the way to repeat it.
 //!
 //! This module decides the contents and the places of the dots. Only heapwright has a colour: it is
 //! compared with every other allocator.
@@ -47,7 +47,7 @@ struct ScatterDot {
     label_anchor: &'static str,
 }
 
-/// The page.
+/// Makes the page.
 pub(crate) fn document(results: &Results) -> Document {
     let baseline = &results.baseline;
     let mut document = Document {
@@ -108,8 +108,8 @@ pub(crate) fn document(results: &Results) -> Document {
     document
 }
 
-/// heapwright's standing in time and in memory, and the programs of the race. If programs disagree
-/// with a mean, the sentence claims only the mean.
+/// Describes heapwright's results in time and in memory, and the programs of the race. If programs
+/// disagree with a mean, the sentence claims only the mean.
 fn headline(results: &Results) -> String {
     let verdicts = |measure| -> Vec<Verdict> {
         let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
@@ -136,8 +136,8 @@ fn headline(results: &Results) -> String {
     format!("{on_average}{} ({})", claims.join("; "), measured.join(", "))
 }
 
-/// Whether heapwright is on the same side of each other allocator in every program, in time and in
-/// memory, by their intervals.
+/// Returns whether every program puts heapwright on the same side of each other allocator, in time
+/// and in memory, by the intervals.
 fn agrees(results: &Results) -> bool {
     let Some(ours) = results.allocator(HEAPWRIGHT) else { return true };
     let others = (0..results.allocators.len()).filter(|other| *other != ours);
@@ -152,7 +152,7 @@ fn agrees(results: &Results) -> bool {
     pairs.into_iter().all(|pair| agrees(pair).unwrap_or(true))
 }
 
-/// `is faster than 4 of the 6 others, is as fast as 1 and is slower than 1`.
+/// Returns `is faster than 4 of the 6 others, is as fast as 1 and is slower than 1`.
 fn standing(verdicts: &[Verdict], [less, same, more]: [&str; 3]) -> Option<String> {
     let all = verdicts.len();
     let mut text = String::new();
@@ -235,7 +235,7 @@ fn scatter(results: &Results) -> Option<Scatter> {
     Some(Scatter { x_marks: x.marks(30.0), y_marks: y.marks(20.0), dots })
 }
 
-/// Moves labels up that would overlap others.
+/// Moves labels up so that they do not overlap.
 fn spread_labels(dots: &mut [ScatterDot]) {
     const LETTER: f64 = 6.2;
     const LINE: f64 = 12.0;
@@ -257,7 +257,7 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-/// A program: its description, and its figures.
+/// Describes a program and its figures.
 fn card(results: &Results, program: &Program) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {
@@ -275,8 +275,8 @@ fn card(results: &Results, program: &Program) -> Vec<Part> {
     parts
 }
 
-/// A name that fits beside a plot. The title has the whole name. Option sets are cut at the front,
-/// because they differ at their ends.
+/// Shortens a name to fit beside a plot; the title has the whole name. Option sets are cut at the
+/// front, because they differ at their ends.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
     let options = name.strip_prefix(OPTION_SET);

@@ -1,9 +1,9 @@
-//! Live bytes over time: an area, its axes, and the checks on it. For a heap profile, also the
-//! process's resident memory and the moments of its figures. And the small line of a growth.
+//! Live bytes over time: an area, its axes, and the checks. For a heap profile, also the process's
+//! resident memory and the moments of its figures. And the small line of a growth.
 //!
-//! The drawing is stretched to the page's width. Its words are not: they are HTML, at places in
-//! percent. Many samples are thinned to the lowest and the highest of each stretch of time, so that
-//! no peak gets lost.
+//! The drawing is stretched to the page's width. Its words are HTML at places in percent, so they
+//! are not stretched. Many samples are reduced to the lowest and the highest of each stretch of
+//! time, so that no peak gets lost.
 
 use crate::output::stack::clipped;
 use crate::output::{sentences, units};
@@ -11,7 +11,7 @@ use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
 use std::fmt::Write;
 
-/// Points that are drawn.
+/// The most points of a line.
 const POINTS: usize = 480;
 
 /// The chart of a process.
@@ -43,7 +43,7 @@ struct Mark {
 
 struct CheckMark {
     place: String,
-    /// A letter or a number.
+    /// The letter or number at the mark.
     sign: String,
     title: String,
 }
@@ -55,7 +55,7 @@ pub(super) struct Sparkline {
 }
 
 impl Chart {
-    /// The chart of a process. `None` with fewer than two samples.
+    /// Makes the chart of a process; `None` with fewer than two samples.
     pub(super) fn of(process: &Process) -> Option<Self> {
         let end = process.lasted().max(1);
         let checks = process.checks.iter().map(|check| CheckMark {
@@ -73,7 +73,7 @@ impl Chart {
         Some(Self { checks, ..Self::drawn(process, &thinned(&process.samples), &[], end)? })
     }
 
-    /// The chart of a heap profile. `None` for a record of an older version.
+    /// Makes the chart of a heap profile; `None` for a record of an older version.
     pub(super) fn of_profile(process: &Process, check: &Check, profile: &Profile) -> Option<Self> {
         let mut points = profile.points.clone();
         // The peak lies between two points.
@@ -99,7 +99,7 @@ impl Chart {
             let at = sentences::duration(ns);
             mark(ns, "G", format!("growth is counted from here, {at}, to the end"))
         }));
-        // One point adds nothing to the peak.
+        // A single point and the peak do not make a chart.
         Some(Self { checks, is_profile: true, ..Self::drawn(process, &live, &resident, end)? })
             .filter(|_| profile.points.len() > 1)
     }
@@ -109,7 +109,7 @@ impl Chart {
         self.name.clear();
     }
 
-    /// A chart without marks. `None` with fewer than two samples.
+    /// Makes a chart without marks; `None` with fewer than two samples.
     fn drawn(process: &Process, live: &[Sample], resident: &[Sample], end: u64) -> Option<Self> {
         if live.len() < 2 {
             return None;
@@ -156,7 +156,7 @@ impl Chart {
 }
 
 impl Sparkline {
-    /// A small picture, with this description.
+    /// Returns the line as a small picture with this description.
     pub(super) fn picture(&self, what: &str) -> String {
         format!(
             "<svg class=\"spark\" viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" \
@@ -177,7 +177,7 @@ impl Sparkline {
     }
 }
 
-/// Paths in a box of 1000 by 100, with the origin at the bottom.
+/// Returns the paths in a box of 1000 by 100, with the origin at the bottom.
 fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     let x = |ns: u64| units::share(ns.saturating_sub(start), end - start) * 1000.0;
     let mut line = String::new();
@@ -194,7 +194,7 @@ fn drawn(samples: &[Sample], start: u64, end: u64, top: u64) -> Sparkline {
     Sparkline { area, line }
 }
 
-/// At most [`POINTS`] samples: the lowest and the highest of each stretch of time.
+/// Returns at most [`POINTS`] samples: the lowest and the highest of each stretch of time.
 fn thinned(samples: &[Sample]) -> Vec<Sample> {
     if samples.len() <= POINTS {
         return samples.to_vec();
@@ -214,20 +214,20 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
     out
 }
 
-/// A step that makes two to five marks: 1, 2 or 5, ten or a hundred times that, of a power of 1024.
+/// Returns a step for two to five marks: 1, 2 or 5, times 1, 10 or 100, of a power of 1024.
 fn byte_step(highest: u64) -> u64 {
     let mut unit = 1;
     while highest / 1024 >= unit {
         unit *= 1024;
     }
     let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-    // Below 4 of a unit, quarters and halves; not for bytes.
+    // Below 4 of a unit, quarters and halves, except for bytes.
     let parts = [unit / 4, unit / 2].into_iter().filter(|_| unit > 1);
     let mut all = parts.chain(steps.map(|step: u64| step.saturating_mul(unit)));
     all.find(|step| highest.div_ceil(*step) <= 5).unwrap_or(highest)
 }
 
-/// A step that makes three to eight marks.
+/// Returns a step for three to eight marks.
 fn time_step(end: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let small = (0..9).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
@@ -236,7 +236,7 @@ fn time_step(end: u64) -> u64 {
     all.find(|step| end / step <= 8).unwrap_or(end / 6).max(1)
 }
 
-/// `250 ms`, `30 s`, `5 min`, `2 h`.
+/// Formats a time on the axis: `250 ms`, `30 s`, `5 min`, `2 h`.
 fn time_mark(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     match ns {

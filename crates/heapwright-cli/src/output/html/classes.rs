@@ -14,7 +14,7 @@ use crate::output::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
 
-/// The legend of the bars.
+/// Returns the legend of the bars.
 pub(super) fn legend() -> Part {
     let keys = [
         ("asked", "asked for"),
@@ -26,7 +26,7 @@ pub(super) fn legend() -> Part {
     Part::Legend(keys.map(|(class, text)| Words::of(class, text)).into())
 }
 
-/// The classes of a process. `None` if the record does not have them.
+/// Makes the table of a process's size classes; `None` if the record lacks them.
 pub(super) fn table(process: &Process) -> Option<Table> {
     let largest = process.classes.iter().map(|class| class.memory).max()?;
     let sum =
@@ -62,14 +62,14 @@ pub(super) fn table(process: &Process) -> Option<Table> {
     Some(table)
 }
 
-/// The parts of a class's bar.
+/// Returns the parts of a class's bar.
 fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
     let slots = |count: u64| count.saturating_mul(class.slot);
     let live = if class.slot == 0 { class.bytes } else { slots(class.live).max(class.bytes) };
     let slack = live - class.bytes;
     let (freed, unused) = (slots(class.freed), slots(class.unused));
     let rest = class.memory.saturating_sub(live.saturating_add(freed).saturating_add(unused));
-    // Figures that do not add up are drawn in their own proportions.
+    // Inconsistent figures are drawn in their own proportions.
     let whole = [freed, unused, rest].into_iter().fold(live, u64::saturating_add).max(1);
     let freed_slots = units::counted(class.freed, "slot");
     let unused_slots = units::counted(class.unused, "slot");

@@ -6,9 +6,9 @@
 //! main                     | main             2: the outermost function     the process, if several
 //! ```
 //!
-//! Every box is an SVG of its own, placed in percent. Its width follows the page, it cuts its name
-//! off at its end, and a zoom changes two attributes. Boxes too narrow to be seen are left out; the
-//! larger the graph, the more.
+//! Every box is an SVG of its own, placed in percent. Its width follows the page, it cuts off its
+//! name, and a zoom changes two attributes. Boxes too narrow to be seen are left out: the larger
+//! the graph, the more.
 
 use super::report::{fate_class, fate_word};
 use crate::output::calls::calls;
@@ -40,7 +40,7 @@ struct Flame {
 
 struct Box {
     class: &'static str,
-    /// One of four shades, so that neighbours differ.
+    /// The shade, one of four, so that neighbours differ.
     shade: u32,
     name: String,
     title: String,
@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// The inner ones, the largest first.
+    /// Returns the inner nodes, the largest first.
     fn by_size(&self) -> Vec<(&str, &Self)> {
         let mut inner: Vec<_> =
             self.inner.iter().map(|(name, node)| (name.as_str(), node)).collect();
@@ -81,7 +81,7 @@ impl Node {
 pub(super) struct Tree(Node);
 
 impl Tree {
-    /// Adds the figure of a stack; `process` names the process if there are several.
+    /// Adds the figure of a stack. With several processes, `process` is the process's name.
     pub(super) fn add(
         &mut self,
         report: &Report,
@@ -94,7 +94,7 @@ impl Tree {
         self.0.inner.entry(name.to_owned()).or_default().add(report, stack, amount);
     }
 
-    /// The graph, with at most `most` boxes. `None` if it would be empty.
+    /// Draws the graph with at most `most` boxes; `None` if it would be empty.
     pub(super) fn flame(&self, label: String, most: usize) -> Option<Part> {
         let groups: Vec<_> =
             self.0.by_size().into_iter().map(|(name, node)| ("", name, node)).collect();
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// The graph of held memory. `None` if it would be empty.
+/// Draws the graph of held memory; `None` if it would be empty.
 pub(super) fn of(report: &Report) -> Option<Part> {
     Some(Part::Drawing(Flame::of(report)?.to_string()))
 }
@@ -125,7 +125,7 @@ impl Flame {
         Self::drawn("flame graph of the memory held".to_owned(), all.amount, &groups, MOST)
     }
 
-    /// Groups side by side, under one box for all. `None` if they are empty.
+    /// Draws groups side by side, under one box for all; `None` if they are empty.
     fn drawn(
         label: String,
         all: Amount,

@@ -7,9 +7,8 @@
 //! marks     an outline: an object is pinned; a corner: objects were moved into the page
 //! ```
 //!
-//! Parts that are equally full, of pages equally old, are one SVG path. A heap of a gigabyte becomes
-//! a page of a megabyte. There are no scripts: a few thousand pages have a tip that describes
-//! them.
+//! Equally full parts of equally old pages form one SVG path. So the picture of a gigabyte takes a
+//! megabyte. There are no scripts: a few thousand pages have a tip that describes them.
 
 use crate::heap::{PageRow, SEGMENTS, Summary};
 use crate::output::document::Part;
@@ -18,15 +17,15 @@ use askama::Template;
 use heapwright_record::heap::{PageState, kind};
 use std::fmt::Write;
 
-/// Pages in a row of the picture, and the points of one.
+/// The number of pages in a row, and the points of a page and its gap.
 const COLUMNS: usize = 80;
 const STEP: usize = 14;
 const PART: usize = 3;
-/// Parts in a row of a page.
+/// The number of parts in a row of a page.
 const SIDE: usize = 4;
-/// Levels of fullness: empty, seven steps, full.
+/// The number of levels of fullness: empty, seven steps, full.
 const LEVELS: usize = 9;
-/// Levels of age: nothing old, less than half, more, all.
+/// The number of levels of age: nothing old, less than half, more, all.
 const AGES: usize = 4;
 /// The most pages of a group that are drawn, and the most pages of all groups that have a tip.
 const MOST_DRAWN: usize = 20_000;
@@ -70,7 +69,7 @@ struct Tip {
     text: String,
 }
 
-/// The picture; nothing if no page is known.
+/// Returns the picture; empty without pages.
 pub(crate) fn picture(summary: &Summary) -> Vec<Part> {
     let picture = Picture {
         groups: groups(&summary.pages),
@@ -81,7 +80,7 @@ pub(crate) fn picture(summary: &Summary) -> Vec<Part> {
     if picture.groups.is_empty() { Vec::new() } else { vec![Part::Drawing(picture.to_string())] }
 }
 
-/// The groups of the picture: one for each pool, small slots first, then empty and large ones.
+/// Returns the groups: one for each pool, small slots first, then empty and large pages.
 fn groups(pages: &[PageRow]) -> Vec<Group> {
     let key = |row: &PageRow| (row.page.state, row.page.slot, row.page.address);
     let mut sorted: Vec<&PageRow> = pages.iter().collect();
@@ -150,7 +149,7 @@ fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     }
 }
 
-/// The sentence about pages whose objects are old, or pinned.
+/// Returns the sentence about pages whose objects are old, or pinned.
 fn ages_and_pins(rows: &[&PageRow]) -> String {
     let mut text = String::new();
     let taken: u64 = rows.iter().map(|row| u64::from(row.taken)).sum();
@@ -165,7 +164,7 @@ fn ages_and_pins(rows: &[&PageRow]) -> String {
     text
 }
 
-/// The level of age of a page.
+/// Returns the level of age of a page.
 fn old(row: &PageRow) -> usize {
     match row.page.old {
         0 => 0,
@@ -174,7 +173,7 @@ fn old(row: &PageRow) -> usize {
     }
 }
 
-/// The level of darkness of a part.
+/// Returns the level of darkness of a part.
 fn level(part: u8) -> usize {
     match part {
         0 => 0,
@@ -183,7 +182,7 @@ fn level(part: u8) -> usize {
     }
 }
 
-/// Draws a page's parts; neighbours that are equally full are one rectangle.
+/// Draws a page's parts; equally full neighbours form one rectangle.
 fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
     let mut rectangle = |level: usize, x: usize, y: usize, width: usize, height: usize| {
         let _ = write!(paths[level], "M{x} {y}h{width}v{height}h-{width}z");
@@ -203,7 +202,7 @@ fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
     }
 }
 
-/// `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %), 60 old, 1 pin, 34 moved in`.
+/// Returns `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %), 60 old, 1 pin, 34 moved in`.
 fn tip_text(row: &PageRow) -> String {
     let page = &row.page;
     let mut text = format!("page {} at {:#x}", page.number, page.address);

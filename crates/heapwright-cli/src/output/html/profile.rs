@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Figures are sums over the last profiles of all processes that have one. Without scripts all tabs
-//! are shown, one below the other. Only a report that has profiles and nothing else has this page;
-//! the style, the charts, the flame graph and the scripts are those of every report.
+//! are shown, one below the other. A report has this page only if it contains profiles and nothing
+//! else. The style, the charts, the flame graph and the scripts are those of every report.
 
 use super::chart::Chart;
 use super::flame::{self, Tree};
@@ -26,15 +26,15 @@ use std::cmp::Reverse;
 
 /// The most stacks of each figure.
 const MOST_SITES: usize = 50;
-/// The most time lines. A process has one if its peak is at least the highest peak divided by the
-/// second number.
+/// The most time lines. A process has one if its peak is at least the highest peak divided by
+/// `SMALL`.
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
 /// The most threads.
 const MOST_THREADS: usize = 100;
 /// The length of the largest stack's bar, in widths of a letter.
 const BAR: f64 = 4.4;
-/// Standard deviations to both sides of an interval that holds the truth in 95 of 100 cases.
+/// The standard deviations on each side of a 95 % interval.
 const SURE: f64 = 1.96;
 
 /// The figures, one of which is chosen.
@@ -49,13 +49,13 @@ struct Tab {
     open: bool,
 }
 
-/// The name of a process among several.
+/// Returns the name of a process among several.
 fn name(one: &One<'_>) -> String {
     let exe = one.process.exe.rsplit('/').next().unwrap_or_default();
     clipped(format!("{exe} ({})", one.process.pid))
 }
 
-/// The page. `None` if the report has no profiles, or has other findings.
+/// Makes the page; `None` if the report has no profiles, or has other findings.
 pub(super) fn page(report: &Report) -> Option<Document> {
     let all = report.profiles();
     let is_more = !report.errors.is_empty()
@@ -71,7 +71,7 @@ pub(super) fn page(report: &Report) -> Option<Document> {
     let sums: Vec<_> = figures.iter().map(|&figure| (figure, sum(&all, figure))).collect();
     let mut page = Document {
         kind: "profile",
-        // The started program is not always the one that allocates: shells start others.
+        // The started program may not be the one that allocates: shells start others.
         title: clipped(sentences::command(largest.process)),
         verdict: verdict(&all).into(),
         facts: facts(&all),
@@ -114,7 +114,7 @@ pub(super) fn page(report: &Report) -> Option<Document> {
     Some(page)
 }
 
-/// The time lines of the largest processes.
+/// Returns the time lines of the largest processes.
 fn charts(all: &[One<'_>]) -> Vec<Part> {
     let highest = all.iter().map(|one| one.profile.peak_bytes).max().unwrap_or(0);
     let is_large = |one: &&One<'_>| one.profile.peak_bytes >= highest / SMALL;
@@ -129,7 +129,7 @@ fn charts(all: &[One<'_>]) -> Vec<Part> {
     drawings.chain(left.map(|text| Part::text_of("left", text))).collect()
 }
 
-/// A sentence about time lines that are left out.
+/// Returns a sentence about time lines that are left out.
 fn undrawn(processes: usize) -> Option<String> {
     let of = match processes {
         0 => return None,
@@ -139,7 +139,7 @@ fn undrawn(processes: usize) -> Option<String> {
     Some(format!("The time line of {of} is left out of this page. The JSON has it."))
 }
 
-/// Whether the records have a figure: those of older versions lack growth.
+/// Returns whether the records have a figure; those of older versions lack growth.
 fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
     figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
 }
@@ -178,24 +178,24 @@ fn total(all: &[One<'_>], figure: Figure) -> Amount {
     all.iter().map(|one| one.profile.total(|site| figure.of(site))).sum()
 }
 
-/// One standard deviation of a figure's sum in bytes, if known.
+/// Returns one standard deviation of a figure's sum in bytes, if known.
 fn error(all: &[One<'_>], figure: Figure) -> Option<f64> {
     let squares: Option<f64> =
         all.iter().map(|one| Some((one.profile.error(figure)? as f64).powi(2))).sum();
     squares.map(f64::sqrt)
 }
 
-/// The growth of live bytes since the earlier moments, of all processes.
+/// Returns the growth of live bytes since the earlier moments, of all processes.
 fn growth(all: &[One<'_>]) -> i64 {
     all.iter().filter_map(|one| one.profile.growth()).sum()
 }
 
-/// Half of the 95 % interval.
+/// Returns half of the 95 % interval.
 fn half(error: f64) -> u64 {
     (error * SURE) as u64
 }
 
-/// The sum of a figure: the bytes, and the rest of the sentence.
+/// Returns the sum of a figure: the bytes, and the rest of the sentence.
 fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
     let Amount { bytes, blocks } = total(all, figure);
     let half = error(all, figure).map(half);
@@ -241,7 +241,7 @@ fn means(all: &[One<'_>], figure: Figure) -> String {
     }
 }
 
-/// The tab of a figure, with its `sum`.
+/// Returns the tab of a figure, with its `sum`.
 fn panel(
     report: &Report,
     stacker: &Stacker<'_>,
@@ -324,7 +324,7 @@ fn panel(
     Part::Group(format!("panel figure {id}"), id, parts)
 }
 
-/// The last column.
+/// Returns the text of the last column.
 fn extra(figure: Figure, check: &Check, site: &Sampled) -> String {
     match figure {
         Figure::Live => age(check, site.oldest_ns),
@@ -342,7 +342,7 @@ fn age(check: &Check, ns: u64) -> String {
     sentences::duration(check.ns.saturating_sub(ns))
 }
 
-/// All known facts about a stack.
+/// Returns all known facts about a stack.
 fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
     let off = |figure: Figure| {
         let error = figure.error(site).map(|error| half(error as f64));
@@ -381,7 +381,7 @@ fn tile(all: &[One<'_>], figure: Figure, amount: &str) -> Tile {
     }
 }
 
-/// The threads with the largest figures, if there are several.
+/// Returns the threads with the largest figures, if there are several.
 fn threads(all: &[One<'_>]) -> Vec<Part> {
     let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
     if threads.len() < 2 {

@@ -4,7 +4,7 @@
 //! head          the command, the verdict, the main figures
 //! errors        a card each: the error, and its moments on a line of time
 //! memory held   bytes of each fate; groups of blocks, with the pointers that lead to them
-//! flame graph   the same as a picture that can be zoomed
+//! flame graph   memory held as a picture that can be zoomed
 //! over time     live bytes of each process; growth
 //! size classes  the use of the buckets
 //! the run       processes, checks, suppressions, notes
@@ -13,8 +13,8 @@
 //! A report of heap profiles alone has a page of its own ([`profile`]). This module decides the
 //! contents and their order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
-//! A page must stay small enough to open. The number of findings and of lines of stacks is limited;
-//! the page counts the rest, which is in the JSON.
+//! The page limits the number of findings and of stack lines, so that browsers can open it. It
+//! counts the rest, which is in the JSON.
 
 use super::chart::{Chart, Sparkline};
 use super::{classes, flame, profile};
@@ -52,7 +52,7 @@ struct FateBar {
     more: String,
 }
 
-/// The page.
+/// Writes the page of a report.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let page = profile::page(report).unwrap_or_else(|| page(report));
     out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
@@ -105,7 +105,7 @@ fn page(report: &Report) -> Document {
     page
 }
 
-/// Blocks by fate, as a bar and a legend, and their groups.
+/// Returns blocks by fate, as a bar and a legend, and their groups.
 fn memory(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
     let lead = "Every block that was live at the last check, by what still leads to it.";
     let mut parts = vec![
@@ -132,7 +132,7 @@ fn over_time(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
     parts
 }
 
-/// The processes, and facts about them.
+/// Returns the processes, and facts about them.
 fn run(report: &Report) -> Vec<Part> {
     let mut parts = notes(report.lines());
     let tables = [processes(report), checks(report), used(report)];
@@ -145,13 +145,13 @@ fn run(report: &Report) -> Vec<Part> {
     parts
 }
 
-/// The parts of records that could not be read, if any.
+/// Returns the parts of records that could not be read, if any.
 pub(super) fn notes<'a>(lines: impl Iterator<Item = &'a String>) -> Vec<Part> {
     let lines: Vec<Words> = lines.take(MOST_ROWS).map(|line| line.as_str().into()).collect();
     if lines.is_empty() { Vec::new() } else { vec![Part::List("notes", lines)] }
 }
 
-/// `The other 12 errors are left out of this page; ...`, if there are more than fit.
+/// Returns `The other 12 errors are left out of this page; ...`, if there are more than fit.
 pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
     let left = all.checked_sub(most).filter(|left| *left != 0)?;
     let left = units::count(left as u64);
@@ -159,7 +159,7 @@ pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
     Some(Part::text_of("left", text))
 }
 
-/// Errors that the report itself lacks.
+/// Returns a note on errors that the report itself lacks.
 fn unreported(report: &Report) -> Option<Part> {
     let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
     let (errors, times) =
@@ -188,7 +188,7 @@ fn facts(report: &Report) -> Vec<String> {
     facts
 }
 
-/// `2026-01-02 03:04:05`.
+/// Formats the time when a process began: `2026-01-02 03:04:05`.
 pub(super) fn date(process: &Process) -> String {
     let began = units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
     began.replace('T', " ").replace('Z', "")
@@ -290,7 +290,7 @@ fn process_name(report: &Report, process: usize) -> String {
         .unwrap_or_default()
 }
 
-/// The place to look at first, and its process.
+/// Returns the place to look at first, and its process.
 pub(super) fn whereabouts(report: &Report, stack: StackId, process: &str) -> Words {
     let words = Words::of("where", "");
     let words = match look_at(&report.stacks, stack) {
@@ -308,7 +308,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Freed => "freed",
             Role::Allocated => "allocated",
         };
-        // The place of the stack states that none was kept.
+        // The place of the stack already says that none was kept.
         let title = sentences::moment(&error.finding, happened).replace(" (no stack was kept)", "");
         let at = Some(happened.moment.ns).filter(|ns| *ns != 0).map(sentences::duration);
         let when = at.map(|at| format!(" at {at}")).unwrap_or_default();
@@ -338,7 +338,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
     })
 }
 
-/// The class that colours a fate.
+/// Returns the class that colours a fate.
 pub(super) fn fate_class(reach: Reach) -> &'static str {
     match reach {
         Reach::Definite => "definite",
@@ -421,7 +421,7 @@ fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> Part {
     })
 }
 
-/// The pointers that lead to a block of `size` bytes.
+/// Returns the pointers that lead to a block of `size` bytes.
 fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     let mut steps = vec![Words::of("root", sentences::root(path))];
     steps.extend(path.steps.iter().map(|step| {
@@ -438,7 +438,7 @@ fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
     steps
 }
 
-/// The small groups that the checks left out.
+/// Returns a note on the small groups that the checks left out.
 fn omitted(report: &Report) -> Option<Part> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
@@ -486,7 +486,7 @@ fn used(report: &Report) -> Table {
     table
 }
 
-/// The findings that suppressions hid.
+/// Returns a sentence on the findings that suppressions hid.
 fn suppressed(report: &Report) -> Option<String> {
     let hid = &report.suppressed;
     let mut parts = Vec::new();

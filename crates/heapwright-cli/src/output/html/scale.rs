@@ -4,11 +4,11 @@
 const MARKS: [f64; 15] =
     [1.0, 0.5, 2.0, 0.25, 4.0, 0.1, 10.0, 0.75, 1.5, 0.9, 1.1, 0.6, 1.25, 0.8, 1.75];
 
-/// The bounds of an axis: values outside are drawn at its ends.
+/// The bounds of an axis; values outside are drawn at its ends.
 const LEAST: f64 = 0.2;
 const MOST: f64 = 5.0;
 
-/// An axis from `low` to `high`, drawn from `start` on, `length` long.
+/// An axis from `low` to `high`, with its start and length in the drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -24,7 +24,7 @@ pub(super) struct Mark {
 }
 
 impl Scale {
-    /// An axis that shows 1, with some room around it, and these values.
+    /// Makes an axis that shows 1, with some room around it, and these values.
     pub(super) fn around(values: impl Iterator<Item = f64>, start: f64, length: f64) -> Self {
         const ROOM: f64 = 1.06;
         let (mut low, mut high) = (1.0 / 1.15, 1.15);
@@ -35,7 +35,7 @@ impl Scale {
         Self { low: low.max(LEAST), high: high.min(MOST), start, length }
     }
 
-    /// The same axis turned round, for a vertical drawing: small values at the far end.
+    /// Turns the axis round for a vertical drawing: small values at the far end.
     pub(super) fn upwards(self) -> Self {
         Self { start: self.start + self.length, length: -self.length, ..self }
     }
@@ -45,22 +45,22 @@ impl Scale {
         self.start + share.clamp(0.0, 1.0) * self.length
     }
 
-    /// The coordinate of a value.
+    /// Returns the coordinate of a value.
     pub(super) fn at(&self, value: f64) -> String {
         place(self.raw(value))
     }
 
-    /// The coordinate of a value, as a number.
+    /// Returns the coordinate of a value, as a number.
     pub(super) fn number(&self, value: f64) -> f64 {
         self.raw(value)
     }
 
-    /// Whether a value lies beyond the ends.
+    /// Returns whether a value lies beyond the ends.
     pub(super) fn is_outside(&self, value: f64) -> bool {
         value < self.low || value > self.high
     }
 
-    /// Marks that are at least `gap` apart.
+    /// Returns marks that are at least `gap` apart.
     pub(super) fn marks(&self, gap: f64) -> Vec<Mark> {
         let mut chosen: Vec<f64> = Vec::new();
         for value in MARKS.into_iter().filter(|value| !self.is_outside(*value)) {
@@ -76,7 +76,7 @@ impl Scale {
     }
 }
 
-/// A coordinate, with one digit behind the point.
+/// Formats a coordinate with one decimal.
 pub(super) fn place(coordinate: f64) -> String {
     format!("{coordinate:.1}")
 }

@@ -16,7 +16,7 @@ use crate::report::diff::Diff;
 use crate::report::model::{Error, Leak, Report, StackId};
 use serde::Serialize;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(diff: &Diff<'_>) -> String {
     super::formatted(object! {
         live: object! { before: diff.live.0, after: diff.live.1 },

@@ -23,7 +23,7 @@ use crate::output::text::run::ended;
 use crate::output::{Answer, Trial};
 use serde::Serialize;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn answer(answer: &Answer<'_>) -> String {
     let report = &answer.report;
     super::formatted(object! {
@@ -42,7 +42,7 @@ pub(crate) fn answer(answer: &Answer<'_>) -> String {
     })
 }
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn system(system: &System) -> String {
     super::formatted(object! {
         programs: system.programs,

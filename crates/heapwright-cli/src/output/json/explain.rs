@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! format, pid, resident_bytes, age_seconds    numbers
-//! parts, gone_bytes    as of `top`, bytes
+//! parts, gone_bytes    bytes, as in `top`
 //! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; empty classes are left out
 //! others    [{name, bytes}]    mappings beside the heap, the largest first
 //! huge_page_bytes    number    of the heap
 //! profile   object|null    of a process that is sampled: its heap profile (below)
 //!
-//! of the record of a heap profile, when it was written:
+//! of the record of a heap profile, at the time of its writing:
 //! format, pid, after_seconds                     numbers
 //! resident_bytes                                 number|null    null: not in the record
 //! live_bytes, live_error, allocated_bytes, temporary_bytes, peak_bytes, peak_seconds, period
@@ -28,7 +28,7 @@ use crate::report::model::{Figure, Report, Sampled};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
@@ -56,7 +56,7 @@ pub(crate) fn report(
     })
 }
 
-/// The explanation of a heap profile, as text.
+/// Returns the explanation of a heap profile, as text.
 pub(crate) fn record(report: &Report, explained: &Explained<'_>) -> String {
     super::formatted(recorded(report, explained))
 }

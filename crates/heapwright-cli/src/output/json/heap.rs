@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! format      1
-//! whole       bool: it was read to its end        notes: [string]
+//! whole       bool: read to its end        notes: [string]
 //! heap        {pid, time: ns since 1970, layout, page_size, live, in_use, empty, large,
 //!              external, goal: bytes, cycles, flags, minor_cycles, old: bytes,
 //!              compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages}
@@ -36,7 +36,7 @@ use heapwright_record::heap::kind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn summary(summary: &Summary) -> String {
     let heap = &summary.heap;
     let roots = summary.roots.iter().map(|(kind, count)| (kind.word(), *count));

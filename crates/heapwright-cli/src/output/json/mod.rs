@@ -1,10 +1,10 @@
 //! JSON for machines: one module for each kind of report.
 //!
 //! Every object begins with `"format": 1`. A new field keeps the number; a new meaning of a field
-//! raises it. Results of a race and a replay, which other programs read, begin with the name of
+//! raises it. Results of a race and of a replay, which other programs read, begin with the name of
 //! their format instead (`bench::results`).
 //!
-//! [`object!`] declares an object where it is made, so that each field is written once.
+//! [`object!`] declares an object in the expression that makes it, so each field is written once.
 #![allow(non_camel_case_types, reason = "a field's type has the field's name in `object`")]
 
 pub(crate) mod diff;
@@ -50,12 +50,12 @@ fn write(out: &mut dyn io::Write, object: impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The same, as text.
+/// Returns an object with the format's number in front, as text.
 fn formatted(object: impl Serialize) -> String {
     text(&Formatted::of(object))
 }
 
-/// Pretty JSON with a newline at the end.
+/// Returns pretty JSON with a newline at the end.
 pub(crate) fn text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     // Serialising plain structs into memory cannot fail.
@@ -63,7 +63,7 @@ pub(crate) fn text(value: &impl Serialize) -> String {
     String::from_utf8(out).unwrap_or_default() + "\n"
 }
 
-/// The objects of a list.
+/// Returns the objects of a list.
 fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().collect()
 }

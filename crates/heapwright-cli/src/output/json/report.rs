@@ -1,4 +1,4 @@
-//! A report, as one JSON object, with all that is known. Addresses and build-ids are text in
+//! A report with all known data, as one JSON object. Addresses and build-ids are text in
 //! hexadecimal, because a JSON number cannot hold every address.
 //!
 //! ```text
@@ -62,7 +62,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Writes the object.
+/// Writes the report as one JSON object.
 pub(crate) fn write(report: &Report, out: &mut dyn Write, _: Look) -> io::Result<()> {
     super::write(out, report_object(report))
 }

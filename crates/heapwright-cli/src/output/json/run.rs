@@ -9,12 +9,12 @@
 //! minor_faults, major_faults                          numbers
 //! max_rss_bytes    number     the kernel's count, over all processes waited for
 //! stats            object|null: every figure of `heapwright_record::Stats` under its name;
-//!                  name: string, the process's, as the kernel has it (before 0.2 it was
+//!                  name: string, the kernel's name of the process (before 0.2:
 //!                  two numbers, name_low and name_high); and
 //!                  sizes: [{up_to: bytes|null, count}], empty ones left out
 //! no_stats_because string|null
 //! other_processes  [stats]    of other processes, by pid
-//! problems         [string]   files of theirs that could not be read
+//! problems         [string]   unreadable files of other processes
 //! ```
 
 use super::{list, object};
@@ -24,7 +24,7 @@ use heapwright_record::{SIZE_BUCKETS, Stats};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(run: &Run) -> String {
     let (code, signal, core_dumped) = match run.outcome.end {
         End::Code(code) => (Some(code), None, false),
@@ -60,7 +60,7 @@ impl Serialize for Process<'_> {
         let name = self.0.name();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         map.serialize_entry("name", &String::from_utf8_lossy(name))?;
-        // The largest size in a row; null in the row of all greater ones.
+        // The largest size in a row; null in the last row, for all greater sizes.
         let up_to = |bucket| (bucket + 1 < SIZE_BUCKETS).then(|| 1_u64 << bucket);
         let sizes = (0..SIZE_BUCKETS).map(|bucket| (bucket, self.0.sizes[bucket]));
         let sizes = sizes.filter(|(_, count)| *count != 0);

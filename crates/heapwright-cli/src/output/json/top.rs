@@ -14,12 +14,12 @@
 //!   parts                    {live, rounding, partial, caches, remote, waiting, metadata, pools,
 //!                             not_ours, unattributed}|null
 //!                            bytes; their sum is resident_bytes and gone_bytes
-//!   gone_bytes               number|null   in old figures, but no longer in memory
+//!   gone_bytes               number|null   in old figures, no longer in memory
 //!   swapped_bytes            number|null
-//!   sampling_bytes           number|null   mean distance of samples; 0: none are made
+//!   sampling_bytes           number|null   mean distance of samples; 0: no sampling
 //!   purge_delay_ms           number|null   null, too, if free pages stay for ever
 //!   age_seconds              number|null   since the process wrote its figures
-//!   report_ns                number|null   the time that this took the process
+//!   report_ns                number|null   the time for writing the figures
 //!   stats                    object|null   every figure of `heapwright_record::Stats`, residency reckoned
 //! ```
 
@@ -30,7 +30,7 @@ use heapwright_record::status::MOST;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The object, as text.
+/// Returns the object, as text.
 pub(crate) fn report(processes: &[&Watched]) -> String {
     super::formatted(object! { processes: list(processes.iter().copied().map(process)) })
 }

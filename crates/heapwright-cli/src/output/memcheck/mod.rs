@@ -1,4 +1,4 @@
-//! A report's findings in the words of valgrind's memcheck, for programs that read those.
+//! A report's findings in the words of valgrind's memcheck, for programs that read its output.
 //!
 //! ```text
 //! heapwright's                                 memcheck's
@@ -10,11 +10,11 @@
 //! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
 //! ```
 //!
-//! The sentences are memcheck's up to the place where parsers stop reading. Facts that memcheck
-//! cannot know follow: a write that was found later has the stack where it was found, and says so.
+//! The sentences are memcheck's up to the place where parsers stop reading. Facts unknown to
+//! memcheck follow: a write that was found later has the stack where it was found, and says so.
 //! `size N` is the known part of the access, at least one byte: a guard page shows the place of an
-//! access, not its width. If a function of the C library made the access, it is the innermost call,
-//! as in memcheck's own reports.
+//! access, not its width. If a function of the C library made the access, that function is the
+//! innermost call, as in memcheck's own reports.
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is left out: memcheck has no such finding.
 
@@ -31,15 +31,15 @@ use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reac
 
 /// Settings of the output.
 pub(crate) struct Style {
-    /// Print findings only.
+    /// Whether to print findings only.
     pub(crate) quiet: bool,
-    /// Print the suppressions that hid something.
+    /// Whether to print the suppressions that hid something.
     pub(crate) lists: bool,
-    /// Leaks that count as errors.
+    /// The leaks that count as errors.
     pub(crate) errors_for: Vec<Reach>,
-    /// Whether there are leaks that the command did not ask to list.
+    /// Whether there are leaks that the command does not list.
     pub(crate) has_more: bool,
-    /// Report callers of `main`, too.
+    /// Whether to print callers of `main`, too.
     pub(crate) below_main: bool,
     /// The part of a source's path in text.
     pub(crate) paths: Paths,
@@ -54,9 +54,9 @@ pub(crate) struct Style {
 /// The part of a source's path to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Paths {
-    /// Its last part.
+    /// The last part.
     Name,
-    /// The part behind the first of these prefixes in it; without one, the whole path.
+    /// The part behind the first of these prefixes that it contains; without one, the whole path.
     After(Vec<String>),
 }
 
@@ -77,7 +77,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// The number of errors and of groups of blocks that count as errors, and of their occurrences.
+    /// Returns the numbers of errors and contexts, with leaks that count and unwritten findings.
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let (times, contexts) = report.counted(&self.errors_for);
         (times.saturating_add(report.unwritten), contexts)
@@ -90,25 +90,25 @@ struct Entry {
     thread: u32,
     kind: &'static str,
     what: String,
-    /// Leaked blocks, with those lost with them.
+    /// Leaked blocks, and the blocks lost with them.
     leaked: Option<Amount>,
     /// The function of the C library that made the access, which is the innermost call.
     function: Option<&'static str>,
-    /// Its own stack.
+    /// The finding's own stack.
     stack: StackId,
     /// Sentences about the block, each with a stack if one is known.
     more: Vec<(String, StackId)>,
     times: u64,
-    /// A suppression for it, if the command asks for them.
+    /// A suppression for the finding, if requested.
     suppression: Option<String>,
 }
 
-/// The errors, in the report's order.
+/// Returns the errors, in the report's order.
 fn errors(report: &Report) -> Vec<Entry> {
     report.errors.iter().map(|error| of_error(report, error)).collect()
 }
 
-/// The leaks that are listed, the smallest first, as in memcheck's reports.
+/// Returns the leaks that are listed, the smallest first, as in memcheck's reports.
 fn leaks(report: &Report) -> Vec<Entry> {
     let size = |leak: &Leak| leak.lost.bytes.saturating_add(leak.indirect.bytes);
     let mut all: Vec<&Leak> = report.leaks.iter().collect();
@@ -116,7 +116,7 @@ fn leaks(report: &Report) -> Vec<Entry> {
     let details = |leak: &Leak| report.wanted.details.contains(&leak.reach);
     let records = all.len();
     let shown = (1..).zip(all).filter(|(_, leak)| details(leak));
-    // The largest ones are kept.
+    // The largest leaks are kept.
     let mut shown: Vec<_> = shown.collect();
     shown.drain(..shown.len().saturating_sub(report.wanted.most));
     shown.into_iter().map(|(number, leak)| of_leak(report, leak, number, records)).collect()
@@ -192,7 +192,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
     let mut stack = here;
     if stack == StackId::NONE {
-        // The error was found without a stack: that of the block's owner is better than none.
+        // The error was found without a stack; the stack of the block's owner replaces it.
         stack = more
             .iter()
             .map(|(_, stack)| *stack)
@@ -223,7 +223,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
 }
 
-/// Memcheck's name for a kind, the type in its suppressions, and its sentence.
+/// Returns memcheck's name for a kind, the type in its suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,
@@ -261,7 +261,7 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     }
 }
 
-/// `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
+/// Describes the address: `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
 fn address(finding: &Finding, is_freed: bool) -> String {
     let is_written = finding.length != 0 && finding.block != 0;
     let at = if is_written {
@@ -295,7 +295,7 @@ fn address(finding: &Finding, is_freed: bool) -> String {
     format!("Address {at:#x} is {is}")
 }
 
-/// The calls of a stack, up to `main`.
+/// Returns the calls of a stack, up to `main`.
 fn shown<'a>(
     report: &'a Report,
     stack: StackId,
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// An access that was caught in advance has the kind and size that it was about to have.
+    /// An access that was caught in advance has the kind and size of the intended access.
     #[test]
     fn what_functions_do_is_no_write_that_was_found_later() {
         let (call, length) = (Where::Function, 16);

@@ -1,5 +1,5 @@
 //! Checks that a document follows protocol 4 for memcheck: the grammar of
-//! `xml-output-protocol4.txt`, read strictly.
+//! `xml-output-protocol4.txt`, in a strict reading.
 //!
 //! ```text
 //! document     <?xml version="1.0"?>, valgrindoutput, whose grammar is OUTPUT
@@ -8,13 +8,13 @@
 //! ```
 //!
 //! No reader in use is as strict: all of them accept a document that passes here. For tests only;
-//! those of the command include this file, too.
+//! the command's tests include this file, too.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::HashSet;
 
-/// How often an element may occur.
+/// The number of times that an element may occur.
 #[derive(Clone, Copy, PartialEq)]
 enum Times {
     Once,
@@ -128,7 +128,7 @@ const KINDS: [&str; 15] = [
     "Leak_StillReachable",
 ];
 
-/// The first mistake in a document, as an error.
+/// Returns the first mistake in a document as an error.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.lines().next() != Some("<?xml version=\"1.0\"?>") {
         return Err(String::from("the first line is no declaration"));
@@ -175,12 +175,12 @@ struct Element {
 }
 
 impl Element {
-    /// The text of the first part with that name.
+    /// Returns the text of the first part with this name.
     fn text_of(&self, name: &str) -> &str {
         self.parts.iter().find(|part| part.name == name).map_or("", |part| &part.text)
     }
 
-    /// Checks its contents.
+    /// Checks the element's contents.
     fn is(&self, of: Of) -> Result<(), String> {
         let digits = |text: &str, radix| {
             !text.is_empty() && text.chars().all(|letter| letter.is_digit(radix))
@@ -203,7 +203,7 @@ impl Element {
         if is_right { Ok(()) } else { Err(format!("{} is '{}'", self.name, self.text)) }
     }
 
-    /// Checks that its parts follow the rules, in their order.
+    /// Checks that the parts follow the rules, in order.
     fn follows(&self, rules: &[Rule]) -> Result<(), String> {
         let mut rest = self.parts.iter().peekable();
         for (times, names) in rules {

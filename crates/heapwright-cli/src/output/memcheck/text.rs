@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The sums are over all processes of the report. The record does not count all allocated bytes, so
-//! the text has the most bytes at once, and says so. Quiet text has only findings: scripts take any
-//! line for one.
+//! the text gives the peak of live bytes, and says so. Quiet text has only findings, because
+//! scripts take every line for a finding.
 
 use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
 use crate::output::calls::Call;
@@ -73,7 +73,7 @@ pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> 
     said(out, pid, &mut text)
 }
 
-/// Writes the text's lines with the pid in front, and empties the text.
+/// Writes the text's lines, each with the pid in front, and empties the text.
 fn said(out: &mut dyn io::Write, pid: u32, text: &mut String) -> io::Result<()> {
     let written = text.lines().try_for_each(|line| writeln!(out, "=={pid}== {line}"));
     text.clear();
@@ -93,7 +93,7 @@ fn entry(out: &mut dyn io::Write, report: &Report, style: &Style, entry: &Entry)
     }
     text.push('\n');
     said(out, entry.pid, &mut text)?;
-    // Without the pid, so that it can be copied.
+    // The suppression has no pid in front, so that it can be copied.
     entry.suppression.iter().try_for_each(|block| write!(out, "{block}"))
 }
 
@@ -111,7 +111,7 @@ fn stack(text: &mut String, report: &Report, style: &Style, function: Option<&st
     }
 }
 
-/// `main (a.c:3)`, `??? (in /usr/lib/libfoo.so)`.
+/// Formats a call: `main (a.c:3)`, `??? (in /usr/lib/libfoo.so)`.
 fn line(call: &Call<'_>, paths: &Paths) -> String {
     let name = call.function.and_then(|function| function.name.as_deref());
     let name = name.map_or_else(|| "???".to_owned(), printable_text);

@@ -1,4 +1,4 @@
-//! Valgrind's XML, protocol 4 for memcheck, as its `xml-output-protocol4.txt` describes it.
+//! Valgrind's XML, protocol 4 for memcheck, by its `xml-output-protocol4.txt`.
 //!
 //! ```text
 //! valgrindoutput
@@ -8,9 +8,9 @@
 //! frame   ip obj? fn? dir? file? line?
 //! ```
 //!
-//! One document for a report; its pid is the first process's. It is written after the end of the
-//! process, so both statuses come at once. A stack has at least one frame, because readers expect
-//! that: if none was kept, its address is 0.
+//! There is one document for a report, with the first process's pid. It is written after the end of
+//! the process, so both statuses come at once. Readers expect at least one frame in a stack: if
+//! none was kept, there is one with address 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::calls::Call;
@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// The whole document.
+/// Writes the whole document.
 pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let mut text = String::new();
     head(&mut text, report, style);
@@ -104,7 +104,7 @@ fn element(text: &mut String, indent: usize, name: &str, value: &str) {
     let _ = writeln!(text, "{:indent$}<{name}>{}</{name}>", "", escaped(value));
 }
 
-/// `<time>00:00:01:02.345 </time>`: days, hours, minutes, seconds.
+/// Writes `<time>00:00:01:02.345 </time>`: days, hours, minutes, seconds.
 fn status(text: &mut String, state: &str, time: Duration) {
     let (all, millis) = (time.as_secs(), time.subsec_millis());
     let (days, hours, minutes, seconds) = (all / 86_400, all / 3600 % 24, all / 60 % 60, all % 60);
@@ -186,12 +186,12 @@ fn frame(text: &mut String, call: &Call<'_>) {
     text.push_str("    </frame>\n");
 }
 
-/// A suppression of valgrind's text format, as elements.
+/// Writes a suppression of valgrind's text format as elements.
 fn suppression(text: &mut String, block: &str) {
     let mut lines = block.lines().map(str::trim).filter(|line| !matches!(*line, "{" | "}"));
     text.push_str("  <suppression>\n");
     let name = lines.next().unwrap_or_default();
-    // In XML valgrind has no brackets around this name.
+    // In XML valgrind writes this name without brackets.
     let name = if name == UNNAMED { UNNAMED.trim_matches(['<', '>']) } else { name };
     element(text, 4, "sname", name);
     element(text, 4, "skind", lines.next().unwrap_or_default());
@@ -206,7 +206,7 @@ fn suppression(text: &mut String, block: &str) {
             _ => text.push_str("    <sframe> <obj>*</obj> </sframe>\n"),
         }
     }
-    // No part of it may end the section.
+    // The suppression must not contain the end of the section.
     let raw = block.replace("]]>", "]] >");
     let _ = writeln!(text, "    <rawtext>\n<![CDATA[\n{raw}]]>\n    </rawtext>\n  </suppression>");
 }

@@ -1,4 +1,4 @@
-//! The file that valgrind's `dh_view.html` opens: DHAT's JSON, version 2.
+//! The file for valgrind's `dh_view.html`: DHAT's JSON, version 2.
 //!
 //! ```text
 //! bklt, bkacc   false: lifetimes and accesses of blocks are not known
@@ -50,7 +50,7 @@ struct Point {
     fs: Vec<usize>,
 }
 
-/// The file.
+/// Writes the held memory in DHAT's format.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut table = vec!["[root]".to_owned()];
     let mut numbers: HashMap<String, usize> = HashMap::new();

@@ -1,5 +1,5 @@
-//! The folded stacks as a picture, by inferno: one SVG file to zoom and search in a browser. Equal
-//! reports make equal pictures.
+//! The folded stacks as a picture, by inferno: one SVG file that a browser zooms and searches.
+//! Equal reports give equal pictures.
 
 use super::folded;
 use crate::output::held::Fate;
@@ -10,7 +10,7 @@ use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, Palette, 
 use inferno::flamegraph::{self, Options};
 use std::io;
 
-/// The picture if nothing is held.
+/// The picture if no memory is held.
 const NOTHING: &str = "\
 <svg version=\"1.1\" width=\"640\" height=\"60\" viewBox=\"0 0 640 60\" xmlns=\"http://www.w3.org/2000/svg\">\
 <text x=\"320\" y=\"36\" text-anchor=\"middle\" font-family=\"monospace\">No block is held.</text>\
@@ -27,7 +27,7 @@ const FATES: [(Fate, Color); 4] = [
 ];
 const PROFILED: Color = Color { r: 0xa9, g: 0xb4, b: 0xc1 };
 
-/// The picture.
+/// Writes the flame graph.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let lines = folded::lines(report);
     if lines.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     options.colors = Palette::Basic(BasicPalette::Aqua);
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.deterministic = true;
-    // Percent: half a pixel, as on the page of a report.
+    // The least width in percent: half a pixel, as on the page of a report.
     options.min_width = 0.04;
     let mut fates = PaletteMap::default();
     for (fate, colour) in FATES {

@@ -5,13 +5,13 @@
 //! `- the fate     `- outermost first, inlined functions too    `- live bytes
 //! ```
 //!
-//! `held` states what is counted. The fate takes the place of the outermost function, so that a
-//! picture separates lost memory from memory in use. Equal lines are merged, and lines are sorted
-//! as bytes: equal reports make equal files.
+//! `held` defines which memory counts. The fate takes the place of the outermost function, so that
+//! a picture separates lost memory from memory in use. Equal lines are merged, and lines are sorted
+//! as bytes, so equal reports give equal files.
 //!
 //! A frame's name must not contain separators of frames and lines. A `;` becomes `:`; white space,
-//! control characters and characters that XML cannot hold become a space. A `_` joins a number at
-//! the end to its word: readers would take the number for a second count.
+//! control characters and characters that XML cannot contain become a space. A `_` joins a number
+//! at the end to its word, because readers would take the number for a second count.
 
 use crate::output::calls::calls;
 use crate::output::held::held;
@@ -19,7 +19,7 @@ use crate::report::model::Report;
 use std::collections::BTreeMap;
 use std::io;
 
-/// The stacks, a line each.
+/// Writes the stacks, one line each.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     for line in lines(report) {
         writeln!(out, "{line}")?;
@@ -27,7 +27,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     Ok(())
 }
 
-/// The lines without their ends.
+/// Returns the lines without their ends.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for held in held(report).iter().filter(|held| held.amount.bytes != 0) {
@@ -41,7 +41,7 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     sums.into_iter().map(|(stack, bytes)| format!("{stack} {bytes}")).collect()
 }
 
-/// A name, made fit for a line.
+/// Returns a name in a form that fits into a line.
 fn frame(name: &str) -> String {
     let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
     let clean = name.replace(is_bad, " ").replace(';', ":");

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! folded      outer;inner bytes: for flame graph tools
-//! flamegraph  the same as a picture (SVG)
+//! flamegraph  the folded stacks as a picture (SVG)
 //! pprof       profile.proto, for pprof and readers of its files
 //! dhat        JSON for the viewer of valgrind's DHAT
 //! ```
 //!
-//! All of them contain the same data: [`super::held`]. The fate of blocks (definitely lost, still
-//! reachable, ...) is the outermost level. None of them has errors: those are in text, JSON, HTML,
-//! SARIF and JUnit.
+//! All formats contain the same data: [`super::held`]. The fate of blocks (definitely lost, still
+//! reachable, ...) is the outermost level. Errors are not in these formats, but in text, JSON,
+//! HTML, SARIF and JUnit.
 
 pub(crate) mod dhat;
 pub(crate) mod flamegraph;

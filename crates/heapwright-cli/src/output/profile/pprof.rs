@@ -1,5 +1,5 @@
-//! A profile for pprof: gzip around profile.proto (`perftools.profiles`), as heap profilers write
-//! it, for every tool that reads those.
+//! A profile for pprof, and every tool that reads its files: profile.proto (`perftools.profiles`)
+//! in gzip, as heap profilers write it.
 //!
 //! ```text
 //! Profile   1 sample_type  2 sample   3 mapping  4 location  5 function
@@ -12,16 +12,16 @@
 //! ```
 //!
 //! Sample types are `inuse_objects/count` and `inuse_space/bytes`. A heap profile has
-//! `alloc_objects/count` and `alloc_space/bytes` before them, as Go's, and the mean distance of
+//! `alloc_objects/count` and `alloc_space/bytes` before them, as in Go, and the mean distance of
 //! samples as the period. For its peak the names are `peak_objects` and `peak_space`. Every sample
 //! has the labels `reach` (the fate of the blocks) and `pid`, for `-tagfocus` and `-tagroot`.
 //!
-//! Addresses are not those of a process. Files lie one after the other in order of appearance, each
-//! at a round address, and a place is its file's begin plus its offset. So profiles of two runs can
-//! be compared, at whatever addresses the kernel put the libraries. A place in no file keeps its
-//! address. Places of calls are the byte before the return address, as usual in pprof. The
-//! program's own file is the first, which pprof takes for the profile's name. Functions have no
-//! `system_name`: pprof then keeps templates and arguments in the name.
+//! Addresses are not those of a process. Files follow each other in order of appearance, each at a
+//! round address, and a place is its file's start plus its offset. So profiles of two runs are
+//! comparable, wherever the kernel put the libraries. A place in no file keeps its address. The
+//! place of a call is the byte before the return address, as usual in pprof. The program's own file
+//! is the first, which pprof takes for the profile's name. Functions have no `system_name`: pprof
+//! then keeps templates and arguments in the name.
 
 use super::proto::Message;
 use crate::output::calls::{Call, of_frame};
@@ -34,14 +34,14 @@ use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// The profile, compressed. Equal reports make equal files.
+/// Writes the profile, compressed. Equal reports give equal files.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let mut gzip = GzBuilder::new().write(out, Compression::default());
     gzip.write_all(&profile(report))?;
     gzip.finish().map(drop)
 }
 
-/// The uncompressed profile.
+/// Returns the uncompressed profile.
 fn profile(report: &Report) -> Vec<u8> {
     let mut tables = Tables::default();
     let held = held(report);
@@ -104,7 +104,7 @@ fn profile(report: &Report) -> Vec<u8> {
     out.finish()
 }
 
-/// The objects that a profile names by number. Numbers begin with 1; text 0 is empty.
+/// The objects that a profile refers to by number. Numbers begin with 1; text 0 is empty.
 struct Tables<'a> {
     texts: Vec<String>,
     text_numbers: HashMap<String, u64>,
@@ -117,9 +117,9 @@ struct Tables<'a> {
 /// A file of code.
 struct File<'a> {
     place: &'a Place,
-    /// The byte behind the last known place in it.
+    /// The offset behind the last known place in the file.
     end: u64,
-    /// Whether a place in it has a name, a line, or inlined functions.
+    /// Whether places in the file have names, lines, or inlined functions.
     names: bool,
     lines: bool,
     inlined: bool,
@@ -153,7 +153,7 @@ impl<'a> Tables<'a> {
         Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
-    /// The number of a place in code. A report has each frame once, at one place.
+    /// Returns the number of a place in code. A report has each frame once, at one place.
     fn location(&mut self, frame: &'a Frame) -> u64 {
         if let Some(place) = &frame.place {
             let file = self.file(place);
@@ -233,7 +233,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The begin of each file.
+/// Returns the start address of each file.
 fn starts(files: &[File<'_>]) -> Vec<u64> {
     const ROUND: u64 = 1 << 32;
     let mut next = ROUND;
@@ -245,7 +245,7 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
-/// A file's fields, a message a line: texts in quotes, messages in braces, numbers in brackets.
+/// Lists a file's fields, one message a line: texts quoted, messages braced, numbers bracketed.
 #[cfg(test)]
 pub(in crate::output) fn fields(file: &[u8]) -> String {
     use super::proto::read::{Value, fields, packed};

@@ -1,5 +1,5 @@
-//! The part of protocol buffers that a profile needs: numbers, bytes, and messages in messages.
-//! Zero and empty fields are not written, as the format defines.
+//! The part of protocol buffers that a profile needs: numbers, bytes, and nested messages. By the
+//! format's rules, zero and empty fields are not written.
 //!
 //! ```text
 //! field    key = number << 3 | wire type, as a varint
@@ -7,19 +7,19 @@
 //! 2        a length as a varint, and that many bytes: text, a message, packed numbers
 //! ```
 
-/// A message that is being written.
+/// A message under construction.
 #[derive(Default)]
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    /// A message of numbers.
+    /// Makes a message of numbers.
     pub(super) fn of(numbers: &[(u32, u64)]) -> Self {
         let mut message = Self::default();
         numbers.iter().for_each(|&(field, value)| message.number(field, value));
         message
     }
 
-    /// A number, unless it is 0.
+    /// Adds a number, unless it is 0.
     pub(super) fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
             varint(&mut self.0, u64::from(field) << 3);
@@ -27,7 +27,7 @@ impl Message {
         }
     }
 
-    /// Text or bytes, even if empty: an empty entry of a list counts.
+    /// Adds text or bytes, even if empty: an empty entry of a list counts.
     pub(super) fn bytes(&mut self, field: u32, value: &[u8]) {
         varint(&mut self.0, u64::from(field) << 3 | 2);
         varint(&mut self.0, value.len() as u64);
@@ -38,7 +38,7 @@ impl Message {
         self.bytes(field, &value.0);
     }
 
-    /// A list of numbers, packed, unless it is empty.
+    /// Adds a packed list of numbers, unless it is empty.
     pub(super) fn numbers(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
         let mut packed = Vec::new();
         values.into_iter().for_each(|value| varint(&mut packed, value));
@@ -47,7 +47,7 @@ impl Message {
         }
     }
 
-    /// The bytes of the message.
+    /// Returns the bytes of the message.
     pub(super) fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -71,7 +71,7 @@ pub(super) mod read {
         Bytes(Vec<u8>),
     }
 
-    /// All fields, in their order.
+    /// Reads all fields, in their order.
     pub(in super::super) fn fields(mut bytes: &[u8]) -> Vec<(u64, Value)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -90,7 +90,7 @@ pub(super) mod read {
         fields
     }
 
-    /// The numbers of a packed list.
+    /// Reads the numbers of a packed list.
     pub(in super::super) fn packed(mut bytes: &[u8]) -> Vec<u64> {
         let mut numbers = Vec::new();
         while !bytes.is_empty() {

@@ -1,14 +1,14 @@
-//! Fingerprints, which identify a result in the next run.
+//! Fingerprints, which identify a result in a later run.
 //!
-//! A hash (FNV-1a, 64 bits) of the rule and of the functions' names in every stack; for a place
-//! without a name, of its file. Addresses and lines are left out: they change with every build.
-//! Equal fingerprints get numbers: `...:1`.
+//! A fingerprint is a hash (FNV-1a, 64 bits) of the rule and of the functions' names in every
+//! stack; a place without a name counts by its file. Addresses and lines are left out, because they
+//! change with every build. Equal fingerprints get numbers: `...:1`.
 
 use crate::output::calls::calls;
 use crate::report::model::{StackId, Stacks};
 use std::collections::HashMap;
 
-/// The fingerprints so far, and the count of each.
+/// The fingerprints so far, with the count of each.
 #[derive(Default)]
 pub(super) struct Fingerprints(HashMap<u64, u32>);
 
@@ -40,7 +40,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// Adds a word and an end: `ab` `c` is not `a` `bc`.
+    /// Adds a word and an end mark, so that `ab` `c` and `a` `bc` differ.
     fn word(&mut self, word: &str) {
         for byte in word.bytes().chain([0]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

@@ -1,6 +1,6 @@
-//! Files as URIs: relative to the folder if they are in it, else absolute.
+//! Files as URIs: relative to the folder for files in it, else absolute.
 //!
-//! A `.` and a `..` in a name are resolved as text: compilers write names such as
+//! Every `.` and `..` in a name is resolved as text: compilers write names such as
 //! `/src/lib/../a.c`, and readers of SARIF refuse them.
 
 use serde::Serialize;
@@ -30,24 +30,24 @@ impl<'a> Uris<'a> {
         Self { folder: parts(folder.as_os_str().as_bytes()) }
     }
 
-    /// Whether a source is in the folder.
+    /// Returns whether a source is in the folder.
     pub(super) fn is_inside(&self, source: &str) -> bool {
         self.relative(source.as_bytes()).is_some()
     }
 
-    /// A file.
+    /// Returns the artifact of a file.
     pub(super) fn artifact(&self, path: &[u8]) -> Artifact {
         match self.relative(path) {
             Some(parts) => Artifact { uri: joined(&parts), uri_base_id: Some(BASE) },
             None if path.starts_with(b"/") => {
                 Artifact { uri: format!("file:///{}", joined(&parts(path))), uri_base_id: None }
             }
-            // Relative to an unknown folder, or no file, such as [vdso].
+            // The name is relative to an unknown folder, or names no file, such as [vdso].
             None => Artifact { uri: joined(&parts(path)), uri_base_id: None },
         }
     }
 
-    /// The folder itself.
+    /// Returns the artifact of the folder itself.
     pub(super) fn base(&self) -> BTreeMap<&'static str, Artifact> {
         let slash = if self.folder.is_empty() { "" } else { "/" };
         let uri = format!("file:///{}{slash}", joined(&self.folder));
@@ -62,7 +62,7 @@ impl<'a> Uris<'a> {
     }
 }
 
-/// The folders of a name, and its last part.
+/// Splits a name into its folders and its last part.
 fn parts(path: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
     for part in path.split(|&byte| byte == b'/') {
@@ -75,7 +75,7 @@ fn parts(path: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// The parts of a path, joined, with special characters as `%20`.
+/// Joins the parts of a path, with special characters as `%20`.
 fn joined(parts: &[&[u8]]) -> String {
     let mut out = String::new();
     for (at, part) in parts.iter().enumerate() {
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(printed(path), (uri.to_owned(), inside), "{path}");
         }
         assert_eq!(uris.base()[BASE].uri, "file:///home/ada/sh%20op/");
-        // The root folder contains everything, so it counts as none.
+        // The root folder contains everything, so it counts as no folder.
         assert!(!Uris::new(Path::new("/")).is_inside("/usr/x.c"));
         assert_eq!(Uris::new(Path::new("/")).base()[BASE].uri, "file:///");
     }

@@ -7,8 +7,8 @@
 //! heapwright  50.0 ms  0.3%  0.50 (0.50..0.51)   49.8 ms   34.0 MiB   0.81      8,704
 //! ```
 //!
-//! Many programs have a matrix of ratios for time and one for peak memory. Then follow the means
-//! over all of them and a sentence for each other allocator.
+//! Many programs have a matrix of ratios for time and one for peak memory. The means over all
+//! programs follow, and a sentence for each other allocator.
 
 use crate::bench::allocators::{self, HEAPWRIGHT};
 use crate::bench::comparison::{self, Group};
@@ -53,7 +53,7 @@ pub(crate) fn report(results: &Results, look: Look) -> String {
     out
 }
 
-/// One program: a row for each allocator, by time.
+/// Writes one program's table: a row for each allocator, by time.
 fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     if program.results.iter().all(|entry| Middle::of(entry).is_none()) {
         return;
@@ -66,7 +66,7 @@ fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     out.push_str(&race::figures(results, program, false).text(look));
 }
 
-/// Programs down, allocators across: as many as fit in the width, then the next.
+/// Writes matrices of programs by allocators, each with as many allocators as fit in the width.
 fn matrix(out: &mut String, results: &Results, measure: Measure, look: Look) {
     let baseline = results.baseline();
     let raced = |at: &usize| results.programs.iter().any(|p| !p.results[*at].runs.is_empty());
@@ -158,13 +158,13 @@ fn cell(results: &Results, program: &Program, at: usize, measure: Measure) -> St
     }
 }
 
-/// A ratio; a tie in time is marked.
+/// Returns a ratio; a tie in time is marked.
 fn marked(estimate: crate::bench::statistics::Estimate, measure: Measure) -> String {
     let tie = measure == Measure::Time && estimate.verdict() == Verdict::Tie;
     format!("{}{}", if tie { "~" } else { "" }, race::ratio(estimate.value))
 }
 
-/// The geometric means over a group.
+/// Writes the geometric means over a group.
 fn means(out: &mut String, results: &Results, group: Group, look: Look) {
     let (what, table) = race::means(results, group);
     let heading = format!("geometric mean of {what}, ratio to {}", results.baseline);
@@ -197,7 +197,7 @@ fn foot(out: &mut String, results: &Results) {
     }
 }
 
-/// `--list`: the allocators and programs of a race.
+/// Returns the text of `--list`: the allocators and programs of a race.
 pub(crate) fn list(all: &[allocators::Allocator], workloads: &[Workload]) -> String {
     let mut out = String::from("allocators\n");
     let name = all.iter().map(|one| one.name.len()).max().unwrap_or_default();

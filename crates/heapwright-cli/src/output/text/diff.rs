@@ -16,7 +16,7 @@ use crate::output::{Look, units};
 use crate::report::diff::{Change, Diff};
 use std::fmt::Write;
 
-/// The differences, with at most `most` stacks.
+/// Returns the differences, with at most `most` stacks.
 pub(crate) fn report(diff: &Diff<'_>, most: usize, look: Look) -> String {
     let mut out = String::new();
     let line = format!("heapwright: {} -> {}", amount(diff.live.0), amount(diff.live.1));

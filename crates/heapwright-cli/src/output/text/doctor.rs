@@ -40,7 +40,7 @@ pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
     on_screen(&parts, look)
 }
 
-/// The answer about a whole machine.
+/// Returns the answer about a whole machine.
 pub(crate) fn system(system: &System, look: Look) -> String {
     let programs = units::counted(system.programs as u64, "program");
     let heading = format!(
@@ -58,7 +58,7 @@ pub(crate) fn system(system: &System, look: Look) -> String {
     on_screen(&parts, look)
 }
 
-/// The result of a run.
+/// Returns the result of a run.
 fn tried(trial: &Trial) -> String {
     match trial {
         Trial::Loaded { allocations: 0 } => String::from(

@@ -32,7 +32,7 @@ pub(super) const PHASE_OVER: &str = "a phase that is over: malloc_trim(0) behind
 pub(super) const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";
 
-/// The whole explanation, with the process's heap profile if it has one.
+/// Returns the explanation, with the process's heap profile if it has one.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
@@ -78,7 +78,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Its name and its share of a whole, and its lines.
+    /// Returns the part's name and share of a whole, and its lines.
     pub(super) fn said(&self, whole: u64) -> [Part; 2] {
         let share = units::percent(self.bytes, whole);
         let lines = self.lines.iter().map(|line| format!("  {line}"));

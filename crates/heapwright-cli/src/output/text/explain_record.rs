@@ -1,5 +1,5 @@
 //! The explanation of a process's memory by its heap profile, for people. For a running process
-//! that is sampled, the profile's part of the explanation.
+//! that is sampled, this is a part of the explanation.
 //!
 //! ```text
 //! process 4242: ./server
@@ -13,8 +13,8 @@
 //!     ...
 //! ```
 //!
-//! Shares are of the resident memory if the record has it, else of live memory; for temporary
-//! blocks, of allocated memory.
+//! Shares are of the resident memory if the record has it, else of live memory. Shares of temporary
+//! blocks are of allocated memory.
 
 use super::explain::{LISTED, Memory, PHASE_OVER, SURVIVORS};
 use crate::output::calls::look_at;
@@ -23,12 +23,12 @@ use crate::output::{Look, of_process, sentences, units};
 use crate::report::explained::Explained;
 use crate::report::model::{Amount, Figure, Report, Sampled};
 
-/// Live bytes have fallen since the peak if they are below this share of it.
+/// The share of the peak below which live bytes have fallen since.
 const FALLEN: f64 = 0.9;
-/// Temporary blocks are mentioned from this share of the allocated bytes on.
+/// The share of the allocated bytes from which temporary blocks are mentioned.
 const MUCH: f64 = 0.1;
 
-/// The whole explanation.
+/// Returns the whole explanation.
 pub(crate) fn report(report: &Report, explained: &Explained<'_>, look: Look) -> String {
     let process = explained.process;
     let live = estimate(explained.live.bytes, explained.profile.error(Figure::Live));
@@ -59,7 +59,7 @@ pub(crate) fn report(report: &Report, explained: &Explained<'_>, look: Look) -> 
     on_screen(&out, look)
 }
 
-/// The profile's part of a running process's explanation.
+/// Returns the profile's part of a running process's explanation.
 pub(super) fn of_running(report: &Report, explained: &Explained<'_>) -> Vec<Part> {
     let since = sentences::duration(explained.check.ns);
     let mut out =
@@ -83,7 +83,7 @@ fn estimate(bytes: u64, error: Option<u64>) -> String {
     units::bytes(bytes) + &error
 }
 
-/// Each part, and its whole. `all` is the command that lists all live blocks.
+/// Returns each part, and its whole. `all` is the command that lists all live blocks.
 fn parts(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Memory, u64)> {
     let whole = explained.resident.unwrap_or(explained.live.bytes);
     let of = |sites: &[&Sampled], figure: Figure| -> u64 {
@@ -169,7 +169,7 @@ fn not_live_lines(explained: &Explained<'_>) -> Vec<String> {
     lines
 }
 
-/// The largest stacks, a line each.
+/// Returns the largest stacks, a line each.
 fn lines(
     report: &Report,
     explained: &Explained<'_>,
@@ -195,7 +195,7 @@ fn lines(
     lines
 }
 
-/// The ages of a stack's live blocks.
+/// Returns the ages of a stack's live blocks.
 fn ages(explained: &Explained<'_>, site: &Sampled) -> String {
     let age = |ns| sentences::duration(explained.check.ns.saturating_sub(ns));
     let (youngest, oldest) = (age(site.youngest_ns), age(site.oldest_ns));

@@ -13,8 +13,8 @@
 //!     ...
 //! ```
 //!
-//! A share is of all bytes of the reported figure. Sites beyond `--limit` are one line. A site with
-//! few samples has a large error. Sites of pools, arenas and collected heaps count their segments,
+//! A share is of all bytes of the reported figure. Sites beyond `--limit` share one line. A site
+//! with few samples has a large error. Sites of pools, arenas and collected heaps count segments,
 //! chunks and pages.
 
 use super::report::stack;
@@ -25,7 +25,7 @@ use std::fmt::Write;
 
 const THREADS: usize = 10;
 
-/// The last profile of each process that has one, the largest allocation first.
+/// Writes the last profile of each process that has one, the largest allocation first.
 pub(super) fn write(out: &mut String, report: &Report, look: Look) {
     let mut profiles = report.profiles();
     let all = profiles.len();
@@ -87,7 +87,7 @@ fn write_one(out: &mut String, report: &Report, one: &Profiled<'_>, look: Look) 
     threads(out, profile);
 }
 
-/// An estimate, and one standard deviation if known.
+/// Returns an estimate, and one standard deviation if known.
 fn amount(Amount { blocks, bytes }: Amount, error: Option<u64>, noun: &str) -> String {
     let blocks = units::counted(blocks, noun);
     format!("{}{} in {blocks}", units::bytes(bytes), off(error))

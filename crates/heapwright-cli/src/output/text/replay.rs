@@ -89,7 +89,7 @@ fn ratio(row: &Row, first: &Row) -> String {
     format!("{}{tie}", race::estimate(&estimate))
 }
 
-/// The failure of a row.
+/// Returns the failure of a row.
 fn failure(outcome: Outcome, why: &str) -> String {
     match outcome {
         Outcome::Ok | Outcome::Failed => why.to_owned(),
@@ -100,7 +100,7 @@ fn failure(outcome: Outcome, why: &str) -> String {
     }
 }
 
-/// `12.3 ns`, `1.2 us`.
+/// Formats a time: `12.3 ns`, `1.2 us`.
 fn nanoseconds(ns: f64) -> String {
     match ns {
         ..1000.0 => format!("{ns:.1} ns"),

@@ -1,4 +1,4 @@
-//! A report, in the form of the library's own messages on stderr, which people know from
+//! A report in the form of the library's own messages on stderr, which resemble those of
 //! AddressSanitizer and valgrind.
 //!
 //! ```text
@@ -43,7 +43,7 @@ use std::io;
 /// The most processes that are listed.
 const LISTED: usize = 20;
 
-/// Frames behind `main` that are shown. A program's start has three in C, twenty in Rust.
+/// The most frames behind `main`. A program's start has three in C, twenty in Rust.
 const STARTS: usize = 1;
 
 /// Writes the whole report, one finding at a time, because there may be many.
@@ -106,7 +106,7 @@ pub(super) fn write_error(out: &mut String, report: &Report, error: &Error, look
     ready(out, report, kind, &block, None, words::asked(&error.finding), at_fault);
 }
 
-/// The number of times a finding occurred, if more than one.
+/// Writes the number of times a finding occurred, if more than one.
 fn again(out: &mut String, times: u64, processes: usize) {
     let mut parts = Vec::new();
     if times > 1 {
@@ -179,7 +179,7 @@ pub(super) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: L
     ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), None, leak.stack);
 }
 
-/// The pointers that lead to a block.
+/// Writes the pointers that lead to a block.
 fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     let _ = write!(out, "    {}", if leak.reach == Reach::Possible { "only " } else { "" });
     let thread = path.thread.as_ref().map(|(number, name)| match &**name {
@@ -239,8 +239,8 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, None, growth.stack);
 }
 
-/// The frames of a stack, and the source around its innermost line. Functions that allocate for
-/// others are one line, and so is a long start of a program.
+/// Writes the frames of a stack, and the source around its innermost line. Functions that allocate
+/// for others become one line, and so does a long start of a program.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
@@ -263,7 +263,7 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         all.iter().position(|(_, function)| function.name.as_deref().is_some_and(is))
     };
     let main = position(&is_main);
-    // The code that starts Rust's threads and tests ends in a function of this name.
+    // The start of Rust's threads and tests ends in a function of this name.
     let begins = position(&|name| name.contains("__rust_begin_short_backtrace"));
     let end = main.map(|main| main + 1).into_iter().chain(begins).min().unwrap_or(all.len());
     let end = if all.len() - end > STARTS { end } else { all.len() };
@@ -282,7 +282,7 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     }
 }
 
-/// The lines around one.
+/// Writes the lines around a function's line. Returns whether there are any.
 fn source(out: &mut String, report: &Report, function: &Function) -> bool {
     let place = function.source.clone().zip(function.line);
     let Some((lines, (_, middle))) =
@@ -311,7 +311,7 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// The processes without a check at their end.
+/// Writes the processes without a check at their end.
 fn unseen(out: &mut String, report: &Report, look: Look) {
     let first = pid(report.first());
     for line in report.unseen.iter().take(LISTED) {
@@ -324,7 +324,7 @@ fn unseen(out: &mut String, report: &Report, look: Look) {
     }
 }
 
-/// The parts of records that could not be read.
+/// Writes the parts of records that could not be read.
 fn notes(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {
@@ -332,7 +332,7 @@ fn notes(out: &mut String, report: &Report) {
     }
 }
 
-/// The build-ids of the frames' modules.
+/// Writes the build-ids of the frames' modules.
 fn modules(out: &mut String, report: &Report) {
     let first = pid(report.first());
     let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
@@ -343,7 +343,7 @@ fn modules(out: &mut String, report: &Report) {
     }
 }
 
-/// The processes, and the sums of findings.
+/// Writes the processes, and the sums of findings.
 fn summary(out: &mut String, report: &Report) {
     notes(out, report);
     modules(out, report);
@@ -421,7 +421,7 @@ fn summary(out: &mut String, report: &Report) {
     ));
 }
 
-/// The processes to list: the only one, or those with findings or an unusual end.
+/// Returns the processes to list: the only one, or those with findings or an unusual end.
 fn listed(report: &Report) -> Vec<&Process> {
     let reported: HashSet<usize> = (report.errors.iter().map(|error| error.process))
         .chain(report.leaks.iter().filter(|leak| leak.is_definite()).map(|leak| leak.process))
@@ -454,7 +454,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
     }
 }
 
-/// `40 bytes in 1 block`.
+/// Formats an amount: `40 bytes in 1 block`.
 pub(super) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
@@ -466,7 +466,7 @@ fn pid(process: Option<&Process>) -> String {
     }
 }
 
-/// Its command line, or other known facts.
+/// Returns the process's command line, or other known facts.
 fn program(process: &Process) -> String {
     match (&*process.command, &*process.exe) {
         ([], "") => String::from("a process"),
@@ -475,7 +475,7 @@ fn program(process: &Process) -> String {
     }
 }
 
-/// The figures of a process.
+/// Returns the figures of a process.
 fn life(process: &Process) -> String {
     const LONGEST: usize = 120;
     let mut line = program(process);
@@ -495,7 +495,7 @@ fn life(process: &Process) -> String {
     line
 }
 
-/// A remark if a fault ended a process with a reported access.
+/// Returns a remark if a fault ended a process with a reported access.
 fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     let is_fault = matches!(
         process.fate,
@@ -510,7 +510,7 @@ fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     }
 }
 
-/// The end of a process.
+/// Returns the end of a process.
 pub(in crate::output) fn ended(process: &Process) -> String {
     let ending = process.end.map(|end| end.ending);
     String::from(match (ending, process.fate) {

@@ -23,7 +23,7 @@ const LAST_BUCKET: usize = 20;
 /// The most other processes in the list.
 const LISTED: usize = 20;
 
-/// The share by which the parts may miss the whole without a remark.
+/// The share of the whole by which the sum of the parts may differ without a remark.
 const TOLERANCE: f64 = 0.05;
 
 pub(crate) fn report(run: &Run, look: Look) -> String {
@@ -51,7 +51,7 @@ pub(crate) fn report(run: &Run, look: Look) -> String {
     on_screen(head.iter().chain(&parts), look)
 }
 
-/// The end of a program, in words.
+/// Returns the end of a program, in words.
 pub(crate) fn ended(end: End) -> String {
     match end {
         End::Code(code) => format!("ended with exit code {code}"),
@@ -105,13 +105,13 @@ fn figures(stats: &Stats) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// A line of a chart: a share of `whole`, with a bar in proportion to `full`.
+/// Returns a line of a chart: a share of `whole`, with a bar in proportion to `full`.
 fn bar(name: impl Into<String>, figure: String, value: u64, whole: u64, full: u64) -> Bar {
     let (percent, share) = (units::percent(value, whole), units::share(value, full));
     Bar { name: name.into(), figure, percent, share }
 }
 
-/// The resident memory, part by part.
+/// Returns the resident memory, part by part.
 fn residency(stats: &Stats) -> Vec<Part> {
     let parts = [
         ("live", stats.rss_live),
@@ -139,7 +139,7 @@ fn residency(stats: &Stats) -> Vec<Part> {
     parts
 }
 
-/// The number of allocations by size.
+/// Returns the number of allocations by size.
 fn sizes(stats: &Stats) -> Vec<Part> {
     let rows = size_rows(&stats.sizes);
     let all: u64 = rows.iter().map(|(_, count)| count).sum();
@@ -152,7 +152,7 @@ fn sizes(stats: &Stats) -> Vec<Part> {
     vec![Part::heading("allocation sizes"), Part::Bars([14, 13], "  ", bars)]
 }
 
-/// The histogram, with the sizes at each end merged and its empty ends cut off.
+/// Returns the rows of the histogram: sizes at both ends are merged, and empty ends are left out.
 fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
     let mut rows = vec![(
         format!("to {}", units::round_bytes(1 << FIRST_BUCKET)),
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// A run that left no statistics.
+    /// Returns a run that left no statistics.
     fn killed() -> Run {
         let mut run = example();
         run.outcome.end = End::Signal { number: 9, core_dumped: true };

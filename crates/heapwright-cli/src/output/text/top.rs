@@ -53,7 +53,7 @@ impl Column {
         (Self::Command, "COMMAND", 0),
     ];
 
-    /// All of them.
+    /// All columns.
     pub(crate) const ALL: [Self; 13] = {
         let mut all = [Self::Pid; 13];
         let mut at = 0;
@@ -68,17 +68,17 @@ impl Column {
         Self::TITLES[self as usize].1
     }
 
-    /// Its width in letters.
+    /// Returns the column's width in letters.
     pub(crate) fn width(self) -> usize {
         Self::TITLES[self as usize].2
     }
 
-    /// Whether it is a number, which is aligned to the right.
+    /// Returns whether the column has numbers, which are aligned to the right.
     pub(crate) fn is_number(self) -> bool {
         !matches!(self, Self::Model | Self::Command)
     }
 
-    /// Its text for a process.
+    /// Returns the column's text for a process.
     pub(crate) fn text(self, watched: &Watched) -> String {
         let process = &watched.seen.process;
         match self {
@@ -102,7 +102,7 @@ impl Column {
         }
     }
 
-    /// The key by which processes are sorted, the largest first.
+    /// Returns the key by which processes are sorted, the largest first.
     pub(crate) fn key(self, watched: &Watched) -> f64 {
         let process = &watched.seen.process;
         match self {
@@ -140,7 +140,7 @@ fn age(watched: &Watched) -> Option<Duration> {
     watched.seen.report.as_ref().map(|report| report.age)
 }
 
-/// The cache model of a process, or that it debugs.
+/// Returns the cache model of a process, or that it runs in debug mode.
 fn model(seen: &Seen) -> String {
     if seen.process.option("mode") == Some("debug") {
         return "debug".to_owned();
@@ -148,7 +148,7 @@ fn model(seen: &Seen) -> String {
     seen.process.option("cache").unwrap_or("auto").to_owned()
 }
 
-/// A table of processes, in the order given.
+/// Returns a table of processes, in the order given.
 pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
     let mut out = String::new();
     let line = |texts: &dyn Fn(Column) -> String| {
@@ -168,7 +168,7 @@ pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
 /// The message if there are no processes.
 pub(crate) const NONE: &str = "no process of yours on heapwright has allocated and shows itself (start one by `heapwright run`)";
 
-/// The process, and the age of its own figures, if that matters.
+/// Returns the line about the process, with the age of its figures if that matters.
 pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
     let heading = of_process(process.pid, &process.command);
     match report.map(|report| report.age).filter(|age| *age > FRESH) {
@@ -177,7 +177,7 @@ pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
     }
 }
 
-/// One process, in full.
+/// Returns one process, in full.
 pub(crate) fn one(watched: &Watched, look: Look) -> String {
     let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
     let fields = facts(watched).into_iter().map(|(what, value)| (what.to_owned(), value));
@@ -201,7 +201,7 @@ pub(crate) fn one(watched: &Watched, look: Look) -> String {
     on_screen(&parts, look)
 }
 
-/// The parts of resident memory, with names for people.
+/// Returns the parts of resident memory, with names for people.
 pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
     let names = [
         "live blocks",
@@ -219,7 +219,7 @@ pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
     all.map(|(name, (_, bytes))| (name, bytes)).filter(|(_, bytes)| *bytes > 0).collect()
 }
 
-/// Further facts about a process.
+/// Returns further facts about a process.
 pub(crate) fn facts(watched: &Watched) -> Vec<(&'static str, String)> {
     let process = &watched.seen.process;
     let mut facts = vec![
@@ -301,7 +301,7 @@ fn caches(stats: &Stats) -> String {
 const SITES: usize = 20;
 const CALLS: usize = 4;
 
-/// A process's heap profile in some lines, the first one a heading: the sites of most memory, each
+/// Returns a process's heap profile in some lines, the first one a heading: the largest sites, each
 /// with its innermost calls.
 pub(crate) fn sites(report: &Report) -> Vec<String> {
     let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
