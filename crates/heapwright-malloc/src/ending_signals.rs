@@ -181,8 +181,7 @@ extern "C" fn on_signal(signal: c_int) {
     crate::errno::set(errno);
 }
 
-/// Sets a timer that sends the signal again in a millisecond. False: it was sent often enough, or
-/// there is no timer.
+/// Makes a timer send the signal again in a millisecond. False: no more tries, or no timer.
 fn send_later(signal: c_int) -> bool {
     /// The kernel's number of the timer plus 1; 0: there is no timer.
     static TIMER: AtomicI32 = AtomicI32::new(0);

@@ -5,15 +5,15 @@
 //!
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
-//!   table              one line a function that writes: its arguments, what it writes, what it reads
+//!   table              a line for each function that writes: its arguments, its writes, its reads
 //!   readers            functions that only read: in libheapwright-check.so alone
 //!   calls              calls of the kernel: there, too
 //!     lines              the code that a line becomes
-//!     text               strings: how many bytes will be written
+//!     text               strings: the number of bytes to be written
 //!     reading            bytes that are read up to an end, or compared
-//!     kernel             parts, messages, requests; how a call is made in spite of a finding
+//!     kernel             parts, messages, requests; calls in spite of a finding
 //!     print              *printf and gets, whose length is known after they have written
-//!     format             what *printf reads: its format's strings
+//!     format             the reads of *printf: the strings of its format
 //!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
