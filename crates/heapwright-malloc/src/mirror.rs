@@ -2,8 +2,7 @@
 //!
 //! This crate defines the structs of `include/heapwright.h`, because programs compiled long ago
 //! rely on them. The library has structs of its own, and code reads one as the other. Only
-//! [`mirror`] ensures that they agree: equal total sizes do not exclude that two fields have
-//! changed places.
+//! [`mirror`] ensures that they agree: sizes alone would not show two exchanged fields.
 //!
 //! ```text
 //!   mirror!(Ours, Theirs; a b c)              all fields of both
