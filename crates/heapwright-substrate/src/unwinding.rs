@@ -3,7 +3,7 @@
 //! ```text
 //!   caught(destructor), caught(destructor), ...   the thread's first panic is kept, others dropped
 //!   the heap is consistent again
-//!   surface()                                     the panic goes on, from the heap's call
+//!   surface()                                     the panic continues, from the heap's call
 //! ```
 //!
 //! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once.
