@@ -110,7 +110,7 @@ extern "C" fn mallinfo() -> Mallinfo {
 
 /// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once.
 /// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` (scudo's, -202) raises the
-/// number of shared caches. It returns 0 if threads share none, or so many cannot be made. All
+/// number of shared caches. It returns 0 if threads share none, or if that many cannot be made. All
 /// others tune mechanisms that are not here, and return 1, as glibc's unknown ones do.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {

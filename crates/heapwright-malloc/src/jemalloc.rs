@@ -483,7 +483,7 @@ unsafe fn control(
             if new_size != size_of::<isize>() {
                 return libc::EINVAL;
             }
-            // SAFETY: so many bytes can be read, as the caller promises.
+            // SAFETY: these bytes can be read, as the caller promises.
             let ms = unsafe { new.cast::<isize>().read_unaligned() };
             // The one that is written is the longest, and 0 is at once.
             if ms < -1 {
@@ -538,7 +538,7 @@ unsafe fn control(
         Control::Purge | Control::Nothing => Value::NONE,
     };
     let copied = room.min(value.1);
-    // SAFETY: so many bytes are the value's, and can be written, as the caller promises.
+    // SAFETY: the value has this number of bytes, and they can be written, as the caller promises.
     unsafe { ptr::copy_nonoverlapping(value.0.as_ptr(), old.cast(), copied) };
     if room == value.1 || value.1 == 0 {
         return 0;

@@ -42,7 +42,7 @@ pub use crate::os::is_in_sandbox;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Kept, Whose};
 
-/// How near the limit is.
+/// The nearness of the limit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Nearness {
@@ -113,7 +113,7 @@ pub fn is_short_of(bytes: usize) -> bool {
     left != usize::MAX && FRESH.load(Ordering::Relaxed).saturating_add(bytes) >= left / 20 * 19
 }
 
-/// How near the limit is.
+/// The nearness of the limit.
 #[inline]
 pub fn nearness() -> Nearness {
     Nearness::ALL[usize::from(NEARNESS.load(Ordering::Relaxed)) % Nearness::ALL.len()]

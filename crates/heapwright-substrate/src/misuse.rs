@@ -222,7 +222,7 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Reports objects that are lost with their pool, in checked builds. The process goes on, because
+/// Reports objects that are lost with their pool, in checked builds. The process continues, because
 /// the memory goes back with the pool.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {

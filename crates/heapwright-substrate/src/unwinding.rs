@@ -88,7 +88,7 @@ pub unsafe fn drop_each<T>(first: *mut T, count: usize) {
             unsafe { first.wrapping_add(n).drop_in_place() };
         });
     }
-    // The drop of a slice goes on with the other values while a panic unwinds.
+    // The drop of a slice continues with the other values while a panic unwinds.
     #[cfg(not(feature = "std"))]
     // SAFETY: by the contract the values are valid; each is dropped once.
     unsafe {

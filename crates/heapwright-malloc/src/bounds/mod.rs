@@ -22,7 +22,7 @@
 //! the first form, because attacks are made of writes out of bounds, and checking reads costs as
 //! much again. The slots of `mode=debug` hold the second form, to find bugs: the debug heap knows
 //! each block's exact size, and whether it was freed. It puts an error into the record as a
-//! finding, with stacks, and the program goes on. The hardened library lacks the functions that
+//! finding, with stacks, and the program continues. The hardened library lacks the functions that
 //! only read: `heapwright check` preloads a library of its own.
 //!
 //! **When.** The first call of any of the functions fills the slots. The library's constructor,

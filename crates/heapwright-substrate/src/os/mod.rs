@@ -174,8 +174,8 @@ pub fn prefetch(_at: *const u8) {}
 
 /// Moves the bytes of a block to another one. From `least` bytes on it moves whole pages
 /// ([`move_pages`]), if both blocks begin at the same offset in a page, and copies the bytes before
-/// and behind them. Returns the bytes that moved as pages: from the first page boundary on, so many
-/// bytes of the source read as zero. `None`: the caller must not use the destination, and the
+/// and behind them. Returns the bytes that moved as pages: from the first page boundary on, that
+/// many bytes of the source read as zero. `None`: the caller must not use the destination, and the
 /// source is unchanged. That happens once in a process, because it moves no more pages then.
 ///
 /// # Safety

@@ -74,7 +74,7 @@ mod model {
     use crate::os::{self, rseq};
     use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// How threads get their objects.
+    /// The way in which threads get their objects.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Model {
         /// Each thread has its own.
