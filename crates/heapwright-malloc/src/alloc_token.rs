@@ -2,8 +2,8 @@
 //! allocated type.
 //!
 //! ```text
-//!   malloc(n)           ->  __alloc_token_malloc(n, token)         the type's token is the last argument
-//!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi the token is in the name
+//!   malloc(n)           ->  __alloc_token_malloc(n, token)         the type's token comes last
+//!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi in the name
 //!   mode=hardened:full  ->  a group of the token's: its blocks share no slab with other groups'
 //!   any other mode      ->  malloc(n)
 //! ```

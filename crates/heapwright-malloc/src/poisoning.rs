@@ -7,7 +7,7 @@
 //! | `__asan_poison_memory_region`, `__asan_unpoison_memory_region` | functions of the C library that access the bytes are findings |
 //! | `__sanitizer_annotate_contiguous_container`, `.._double_ended_..` | the same for a container's bytes beyond its elements |
 //! | `__sanitizer_verify_contiguous_container`, `.._find_bad_address`, both kinds | check these annotations |
-//! | `__asan_address_is_poisoned`, `__asan_region_is_poisoned` | true also for freed blocks, and for bytes between blocks |
+//! | `__asan_address_is_poisoned`, `__asan_region_is_poisoned` | also freed blocks, and bytes between blocks |
 //! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | facts about a block |
 //! | `__asan_describe_address` | a line of these facts |
 //!

@@ -9,7 +9,7 @@
 //!   huge pages  as requested                     |  none for new memory
 //!   stashes     4 MiB                            |  256 KiB at most
 //!
-//!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as at that nearness
+//!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if as near
 //! ```
 //!
 //! Far from the limit nothing changes, because speed comes first. The limit is the least one of the

@@ -2,7 +2,7 @@
 //! thread.
 //!
 //! ```text
-//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which returns the time until its next call
+//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which returns its next time
 //! ```
 //!
 //! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task

@@ -7,7 +7,7 @@
 //!   :list                        each site with blocks goes into the record
 //!   :before-SITE.BLOCK.BYTE      bytes before this point hold the pattern, the rest zeros
 //!   :without-SITE                blocks of this site hold zeros
-//!   :at-SITE.BLOCK.BYTE          the block is a finding: its bytes from BYTE on are undefined, and the program reads them
+//!   :at-SITE.BLOCK.BYTE          the block is a finding: the program reads its undefined bytes from BYTE on
 //! ```
 //!
 //! A program that reads only bytes that it has written does the same with each of them. `heapwright

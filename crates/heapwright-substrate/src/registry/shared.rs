@@ -5,7 +5,7 @@
 //!   slot     | front .... | state 4 | sleepers 2 | number 2 | precedence 8 | the object ....
 //!                           one line begins here
 //!
-//!   acquire(current)   try it; if held, `policy` looks for another; if there is none, spin, then sleep
+//!   acquire(current)   try it; if held, `policy` looks for another; else spin, then sleep
 //! ```
 //!
 //! The registry does not remember the threads' slots. Each thread keeps its slot's number in a word
