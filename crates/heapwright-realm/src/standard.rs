@@ -15,7 +15,7 @@ use heapwright_gc::raw::Tracer;
 
 macro_rules! without_references {
     ($($of:ty),* $(,)?) => { $(
-        // SAFETY: there are no references in it.
+        // SAFETY: the type holds no reference into a realm.
         unsafe impl Trace for $of {
             const TRACED: bool = false;
             const DROPS_ANYWHERE: bool = true;
@@ -128,7 +128,7 @@ unsafe impl<T: 'static> Trace for Static<T> {
     fn trace(&self, _: &Tracer) {}
 }
 
-// SAFETY: there is no value in it.
+// SAFETY: the type holds no value.
 unsafe impl<T: Trace + ?Sized> Trace for PhantomData<T> {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}

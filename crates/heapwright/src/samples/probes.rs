@@ -10,8 +10,8 @@
 //! ```
 //!
 //! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), by the
-//! contract that OpenTelemetry's eBPF profiler documents as `otel_memory`. Without a tracer a
-//! sample costs one instruction more, and nothing else costs any. A `realloc` that moves is a free
+//! contract that OpenTelemetry's eBPF profiler documents as `otel_memory`. Without a tracer the
+//! probes cost one instruction for each sample, and nothing else. A `realloc` that moves is a free
 //! and an allocation.
 //!
 //! While a tracer is attached, `status` starts samples, if the process is published and is in no
