@@ -46,7 +46,7 @@ impl Space {
         if let Some(to) = self.forwarded(object) {
             return to;
         }
-        // During moves, dead objects were dropped before, and objects made since have no mark.
+        // During moves, earlier passes have dropped the dead objects, and new objects have no mark.
         if self.cycle.phase() == Phase::Marking && self.is_unmarked(object) {
             return core::ptr::null_mut();
         }

@@ -1,6 +1,6 @@
-//! `setrlimit`, `prlimit` and `mlockall`, under a limit of addresses.
+//! `setrlimit`, `prlimit` and `mlockall`, under a limit of address space.
 //!
-//! heapwright reserves far more addresses than it uses, and the kernel counts them all against
+//! heapwright reserves far more address space than it uses, and the kernel counts it all against
 //! `RLIMIT_AS`. The reservation fits the limit at the start. But a program may lower the limit
 //! later (shells do, for `ulimit -v`; so do programs that guard against their own leaks). The
 //! process would then be above the limit at once, and the kernel would refuse every stack and every
@@ -43,7 +43,7 @@ unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const rlimit) -> c_int 
     unsafe { limit(0, resource, new, ptr::null_mut()) }
 }
 
-/// Sets and asks for a limit of any process.
+/// Sets and reads a limit of any process.
 ///
 /// # Safety
 ///
@@ -75,7 +75,7 @@ unsafe extern "C" fn prlimit64(
     unsafe { limit(process, resource, new, old) }
 }
 
-/// What the four share.
+/// The body of the four functions above.
 ///
 /// # Safety
 ///
@@ -105,7 +105,7 @@ unsafe fn set_limit(
     // SAFETY: as the caller promises.
     let new_limit = unsafe { new.as_ref() };
     let ours = new_limit.filter(|_| resource == ADDRESSES && is_this(process));
-    // Before the kernel counts by it. (`RLIM_INFINITY` is `usize::MAX`.)
+    // This precedes the kernel's new limit. (`RLIM_INFINITY` is `usize::MAX`.)
     if let Some(ours) = ours {
         heapwright::heap::limit_address_space(ours.rlim_cur as usize);
     }

@@ -2,8 +2,8 @@
 //! allocated type.
 //!
 //! ```text
-//!   malloc(n)           ->  __alloc_token_malloc(n, token)         the token of the type is the last argument
-//!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi it is in the name
+//!   malloc(n)           ->  __alloc_token_malloc(n, token)         the type's token comes last
+//!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi in the name
 //!   mode=hardened:full  ->  a group of the token's: its blocks share no slab with other groups'
 //!   any other mode      ->  malloc(n)
 //! ```
@@ -28,7 +28,7 @@ use libc::{c_int, c_void, size_t};
 
 /// Whether blocks of different tokens lie apart.
 static APART: AtomicBool = AtomicBool::new(false);
-/// The same for those of C++'s operators.
+/// The same for blocks of C++'s operators.
 static OPERATORS_APART: AtomicBool = AtomicBool::new(false);
 
 /// Applies the options. Called by the constructor in hardened mode.
@@ -85,7 +85,7 @@ unsafe extern "C" fn __alloc_token_realloc(
         if !block.is_null() {
             // SAFETY: the block is live, as the caller promises.
             let old = unsafe { heap::usable_size(block.cast_const().cast()) };
-            // SAFETY: both blocks have as many bytes (in this mode a size is what was asked for),
+            // SAFETY: both blocks have that many bytes (in this mode a size is the requested one),
             // and the new one is this call's.
             unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size)) };
             // SAFETY: the caller gives the old block away.
@@ -179,7 +179,7 @@ extern "C" fn __alloc_token_pvalloc(size: size_t, token: size_t) -> *mut c_void 
         .unwrap_or_else(|| whole_pages(size))
 }
 
-/// `new(n)` of a token; null: there is none, so the plain form is next.
+/// `new(n)` of a token. Null: there is no block, and the plain form follows.
 extern "C" fn new<const FROM: u8>(size: size_t, token: size_t) -> *mut c_void {
     heap::allocate_of_token::<FROM>(size, 1, false, token).cast()
 }
@@ -212,8 +212,8 @@ extern "C" fn new_aligned_nothrow<const FROM: u8>(
     new_aligned::<FROM>(size, alignment, token)
 }
 
-/// An operator with a token: what makes its blocks, where tokens lie apart, and the plain form,
-/// which it ends in otherwise.
+/// An operator with a token: the function that makes its blocks where tokens lie apart, and the
+/// plain form, to which it jumps otherwise.
 macro_rules! operators {
     ($( $name:ident => $attempt:ident::<$from:ident>, $plain:literal; )*) => {
         $(
@@ -292,8 +292,8 @@ operators! {
     __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t => new_aligned_nothrow::<NEW_ARRAY>, "_ZnamSt11align_val_tRKSt9nothrow_t";
 }
 
-/// Functions with the token in their names: each goes on to the one that takes it as an argument,
-/// behind so many others.
+/// Functions with the token in their names. Each jumps to the function that takes the token as an
+/// argument, after that many others.
 macro_rules! named {
     ($( $target:ident, $x86:literal, $arm:literal: $zero:ident $one:ident $two:ident $three:ident; )*) => {
         $(

@@ -10,10 +10,9 @@
 //! the end of the C library's streams, may come later. So the debug heap's last leak check sees
 //! every free but theirs. It precedes the statistics.
 //!
-//! **Invariants.** At most one report and one last check a process: the flag holds
-//! the process that reported, so a child that a late fork makes reports for itself.
-//! A child of `vfork` shares our memory, is not yet a process of its own, and
-//! reports nothing: its parent will.
+//! **Invariants.** A process makes at most one report and one last check: the flag holds the
+//! process that reported, so a child of a late fork reports for itself. A child of `vfork` shares
+//! our memory and reports nothing: its parent will.
 //!
 //! Without the options, an exit only reads five flags, and the destructor withdraws the page that
 //! shows the process to `heapwright top`.
@@ -26,9 +25,9 @@ use libc::c_int;
 #[cfg(not(target_env = "musl"))]
 use libc::c_void;
 
-/// The process that has reported, or is about to; 0 for none.
+/// The process that has reported, or is about to; 0: none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
-/// In REPORTED, beside the process: a signal ends it.
+/// A bit in REPORTED beside the process: a signal ends it.
 const BY_SIGNAL: u64 = 1 << 32;
 /// The process whose report is complete.
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
@@ -44,8 +43,7 @@ pub(crate) enum Look {
     Done,
 }
 
-/// Runs when the program returns from main or calls exit, after its own
-/// handlers.
+/// Runs when the program returns from main or calls exit, after the program's handlers.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = end_of_program;
@@ -74,8 +72,8 @@ pub(crate) fn prepare() {
         report();
     }
     if wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens() {
-        // SAFETY: a handler that lives as long as the process (the library is
-        // linked so that it cannot be unloaded).
+        // SAFETY: the handler lives as long as the process. (The library is linked so that it
+        // cannot be unloaded.)
         #[cfg(not(target_env = "musl"))]
         unsafe {
             __cxa_at_quick_exit(handler, core::ptr::null_mut())
@@ -108,7 +106,7 @@ extern "C" fn _Exit(status: c_int) -> ! {
     end(status)
 }
 
-/// Ends the process: what the C library's own `_exit` does.
+/// Ends the process, as the C library's `_exit` does.
 fn end(status: c_int) -> ! {
     loop {
         // SAFETY: the call ends every thread, and does not return.
@@ -121,7 +119,7 @@ fn looks() -> bool {
     heap::debugging() || heap::guarding()
 }
 
-/// Whether the options ask for a report at exit.
+/// Whether the options request a report at exit.
 fn wanted() -> bool {
     options::stats_at_exit() || options::stats_file().is_some()
 }
@@ -185,7 +183,7 @@ fn report_once(signal: u32) {
     COMPLETE.store(pid, Ordering::Release);
 }
 
-/// Takes the snapshot and writes it.
+/// Takes a snapshot of the statistics and writes it.
 fn write_report(pid: u64) {
     let mut snapshot = Stats::zero();
     if !stats::snapshot(&mut snapshot) {
@@ -224,7 +222,7 @@ pub(crate) fn stderr_closes() {
     }
 }
 
-/// Writes the stats file `PREFIX.<pid>`; says so in one line where it cannot.
+/// Writes the stats file `PREFIX.<pid>`. Prints a line if that fails.
 fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
     let mut path = crate::text::Text::<4096>::new();
     for &byte in prefix.to_bytes() {

@@ -8,8 +8,8 @@
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
 
-/// Before the constructors of a program that the archive is linked into, which
-/// begin at priority 101.
+/// Runs before the constructors of a program that the archive is linked into: they begin at
+/// priority 101.
 #[used]
 #[unsafe(link_section = ".init_array.00100")]
 static CONSTRUCTOR: extern "C" fn() = construct;
@@ -45,8 +45,7 @@ fn begin_guarding() {
 /// Prepares the debug heap: operators report their form, and faults and ending signals are caught.
 #[cold]
 pub(crate) fn begin_debugging() {
-    // A first block makes the heap obtain from the kernel now all that a thread's first block
-    // needs.
+    // The first block makes the heap get from the kernel now what a thread's first block needs.
     let block = heap::malloc(1);
     // SAFETY: the block is null or was just allocated, and is freed once.
     unsafe { heap::free(block) };

@@ -33,8 +33,8 @@ use libc::{c_void, size_t};
 
 /// `operator new(std::size_t)`.
 ///
-/// All operators are in one section, whose ends the linker names: so
-/// `forward` knows them, although their own names may lead to others.
+/// All operators are in one section, whose ends the linker names. So `forward` recognises them,
+/// although their own names may lead to others.
 #[cfg(heapwright_tail_calls)]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "heapwright_operators")]
@@ -46,7 +46,7 @@ extern "C" fn _Znwm(size: size_t) -> *mut c_void {
     block.cast()
 }
 
-/// `operator new(std::size_t)` where the shortest path is not enough.
+/// `operator new(std::size_t)` if the fast path does not suffice.
 #[cfg(heapwright_tail_calls)]
 #[inline(never)]
 extern "C" fn new_medium(size: size_t) -> *mut c_void {
@@ -57,8 +57,7 @@ extern "C" fn new_medium(size: size_t) -> *mut c_void {
     }
 }
 
-/// `operator new(std::size_t)` where the compiler does not make tail calls: the
-/// slow way always.
+/// `operator new(std::size_t)` where the compiler makes no tail calls: always the slow path.
 #[cfg(not(heapwright_tail_calls))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -120,8 +119,8 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
 ///
-/// A forwarding form like those of [`forward`], but where [`notice_replacements`] saw
-/// that it would forward to us, the way is spared.
+/// A forwarding form like those of [`forward`]. If [`notice_replacements`] saw that it would
+/// forward to us, it does the work at once.
 ///
 /// # Safety
 ///

@@ -3,16 +3,16 @@
 //! heapwright is not linked with a C++ runtime: preloading must not give one to a C program. So
 //! each function is looked up when memory has run out, in two places:
 //!
-//! 1. as a weak symbol, which the dynamic linker bound when it loaded us: set in
-//!    every program that is linked with a C++ runtime, statically or not;
-//! 2. in a runtime that came later and privately, with a plug-in (an extension
-//!    of Python, say): found by its file's name, without loading anything. The
-//!    handle is kept, so that the functions cannot be unloaded.
+//! 1. as a weak symbol, which the dynamic linker bound when it loaded us. Every program that is
+//!    linked with a C++ runtime has it, statically or not.
+//! 2. in a runtime that was loaded later and privately, with a plug-in (an extension of Python, for
+//!    example). Its file's name finds it, and nothing is loaded. The handle is kept, so that the
+//!    functions cannot be unloaded.
 //!
 //! `dlsym` is weak too, for the linkers of static programs.
 //!
-//! **Invariant.** Functions that may throw are never called from here; their
-//! addresses are given to the assembly of `cxx`, which calls them.
+//! **Invariant.** No code here calls a function that may throw. The assembly of `cxx` gets its
+//! address, and calls it.
 
 use crate::deepbind::real_dlopen;
 use crate::fatal;
@@ -23,11 +23,11 @@ use libc::{c_char, c_int, c_void};
 
 /// The functions of an unwinder that a personality routine needs.
 pub(crate) struct Unwinder {
-    /// `_Unwind_GetIP`: where the frame's call would have returned to.
+    /// `_Unwind_GetIP`: the return address of the frame's call.
     pub(crate) ip: unsafe extern "C" fn(*mut c_void) -> usize,
-    /// `_Unwind_SetGR`: a register where the program continues.
+    /// `_Unwind_SetGR`: sets a register for the place where the program continues.
     pub(crate) set_register: unsafe extern "C" fn(*mut c_void, c_int, usize),
-    /// `_Unwind_SetIP`: where it continues.
+    /// `_Unwind_SetIP`: sets this place.
     pub(crate) set_ip: unsafe extern "C" fn(*mut c_void, usize),
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn unwinder() -> Option<Unwinder> {
     })
 }
 
-/// The new-handler the program has set: null for none, or for no C++ runtime.
+/// The new-handler that the program has set. Null: none, or there is no C++ runtime.
 #[cold]
 pub(crate) extern "C" fn new_handler() -> *mut c_void {
     // std::get_new_handler()
@@ -67,17 +67,16 @@ pub(crate) extern "C" fn new_handler() -> *mut c_void {
     get()
 }
 
-/// A function and the arguments to jump to it with.
+/// A function to jump to, and its arguments.
 #[repr(C)]
 pub(crate) struct Jump {
     to: *mut c_void,
     arguments: [*mut c_void; 3],
 }
 
-/// Says how `std::bad_alloc` is thrown here: by the function that libstdc++ and
-/// libc++ have for it, or, in a static program that was linked without that
-/// one, by hand. Where neither can be done the program ends: nothing in it can
-/// name what would be thrown.
+/// Prepares the jump that throws `std::bad_alloc`: to the function of libstdc++ and libc++, or, in
+/// a static program that was linked without it, to `__cxa_throw`. If there is neither, the program
+/// ends: it has no such type to throw.
 ///
 /// # Safety
 ///
@@ -96,7 +95,7 @@ pub(crate) unsafe extern "C" fn prepare_bad_alloc(jump: *mut Jump) {
             b"heapwright: operator new: out of memory, and the program has no C++ runtime to throw std::bad_alloc\n",
         );
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: `jump` can be written, as the caller promises.
     unsafe { jump.write(answer) };
 }
 
@@ -104,7 +103,7 @@ pub(crate) unsafe extern "C" fn prepare_bad_alloc(jump: *mut Jump) {
 fn by_hand() -> Option<Jump> {
     let allocate = weak!("__cxa_allocate_exception");
     let throw = weak!("__cxa_throw");
-    // Of std::bad_alloc: its virtual table, its type, its destructor.
+    // The virtual table, type and destructor of std::bad_alloc.
     let table = weak!("_ZTVSt9bad_alloc");
     let type_of = weak!("_ZTISt9bad_alloc");
     let destructor = weak!("_ZNSt9bad_allocD1Ev");
@@ -114,8 +113,8 @@ fn by_hand() -> Option<Jump> {
     // SAFETY: `void* __cxa_allocate_exception(size_t)`, by the C++ ABI.
     let allocate =
         unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(allocate) };
-    // The object is a pointer into the table, behind its two leading words. The
-    // runtime keeps a reserve for exceptions: it gives memory or ends the program.
+    // The object is a pointer into the table, behind its two leading words. The runtime has a
+    // reserve for exceptions: it returns memory or ends the program.
     let exception = allocate(size_of::<*mut c_void>());
     // SAFETY: the object was just made, with room for a pointer.
     unsafe { exception.cast::<*mut c_void>().write(table.wrapping_byte_add(16)) };
@@ -126,13 +125,13 @@ fn by_hand() -> Option<Jump> {
 ///
 /// # Safety
 ///
-/// `exception` was just caught by a landing pad, and is used by nothing else.
+/// A landing pad has just caught `exception`, and no other code uses it.
 #[cold]
 pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
     let begin = find(weak!("__cxa_begin_catch"), c"__cxa_begin_catch");
     let end = find(weak!("__cxa_end_catch"), c"__cxa_end_catch");
     if begin.is_null() || end.is_null() {
-        // Nothing here knows the exception: it stays allocated.
+        // There is no function that could free the exception: it stays allocated.
         return;
     }
     // SAFETY: `void* __cxa_begin_catch(void*)`, by the C++ ABI.
@@ -147,11 +146,11 @@ pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
     unsafe { end() };
 }
 
-/// A function of the C++ runtime: what the weak symbol says, or else what a
-/// runtime says that was loaded privately. Null where there is none.
+/// A function of the C++ runtime: the weak symbol's address, or else its address in a runtime that
+/// was loaded privately. Null: there is none.
 #[cold]
 fn find(bound: *mut c_void, name: &CStr) -> *mut c_void {
-    /// The runtimes, and behind each the unwinder it is linked with.
+    /// The runtimes. A search in one includes the unwinder that it is linked with.
     const RUNTIMES: [&CStr; 3] = [c"libstdc++.so.6", c"libc++abi.so.1", c"libc++.so.1"];
 
     if !bound.is_null() {

@@ -1,20 +1,20 @@
 //! `dlopen` without `RTLD_DEEPBIND`, and `dlclose`, which tells the debug heap.
 //!
-//! A library opened with that flag finds the C library before it finds us: its `free` is glibc's.
-//! But `strdup` and the host find our `malloc`, so their blocks are ours. glibc ends the program at
-//! the first such block ("free(): invalid pointer"), without a call of our `free`. So we remove the
-//! flag, and the library finds what every other library finds.
+//! A library opened with that flag finds the C library's symbols before ours: its `free` is
+//! glibc's. But `strdup` and the host find our `malloc`, so their blocks are ours. glibc ends the
+//! program at the first such block ("free(): invalid pointer"), without a call of our `free`. So we
+//! remove the flag, and the library finds what every other library finds.
 //!
-//! The price: a library opened so to prefer its *own* copy of a symbol now shares the program's
-//! copy.
+//! The price: a library that was opened so to use its *own* copy of a symbol now shares the
+//! program's.
 //!
 //! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
 //! namespace. So this function is a few instructions that end in a jump to the real one. `dlclose`
 //! needs no caller.
 //!
 //! After a `dlclose` other code may take the library's place, and kept traces would name the wrong
-//! functions. So the debug heap is told afterwards, when the code is gone, if it is (a library may
-//! be open twice). Destructors that ran meanwhile could still be named.
+//! functions. So we tell the debug heap afterwards, when the code is gone (unless the library was
+//! open twice). Until then traces can name the destructors that run.
 
 use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;
@@ -23,14 +23,14 @@ use core::sync::atomic::AtomicPtr;
 use heapwright::{heap, profile};
 use libc::{c_char, c_int, c_void};
 
-/// As glibc defines it. (musl knows no such flag, and ignores it.)
+/// The flag's value in glibc. (musl has no such flag, and ignores it.)
 const RTLD_DEEPBIND: c_int = 8;
 
-/// The C library's `dlopen`, once it has been asked for.
+/// The C library's `dlopen`; null until it is looked up.
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The C library's `dlopen`: null in a static program, and where the C library
-/// keeps it in a libdl that is not loaded.
+/// The C library's `dlopen`. Null: the program is static, or `dlopen` is in a libdl that is not
+/// loaded.
 #[cold]
 pub(crate) extern "C" fn real_dlopen() -> *mut c_void {
     look_for_next(&REAL, c"dlopen")
@@ -54,7 +54,7 @@ unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     if heap::debugging() {
         heap::remember_code();
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller keeps the C library's contract.
     let result = unsafe { real(library) };
     if heap::debugging() {
         heap::forget_code();
@@ -63,7 +63,7 @@ unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     result
 }
 
-/// Opens a library, or gives null where no `dlopen` is behind this one.
+/// Opens a library. Null also if there is no next `dlopen`.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {

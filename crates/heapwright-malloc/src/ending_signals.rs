@@ -8,7 +8,7 @@
 //!   TERM --> on_signal --> the heap interrupted? -- yes --> again in a millisecond
 //!                              | no
 //!                              v
-//!                          the last look (`at_exit`) --> default action, the same signal --> the end it would have had
+//!                          the last look (`at_exit`) --> default action, the same signal --> its ordinary end
 //! ```
 //!
 //! **It steps aside.** A handler that the program sets replaces ours, and `SIG_IGN` stays. A call
@@ -63,7 +63,7 @@ const TRIES: u32 = 2000;
 
 static WATCHES: AtomicBool = AtomicBool::new(false);
 static TRIED: AtomicU32 = AtomicU32::new(0);
-/// A signal is to come again.
+/// Whether the timer will send a signal again.
 static COMES: AtomicBool = AtomicBool::new(false);
 
 /// Whether our handler replaces the default action of a signal.
@@ -138,8 +138,8 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     handler(signal, info, context);
 }
 
-/// Puts ours wherever the default action is. Once a process; called by the constructor in debug
-/// mode.
+/// Installs our handler for each signal with the default action. The constructor calls this once,
+/// in debug mode.
 #[cold]
 pub(crate) fn watch() {
     // SAFETY: the call has no preconditions.
@@ -159,13 +159,13 @@ extern "C" fn on_signal(signal: c_int) {
     let errno = crate::errno::get();
     // SAFETY: the call has no preconditions.
     if unsafe { libc::getpid() } == 1 {
-        // It became the first of a namespace: without a handler the kernel would not have delivered
-        // the signal.
+        // The process became the first of a namespace: without a handler the kernel would not have
+        // delivered the signal.
         return;
     }
     COMES.store(false, Ordering::Relaxed);
-    // A child of vfork has its parent's memory, and nothing of its own to look at; and a short
-    // stack has no room for it.
+    // A child of vfork has its parent's memory, so there is nothing to look at. A short stack has
+    // no room for the look.
     if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
             if at_exit::look() == Look::UnderWay || send_later(signal) {
@@ -176,14 +176,14 @@ extern "C" fn on_signal(signal: c_int) {
         }
     }
     signals::set_in_kernel(signal, Action::DEFAULT);
-    // Blocked until we return, and so delivered where we interrupted.
+    // The signal is blocked until we return, so the kernel delivers it at the interrupted place.
     signals::send_to_this_thread(signal);
     crate::errno::set(errno);
 }
 
-/// Has the signal come again in a millisecond. False: it came often enough, or that cannot be done.
+/// Makes a timer send the signal again in a millisecond. False: no more tries, or no timer.
 fn send_later(signal: c_int) -> bool {
-    /// The kernel's number of the timer, and 1; 0: there is none.
+    /// The kernel's number of the timer plus 1; 0: there is no timer.
     static TIMER: AtomicI32 = AtomicI32::new(0);
     /// `struct sigevent` as the kernel has it: 64 bytes.
     #[repr(C)]
@@ -197,7 +197,7 @@ fn send_later(signal: c_int) -> bool {
     if TRIED.fetch_add(1, Ordering::Relaxed) >= TRIES {
         return false;
     }
-    // Not the C library's functions: they allocate.
+    // The C library's functions would allocate.
     if TIMER.load(Ordering::Relaxed) == 0 {
         let event = Event { value: 0, signal, notify: libc::SIGEV_SIGNAL, rest: [0; 48] };
         let mut number: c_int = 0;
@@ -225,8 +225,8 @@ fn send_later(signal: c_int) -> bool {
     is_set
 }
 
-/// The process is about to execute another program, which has no timers: waits for a signal that is
-/// to come again, some milliseconds at most.
+/// Waits some milliseconds at most for a signal that the timer will send again. The process is
+/// about to execute another program, which has no timers.
 #[cfg(heapwright_reads)]
 pub(crate) fn before_exec() {
     const NAPS: u32 = 20;

@@ -1,9 +1,8 @@
 //! The thread's errno.
 //!
-//! The library sets `ENOMEM` itself, on its cold paths, so that the fast paths
-//! above them need not look at their result. The rest is here: `EINVAL`, an
-//! overflow found before the library is asked, and functions that must leave
-//! errno as it was.
+//! The cold paths of the library set `ENOMEM`, so the fast paths above them need not look at their
+//! result. This module serves the rest: `EINVAL`, an overflow found before the library is called,
+//! and functions that must leave errno as it was.
 
 use libc::c_int;
 
@@ -23,14 +22,14 @@ pub(crate) fn get() -> c_int {
     unsafe { *slot }
 }
 
-/// Sets errno and returns null: the shape of every failure of the family.
+/// Sets errno and returns null, as every failure of the family does.
 #[cold]
 pub(crate) fn fail(value: c_int) -> *mut libc::c_void {
     set(value);
     core::ptr::null_mut()
 }
 
-/// What was asked for, or errno `ENOMEM`.
+/// Sets errno to `ENOMEM` if a request was not `done`. Returns `done`.
 pub(crate) fn or_no_memory(done: bool) -> bool {
     if !done {
         fail(libc::ENOMEM);

@@ -125,19 +125,19 @@ impl Remembered {
         (number, self.read(number))
     }
 
-    /// Remembers another, and says which it was before.
+    /// Remembers another action. Returns the one before.
     fn set(&self, action: Action) -> Action {
         let number = self.write(action);
         self.read(self.current.swap(number, Ordering::AcqRel))
     }
 }
 
-/// Of SIGSEGV, of SIGBUS, and of SIGTRAP.
+/// The program's actions for SIGSEGV, SIGBUS and SIGTRAP.
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
 static TRAP: Remembered = Remembered::new();
 
-/// Whether accesses that were reported are stepped over, and SIGTRAP is ours, too.
+/// Whether the program continues after a reported access. Then SIGTRAP is ours, too.
 static STEPS: AtomicBool = AtomicBool::new(false);
 
 fn remembered(signal: c_int) -> Option<&'static Remembered> {
@@ -149,7 +149,7 @@ fn remembered(signal: c_int) -> Option<&'static Remembered> {
     }
 }
 
-/// Whether a signal is one of those that our handler has.
+/// Whether our handler serves a signal.
 pub(crate) fn has(signal: c_int) -> bool {
     match signal {
         libc::SIGSEGV | libc::SIGBUS => !DECIDE.load(Ordering::Relaxed).is_null(),
@@ -158,13 +158,12 @@ pub(crate) fn has(signal: c_int) -> bool {
     }
 }
 
-/// The program's action for a signal that we [`has`].
+/// The program's action for a signal that our handler serves.
 pub(crate) fn programs(signal: c_int) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.get().1)
 }
 
-/// Remembers the program's action for a signal that we [`has`], and says which it
-/// was before.
+/// Remembers the program's action for a signal that our handler serves. Returns the one before.
 pub(crate) fn remember(signal: c_int, action: Action) -> Action {
     remembered(signal).map_or(Action::DEFAULT, |of| of.set(action))
 }
@@ -194,7 +193,7 @@ pub(crate) fn install(decide: Decide, steps: bool) {
             flags: libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART,
             mask: !0,
         };
-        // In this order: a fault between the two finds what it should.
+        // The order matters: a fault between the two steps finds a remembered action.
         if let Some(before) = signals::of_kernel(signal)
             && !is_our_handler(before.handler)
         {
@@ -204,8 +203,8 @@ pub(crate) fn install(decide: Decide, steps: bool) {
     }
 }
 
-/// The kernel's handler: asks [`judge`], and jumps to the function it names, with
-/// the kernel's arguments and nothing of ours on the stack.
+/// The kernel's handler. Calls [`judge`] and jumps to the function that it returns, with the
+/// kernel's arguments and no frame of ours on the stack.
 #[unsafe(naked)]
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     #[cfg(target_arch = "x86_64")]
@@ -277,7 +276,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
             return 0;
         }
     }
-    // Not sent by anybody, and not one of the faults that have no address.
+    // No process sent the signal, and the fault has an address.
     if code > 0 && code != SI_KERNEL && signal != libc::SIGTRAP && !decide.is_null() {
         // SAFETY: `DECIDE` holds null or a function of this type.
         let decide = unsafe { core::mem::transmute::<*mut c_void, Decide>(decide) };
@@ -295,7 +294,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     }
     #[cfg(target_arch = "x86_64")]
     if verdict != Verdict::GoOn {
-        // The instruction that is made once ran into something else.
+        // The stepped instruction had another fault.
         // SAFETY: by the contract `context` is the kernel's.
         unsafe { stepping::end(context.cast()) };
     }
@@ -332,12 +331,11 @@ unsafe fn step(context: *mut c_void, address: usize) -> bool {
     false
 }
 
-/// `si_code` where the kernel knows no address.
+/// `si_code` of a fault without an address.
 const SI_KERNEL: c_int = 0x80;
 
-/// What the kernel would do if our handler were not there: gives the program's
-/// handler, and sets the mask that it must find; 0 where there is none. `mask` is
-/// what was blocked before.
+/// Does what the kernel would do without our handler: returns the program's handler, and sets the
+/// mask that it expects. 0: there is no handler. `mask`: the signals blocked before.
 fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize {
     let Some(of) = remembered(signal) else { return 0 };
     let action = loop {
@@ -347,7 +345,7 @@ fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize 
             break action;
         }
         let spent = of.write(Action { handler: libc::SIG_DFL, ..action });
-        // Where the program, or another thread's fault, was faster: look again.
+        // If the program or another thread's fault has changed the action: look again.
         if of.current.compare_exchange(number, spent, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             break action;
         }
@@ -357,7 +355,7 @@ fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize 
         libc::SIG_DFL | libc::SIG_IGN => {
             signals::set_in_kernel(signal, Action::DEFAULT);
             if !is_fault {
-                // Blocked until we return, and so delivered where we interrupted.
+                // The signal is blocked until we return, so it arrives at the interrupted place.
                 signals::send_to_this_thread(signal);
             }
             0
@@ -371,7 +369,7 @@ fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize 
     }
 }
 
-/// Whether the fault was a write; `None` where it was no page fault.
+/// Whether the fault was a write. `None`: it was no page fault.
 ///
 /// # Safety
 ///
@@ -386,18 +384,18 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
         .then(|| registers[libc::REG_ERR as usize] & WRITE != 0)
 }
 
-/// Whether the fault was a write; `None` where the kernel does not say.
+/// Whether the fault was a write. `None`: the kernel does not say.
 ///
-/// Behind the registers is a list of records, each with a number and its size; the
-/// exception syndrome is one of them.
+/// A list of records follows the registers, each with a number and its size. The exception syndrome
+/// is one of them.
 ///
 /// # Safety
 ///
 /// The context is the kernel's.
 #[cfg(target_arch = "aarch64")]
 unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
-    /// Of the records in the machine context: after the fault's address, 31
-    /// registers, sp, pc and pstate, at a multiple of 16.
+    /// The offset of the records in the machine context: after the fault's address, 31 registers,
+    /// sp, pc and pstate, at a multiple of 16.
     const RECORDS: usize = (8 * (1 + 31 + 3) + 15) & !15;
     const SPACE: usize = 4096;
     const SYNDROME: u32 = 0x4553_5201;
@@ -417,7 +415,7 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
             // SAFETY: a record of this kind has one word, inside the machine context.
             let syndrome = unsafe { record.wrapping_add(8).cast::<u64>().read() };
             return match syndrome >> 26 & 0x3f {
-                // Fetching an instruction.
+                // An instruction fetch.
                 0x20 | 0x21 => Some(false),
                 // Reading or writing data.
                 0x24 | 0x25 => Some(syndrome & 1 << 6 != 0),

@@ -11,7 +11,7 @@
 //! | `hblks`, `hblkhd` | large blocks, their bytes |
 //! | `uordblks` | bytes in live blocks, without large ones |
 //! | `fordblks` | `arena - uordblks` |
-//! | `keepcost` | bytes `malloc_trim` could give back: lazily freed ones |
+//! | `keepcost` | bytes that wait for their return, which `malloc_trim` could give back |
 //! | `smblks`, `fsmblks`, `usmblks` | 0 |
 
 use crate::report;
@@ -54,7 +54,7 @@ struct Mallinfo {
     keepcost: c_int,
 }
 
-/// A snapshot of now: all zero where the heap is locked for long.
+/// The statistics of now: all zero if the heap stays locked.
 pub(crate) fn snapshot() -> Stats {
     let mut now = Stats::zero();
     if !stats::snapshot(&mut now) {
@@ -63,8 +63,7 @@ pub(crate) fn snapshot() -> Stats {
     now
 }
 
-/// Gives free memory back to the kernel, all but `keep` bytes of it. 1 where
-/// some went.
+/// Gives free memory back to the kernel, except `keep` bytes. Returns 1 if some went.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_trim(keep: size_t) -> c_int {
     c_int::from(heap::trim(keep))
@@ -90,8 +89,7 @@ extern "C" fn mallinfo2() -> Mallinfo2 {
     }
 }
 
-/// The same with fields of 32 bits: what does not fit says `INT_MAX`, where
-/// glibc's wraps around.
+/// The same with fields of 32 bits. A value that does not fit is `INT_MAX`. (glibc's wraps around.)
 #[unsafe(no_mangle)]
 extern "C" fn mallinfo() -> Mallinfo {
     let wide = mallinfo2();
@@ -110,11 +108,10 @@ extern "C" fn mallinfo() -> Mallinfo {
     }
 }
 
-/// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is
-/// never, 0 at once, anything else leaves the purge delay as it is;
-/// `M_TSDS_COUNT_MAX` (scudo's, -202) raises the number of caches that threads share,
-/// and answers 0 where they do not or that many were not to be had. All others
-/// tune mechanisms that are not here. Always 1, as with glibc's unknown ones.
+/// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is never, 0 at once.
+/// Other values leave the purge delay as it is. `M_TSDS_COUNT_MAX` (scudo's, -202) raises the
+/// number of shared caches. It returns 0 if threads share none, or if that many cannot be made. All
+/// others tune mechanisms that are not here, and return 1, as glibc's unknown ones do.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {
@@ -127,8 +124,7 @@ extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     1
 }
 
-/// Writes the state of the heap as XML. `options` is 0; the error is the
-/// result.
+/// Writes the state of the heap as XML. `options` is 0. Returns the error, or 0.
 ///
 /// # Safety
 ///
@@ -141,8 +137,8 @@ unsafe extern "C" fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_i
     let mut document = report::Report::new();
     report::xml(&mut document, &snapshot());
     let bytes = document.bytes();
-    // SAFETY: the bytes are ours, the stream the caller's. No lock of the heap is
-    // held: the stream may allocate its buffer.
+    // SAFETY: the bytes are ours, and the stream is open, as the caller promises. The stream may
+    // allocate its buffer: this thread holds no lock of the heap.
     unsafe { libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) };
     0
 }

@@ -15,8 +15,8 @@
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes the figures, as
-//! in jemalloc, so they are of one moment. A slow survey is taken more seldom, so it costs a
-//! hundredth of the time at most:
+//! in jemalloc, so they are of one moment. If that is slow, it is done less often, so it costs at
+//! most a hundredth of the time:
 //!
 //! | name | is here |
 //! |---|---|
@@ -27,7 +27,7 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! An unknown name gives `ENOENT`, as in jemalloc: programs probe so for a feature
+//! An unknown name gives `ENOENT`, as in jemalloc: programs test for features this way
 //! (`thread.allocatedp`: nothing is counted by thread). A name's numbers (MIB) are its place in
 //! [`CONTROLS`], and the number in it.
 
@@ -50,7 +50,7 @@ const ZERO: c_int = 0x40;
 const TCACHE: c_int = 0xfff00;
 const TCACHE_NONE: c_int = 0x100;
 
-/// Whether flags request a block past the caches.
+/// Whether flags request a block that bypasses the caches.
 const fn is_uncached(flags: c_int) -> bool {
     flags & TCACHE == TCACHE_NONE
 }
@@ -74,7 +74,7 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     }
 }
 
-/// Changes a block's size; moves it where it must.
+/// Changes a block's size; moves it if it must.
 ///
 /// # Safety
 ///
@@ -112,8 +112,8 @@ unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> 
     new.cast()
 }
 
-/// Changes a block's size where it is, if that can be done: it stays as it is. Returns its usable
-/// size.
+/// Changes a block's size in place, if possible; otherwise the block stays as it is. Returns its
+/// usable size.
 ///
 /// # Safety
 ///
@@ -156,7 +156,7 @@ unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
     }
 }
 
-/// Gives a block back, whose size the caller knows.
+/// Frees a block whose size the caller knows.
 ///
 /// # Safety
 ///
@@ -179,17 +179,17 @@ extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, alignment(flags)).unwrap_or(0)
 }
 
-/// What `epoch` counts.
+/// The value of `epoch`.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
-/// What it was taken at: allocated, active, metadata, resident, mapped, retained, and pages free
-/// and waiting.
+/// The figures of this epoch: allocated, active, metadata, resident, mapped, retained, and pages
+/// that are free and wait.
 static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 
-/// When the figures were taken, in nanoseconds, and how much time went into that, above its share.
+/// When the figures were taken, in nanoseconds, and the time it took beyond its share.
 static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
-/// One of so many parts of the time may go into that, and so much at once: programs ask ten times a
-/// second, and heaps may be large.
+/// The part of the time that this may take, and the most at once: programs read the figures ten
+/// times a second, and heaps may be large.
 const SHARE: u64 = 100;
 const AT_ONCE_NS: u64 = 50_000_000;
 
@@ -232,7 +232,7 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A value as `mallctl` gives it: its bytes, and how many they are.
+/// A value as `mallctl` returns it: its bytes, and their number.
 #[derive(Clone, Copy)]
 struct Value([u8; 8], usize);
 
@@ -273,22 +273,22 @@ enum Control {
     Arenas,
     /// The purge delay, which can be set.
     Decay,
-    /// Of what jemalloc gives back in a second step: there is none.
+    /// Memory that jemalloc gives back in a second step: there is none.
     Muzzy,
     /// A background thread, which there never is.
     NoThread,
     Flag(bool),
     Text(&'static CStr),
     Zero,
-    /// Everything that is free goes back.
+    /// Gives all free memory back.
     Purge,
-    /// Done, for there is nothing to do.
+    /// Does nothing, and succeeds.
     Nothing,
-    /// A number for a cache, which stands for none.
+    /// The number of a new cache. There is no such cache.
     NewCache,
 }
 
-/// The names that are known. `#` is any number.
+/// The known names. `#` is any number.
 const CONTROLS: &[(&[u8], Control)] = &[
     (b"version", Control::Version),
     (b"epoch", Control::Epoch),
@@ -344,8 +344,7 @@ const CONTROLS: &[(&[u8], Control)] = &[
     (b"tcache.destroy", Control::Nothing),
 ];
 
-/// The control that a name means, by its place, and the number in the name with its place among the
-/// parts.
+/// The place of a name's control, and the number in the name with its place among the parts.
 fn find(name: &[u8]) -> Option<(usize, Option<(usize, usize)>)> {
     CONTROLS.iter().enumerate().find_map(|(place, (pattern, _))| {
         let mut number = None;
@@ -367,17 +366,17 @@ fn digits(text: &[u8]) -> Option<usize> {
     if text.is_empty() { None } else { text.iter().try_fold(0, add) }
 }
 
-/// jemalloc's version whose interface this is, and whose it really is.
+/// The version of the jemalloc whose interface this is, and the real library's name.
 const VERSION: &str = concat!("5.3.0-0-g0 (heapwright ", env!("CARGO_PKG_VERSION"), ")\0");
 
-/// Reads and writes a control. 0, or an error's number: `ENOENT` for a name that is not known,
-/// `EINVAL` for a value of another size, which is read as far as there is room for it; `EPERM` for
-/// one that cannot be written.
+/// Reads and writes a control. Returns 0 or an error: `ENOENT` for an unknown name, `EINVAL` for a
+/// value of another size (it is read as far as there is room), `EPERM` for a value that cannot be
+/// written.
 ///
 /// # Safety
 ///
-/// `name` is a string; `old` and `old_size` are null or can be written, as many bytes as the latter
-/// says; `new` can be read so far.
+/// `name` is a string; `old_size` is null or can be written; `old` is null or has `*old_size` bytes
+/// that can be written; `new` has as many bytes as its size says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mallctl(
     name: *const c_char,
@@ -395,11 +394,11 @@ unsafe extern "C" fn mallctl(
     }
 }
 
-/// Finds the numbers that a name has: as many as it has parts.
+/// Finds the numbers of a name, one for each of its parts.
 ///
 /// # Safety
 ///
-/// `name` is a string; `mib` has room for as many numbers as `length` says.
+/// `name` is a string; `mib` has room for `*length` numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mallctlnametomib(
     name: *const c_char,
@@ -452,7 +451,7 @@ unsafe extern "C" fn mallctlbymib(
     }
 }
 
-/// What both do.
+/// The body of both functions.
 ///
 /// # Safety
 ///
@@ -465,7 +464,7 @@ unsafe fn control(
     new_size: size_t,
 ) -> c_int {
     let writes = !new.is_null();
-    // What it was before it is set.
+    // The value before the change.
     let decay = options::wanted_ms();
     if matches!(what, Control::Figure(_) | Control::Pages(_))
         && TAKEN_NS.load(Ordering::Relaxed) == 0
@@ -484,7 +483,7 @@ unsafe fn control(
             if new_size != size_of::<isize>() {
                 return libc::EINVAL;
             }
-            // SAFETY: so many bytes can be read, as the caller promises.
+            // SAFETY: these bytes can be read, as the caller promises.
             let ms = unsafe { new.cast::<isize>().read_unaligned() };
             // The one that is written is the longest, and 0 is at once.
             if ms < -1 {
@@ -497,7 +496,7 @@ unsafe fn control(
             heap::trim(0);
             true
         }
-        // What is set to what it is.
+        // A control that may only be set to its present value.
         Control::Flag(is) if writes && new_size == 1 => {
             // SAFETY: a byte can be read, as the caller promises.
             (unsafe { new.cast::<u8>().read() } != 0) == is
@@ -532,14 +531,14 @@ unsafe fn control(
         Control::Decay => Value::bytes((decay as isize).cast_unsigned()),
         Control::Flag(is) => Value::flag(is),
         Control::Text(text) => Value::text(text),
-        // As wide as what asks for it: pages, or an arena's number.
+        // As wide as the request: pages, or an arena's number.
         Control::Zero if room == size_of::<c_uint>() => Value::unsigned(0),
         Control::Zero => Value::bytes(0),
         Control::NewCache => Value::unsigned(0),
         Control::Purge | Control::Nothing => Value::NONE,
     };
     let copied = room.min(value.1);
-    // SAFETY: so many bytes are the value's, and can be written, as the caller promises.
+    // SAFETY: the value has this number of bytes, and they can be written, as the caller promises.
     unsafe { ptr::copy_nonoverlapping(value.0.as_ptr(), old.cast(), copied) };
     if room == value.1 || value.1 == 0 {
         return 0;
@@ -549,8 +548,8 @@ unsafe fn control(
     libc::EINVAL
 }
 
-/// Writes where the memory is, as text, in one piece, with `write` or on stderr. `opts` chooses
-/// parts of jemalloc's report, of which there are none here.
+/// Writes the statistics as text, in one piece, with `write` or on stderr. `opts` chooses parts of
+/// jemalloc's report, which this one does not have.
 ///
 /// # Safety
 ///
@@ -566,7 +565,7 @@ unsafe extern "C" fn malloc_stats_print(
     match write {
         Some(write) => {
             text.byte(0);
-            // Unless the text was cut there.
+            // The text was not cut there.
             if text.bytes().last() == Some(&0) {
                 // SAFETY: the caller's function may be called, and the text ends with a zero.
                 unsafe { write(opaque, text.bytes().as_ptr().cast()) };

@@ -9,7 +9,7 @@
 //!   malloc_x86_64    malloc and free in assembly, with the sequences of per-CPU caches
 //!   introspection    malloc_trim, mallinfo, mallinfo2, mallopt, malloc_info, malloc_stats
 //!   cxx              operator new and delete, every form
-//!   cxx_runtime        what they need of the C++ runtime, if the process has one
+//!   cxx_runtime        functions of the C++ runtime that they need, if the process has one
 //!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
 //!   sandbox          prctl and syscall, by which a program forbids itself system calls
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
@@ -20,33 +20,31 @@
 //!   musl_sigaction   the system call behind them, for static programs of musl
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
-//!   hw_count         hw_count_*: what a thread asks for between two calls
+//!   hw_count         hw_count_*: counts of a thread's calls and bytes between two calls
 //!   hw_types, hw_gc_types, gc_abi   the structs of that header
 //!   constructor      what happens when the library is loaded
 //!   own_stack        a stack to judge faults on
 //!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
-//!   daemon           daemon, whose first process ends past us
+//!   daemon           daemon, whose first process ends without a call of our functions
 //!   stderr           dup2, dup3, fclose: the program changes its standard error
 //!   report           the statistics as text and as XML
 //!   text             a buffer on the stack to write them into
 //!   errno            the thread's errno
 //!   weak             symbols that need not exist
-//!   bounds           in libheapwright-hardened.so and libheapwright-check.so: what the C library writes, and reads, checked
+//!   bounds           in libheapwright-hardened.so and libheapwright-check.so: checks the C library's writes (and reads)
 //!   sanitizer        in libheapwright-check.so alone: LeakSanitizer's interface
 //!   poisoning        there, too: AddressSanitizer's
 //!   user             there, too: setuid and its kin, by which a process gives up root's rights
-//!   observe          for tests alone: what arrives at the debug heap's hooks
+//!   observe          for tests alone: records the calls of the debug heap's hooks
 //! ```
 //!
-//! **The rule of the fast path.** `malloc`, `free` and the C++ operators are
-//! called billions of times. Their bodies here are one call of an inlined
-//! function of the library; its rare cases are tail calls of out-of-line
-//! functions, which also set errno. A test reads the disassembly.
+//! **Fast path.** Programs call `malloc`, `free` and the C++ operators billions of times. Their
+//! bodies here are one call of an inlined function of the library. Its rare cases are tail calls of
+//! out-of-line functions, which also set errno. A test reads the disassembly.
 //!
-//! **What must not be here.** std (it would bring its own allocator); panics
-//! that format (they allocate and need much stack); `malloc` followed by a
-//! `memset` (the compiler would turn it into a call of `calloc`: ourselves).
-//! Build this crate alone (`-p heapwright-malloc`): feature unification with
+//! **Forbidden here**: std (it would bring its own allocator); panics that format (they allocate
+//! and need much stack); `malloc` followed by a `memset` (the compiler would make it a call of
+//! `calloc`: of ours). Build this crate alone (`-p heapwright-malloc`): feature unification with
 //! another member of the workspace could pull std in.
 
 #![no_std]
@@ -134,9 +132,8 @@ mod weak;
 
 use core::panic::PanicInfo;
 
-/// A panic is a bug of heapwright, and the heap may be half changed: say one
-/// fixed line and stop. Nothing is formatted, because formatting code is large
-/// and might allocate.
+/// Writes one fixed line and ends the program. A panic is a bug of heapwright, and the heap may be
+/// half changed. Formatting code would be large, and might allocate.
 #[cold]
 #[inline(never)]
 #[panic_handler]
@@ -171,11 +168,10 @@ macro_rules! trap {
     };
 }
 
-// Parts of `core` that were compiled for unwinding name the personality routine
-// of Rust's frames, which lives in std. Link-time optimisation drops them; a
-// build without it would have an undefined symbol. Nothing unwinds through Rust
-// here, so it is never called. Weak and hidden: a program may link another Rust
-// library that brings the real one.
+// Parts of `core` that were compiled for unwinding refer to std's personality routine of Rust's
+// frames. Link-time optimisation drops them; a build without it would have an undefined symbol.
+// Nothing unwinds through Rust here, so it is never called. It is weak and hidden: a program may
+// link another Rust library that brings the real one.
 core::arch::global_asm!(
     ".pushsection .text.heapwright_eh_personality, \"ax\"",
     ".weak rust_eh_personality",

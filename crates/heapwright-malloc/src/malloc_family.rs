@@ -44,13 +44,13 @@ extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
 #[inline(always)]
 pub(crate) fn zeroed(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
-        // Never malloc and memset: the compiler would make that a call of calloc.
+        // Not malloc and memset: the compiler would make that a call of calloc.
         Some(total) => heap::calloc(total).cast(),
         None => errno::fail(libc::ENOMEM),
     }
 }
 
-/// Changes a block's size; moves it where it must.
+/// Changes a block's size; moves it if it must.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
     unsafe { resize(block, size) }
 }
 
-/// Like `realloc(block, count * size)`, but fails where that overflows.
+/// Like `realloc(block, count * size)`, but fails if that overflows.
 ///
 /// # Safety
 ///
@@ -115,7 +115,7 @@ unsafe extern "C" fn cfree(block: *mut c_void) {
     unsafe { heap::free(block.cast()) };
 }
 
-/// C23: `free` by a caller that knows the size it asked for.
+/// C23: `free` by a caller that knows the requested size.
 ///
 /// # Safety
 ///
@@ -126,7 +126,7 @@ unsafe extern "C" fn free_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
 }
 
-/// C23: `free` by a caller that knows the alignment and size it asked for.
+/// C23: `free` by a caller that knows the requested alignment and size.
 ///
 /// # Safety
 ///
@@ -138,7 +138,7 @@ unsafe extern "C" fn free_aligned_sized(block: *mut c_void, alignment: size_t, s
 }
 
 /// POSIX: a block at a multiple of `alignment`, which is a power of two and a
-/// multiple of a pointer's size. The error is the result, not errno.
+/// multiple of a pointer's size. Returns the error, and leaves errno alone.
 ///
 /// # Safety
 ///
@@ -172,8 +172,8 @@ pub(crate) unsafe fn align_into(result: *mut *mut c_void, alignment: usize, size
     0
 }
 
-/// C11: a block at a multiple of `alignment`, a power of two. The size need not
-/// be a multiple of it (C17 dropped that).
+/// C11: a block at a multiple of `alignment`, a power of two. The size need not be a multiple of
+/// the alignment (since C17).
 #[unsafe(no_mangle)]
 extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
     if !alignment.is_power_of_two() {
@@ -182,8 +182,8 @@ extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, alignment).cast()
 }
 
-/// SunOS: like `aligned_alloc`; glibc rounds an alignment that is not a power
-/// of two up to the next, and so do we.
+/// SunOS: like `aligned_alloc`. An alignment that is not a power of two is rounded up to the next,
+/// as in glibc.
 #[unsafe(no_mangle)]
 extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
     align_to_next(alignment, size)
@@ -198,13 +198,13 @@ pub(crate) fn align_to_next(alignment: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// A block at the start of a page.
+/// Gives a block at the start of a page.
 #[unsafe(no_mangle)]
 extern "C" fn valloc(size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, page_size()).cast()
 }
 
-/// Whole pages: `size` rounded up.
+/// Gives a block of whole pages: `size` rounded up.
 #[unsafe(no_mangle)]
 extern "C" fn pvalloc(size: size_t) -> *mut c_void {
     whole_pages(size)
@@ -220,7 +220,7 @@ pub(crate) fn whole_pages(size: usize) -> *mut c_void {
     }
 }
 
-/// How many bytes of a block may be used: at least what was asked for.
+/// The usable bytes of a block: at least the requested ones.
 ///
 /// # Safety
 ///
@@ -231,8 +231,7 @@ unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// The kernel's page size, which the C library keeps in memory: no system call,
-/// no allocation.
+/// The kernel's page size. The C library keeps it in memory: no system call, no allocation.
 pub(crate) fn page_size() -> usize {
     // SAFETY: sysconf takes any name.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

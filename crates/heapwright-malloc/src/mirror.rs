@@ -1,11 +1,11 @@
-//! Mirrors: structs that are written out twice, for two readers of the same bytes.
+//! Mirrors: structs that are defined twice, for two readers of the same bytes.
 //!
-//! This crate writes out the structs of `include/heapwright.h`, because programs compiled long ago
-//! rely on them. The library has structs of its own, and one is read as the other. Only [`mirror`]
-//! ensures that they agree: equal total sizes do not show that two fields have changed places.
+//! This crate defines the structs of `include/heapwright.h`, because programs compiled long ago
+//! rely on them. The library has structs of its own, and code reads one as the other. Only
+//! [`mirror`] ensures that they agree: sizes alone would not show two exchanged fields.
 //!
 //! ```text
-//!   mirror!(Ours, Theirs; a b c)              each field, and that there is no other in either
+//!   mirror!(Ours, Theirs; a b c)              all fields of both
 //!   mirror!(Ours, Theirs; a b; c; d e)        the same, but c here is called d and e there
 //! ```
 
@@ -41,7 +41,7 @@ macro_rules! mirror {
     };
 }
 
-/// Whether two fields have the same place.
+/// Whether two fields have the same offset and size.
 pub(crate) const fn same(one: (usize, usize), other: (usize, usize)) -> bool {
     one.0 == other.0 && one.1 == other.1
 }

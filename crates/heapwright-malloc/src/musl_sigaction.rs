@@ -1,15 +1,15 @@
 //! `sigaction` by the system call, for programs that musl is linked into.
 //!
-//! There `sigaction` is ours, with no other behind it: glibc also exports its own under a second
-//! name, musl hides its own. A program that loads musl does not call this, because `dlsym` finds
-//! the next.
+//! There `sigaction` is ours, and no other follows: glibc also exports its own under a second name,
+//! but musl hides its own. A program that loads musl does not call this, because `dlsym` finds the
+//! next.
 //!
 //! ```text
 //!   the kernel's struct   | handler | flags | restorer | mask |
 //! ```
 //!
 //! musl also notes which signals ever had a handler, and `posix_spawn` resets these in the child
-//! before the exec. We keep no such note: a signal that comes in between reaches the program's
+//! before the exec. We keep no such note: a signal in between reaches the program's
 //! handler. (The kernel resets the program's present handlers at exec.)
 
 use crate::errno;
@@ -29,14 +29,14 @@ struct KernelAction {
 /// its own place for that and ignores this one.
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
-/// Ends a handler: the bytes by which unwinders and debuggers know the frame of a signal.
+/// Ends a handler. Unwinders and debuggers recognise a signal's frame by these bytes.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn restorer() {
     core::arch::naked_asm!(".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05");
 }
 
-/// Examines and changes what is done at a signal.
+/// Reads and sets the action for a signal.
 ///
 /// # Safety
 ///
@@ -46,7 +46,7 @@ pub(crate) unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // Three signals are the C library's own, as with musl.
+    // Three signals belong to the C library, as with musl.
     if !(1..=64).contains(&signal) || (32..35).contains(&signal) {
         errno::set(libc::EINVAL);
         return -1;

@@ -1,4 +1,4 @@
-//! For tests alone (feature `observe`): the events that arrive at the debug heap's hooks.
+//! For tests alone (feature `observe`): the events of the debug heap's hooks.
 //!
 //! A test program calls `hw_observe` with a function, as if the process had started in debug mode:
 //! the C++ forms are told apart, and our fault handler is installed. Every slow call of threads
@@ -72,7 +72,7 @@ fn watch(event: Event) -> Verdict {
     }
 }
 
-/// Begins to debug.
+/// Starts the debug hooks.
 ///
 /// # Safety
 ///

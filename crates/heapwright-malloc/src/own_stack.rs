@@ -1,4 +1,4 @@
-//! A stack of our own to judge faults on.
+//! A stack of our own, on which faults are judged.
 //!
 //! A program's alternative stack may be as small as the kernel allows: Rust's is 8 KiB, and the
 //! signal's frame takes three. A report needs more than the rest. So the decision runs on a stack
@@ -37,7 +37,7 @@ struct Question {
     verdict: Verdict,
 }
 
-/// Makes the stack. Called once, before a fault can come.
+/// Makes the stack. Called once, before any fault.
 #[cold]
 pub(crate) fn make() {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -52,7 +52,7 @@ pub(crate) fn make() {
     TOP.store(base.cast::<u8>().wrapping_add(SIZE), Ordering::Release);
 }
 
-/// Decides about a fault, on the stack of ours if there is one.
+/// Decides about a fault, on our stack if there is one.
 pub(crate) fn run(
     decide: Decide,
     address: usize,
@@ -70,14 +70,13 @@ pub(crate) fn run(
         if other == me {
             return Verdict::NotOurs;
         }
-        // The turn of a thread that a forked child does not have is over.
+        // A forked child does not have its parent's other threads: their turn is over.
         free = if other >> 32 == u64::from(process) { 0 } else { other };
         // SAFETY: the call has no preconditions.
         unsafe { libc::sched_yield() };
     }
     let mut question = Question { decide, address, is_write, context, verdict: Verdict::NotOurs };
-    // SAFETY: the stack is this thread's while it has the turn, and `answer` takes a
-    // question.
+    // SAFETY: the stack is this thread's while it has the turn, and `answer` takes a question.
     unsafe { call_on(top, answer, (&raw mut question).cast()) };
     TURN.store(0, Ordering::Release);
     question.verdict

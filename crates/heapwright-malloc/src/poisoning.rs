@@ -1,19 +1,19 @@
-//! AddressSanitizer's interface: in `libheapwright-check.so`, so that a program's annotations
-//! (`sanitizer/asan_interface.h`, and of `sanitizer/common_interface_defs.h` those of containers)
-//! mean under `heapwright check` what they mean there.
+//! AddressSanitizer's interface, in `libheapwright-check.so`. A program's annotations
+//! (`sanitizer/asan_interface.h`, and those of containers in `sanitizer/common_interface_defs.h`)
+//! mean the same under `heapwright check` as under AddressSanitizer.
 //!
 //! | function | under `mode=debug` |
 //! |---|---|
 //! | `__asan_poison_memory_region`, `__asan_unpoison_memory_region` | functions of the C library that access the bytes are findings |
-//! | `__sanitizer_annotate_contiguous_container`, `.._double_ended_..` | the same of what a container has beyond its elements |
-//! | `__sanitizer_verify_contiguous_container`, `.._find_bad_address`, both kinds | whether it is so |
-//! | `__asan_address_is_poisoned`, `__asan_region_is_poisoned` | also freed blocks, and what lies between blocks |
-//! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | what is known of a block |
-//! | `__asan_describe_address` | a line of that |
+//! | `__sanitizer_annotate_contiguous_container`, `.._double_ended_..` | the same for a container's bytes beyond its elements |
+//! | `__sanitizer_verify_contiguous_container`, `.._find_bad_address`, both kinds | check these annotations |
+//! | `__asan_address_is_poisoned`, `__asan_region_is_poisoned` | also freed blocks, and bytes between blocks |
+//! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | facts about a block |
+//! | `__asan_describe_address` | a line of these facts |
 //!
 //! Poison is exact to the byte, where AddressSanitizer rounds to eight. Only live blocks have
 //! poison, not stacks, static memory and mappings. In other modes nothing is poisoned, and the
-//! queries answer with what the mode knows.
+//! queries answer from the mode's own records.
 
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -37,7 +37,7 @@ extern "C" fn __asan_address_is_poisoned(address: *const c_void) -> c_int {
     c_int::from(heap::room(address.addr()) == 0)
 }
 
-/// The first byte of a region that may not be accessed; null if each may.
+/// The first byte of a region that may not be accessed. Null: all may be.
 #[unsafe(no_mangle)]
 extern "C" fn __asan_region_is_poisoned(from: *mut c_void, bytes: size_t) -> *mut c_void {
     match heap::room(from.addr()) {
@@ -84,23 +84,23 @@ extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     let [begin, end] = [begin, end].map(|at| at.addr());
     let [old_begin, old_end] = [old_begin, old_end].map(|at| at.addr().clamp(begin, end));
     let [new_begin, new_end] = [new_begin, new_end].map(|at| at.addr().clamp(begin, end));
-    // What is an element no longer, before the new ones and behind them.
+    // The former elements before the new ones and behind them.
     mark(old_begin, old_end.min(new_begin), true);
     mark(old_begin.max(new_end), old_end, true);
     mark(new_begin, new_end, false);
 }
 
-/// The first byte of `[from, to)` that is poisoned, or is not.
+/// The first byte of `[from, to)` that is poisoned, or that is not poisoned.
 fn first(from: usize, to: usize, poisoned: bool) -> Option<usize> {
     let bytes = to.checked_sub(from).filter(|&bytes| bytes > 0)?;
-    // Nothing can be poisoned in memory that is not a block's: all of it is as it should be.
+    // Only blocks can be poisoned: all other memory is as it should be.
     let leading = heap::poisoned_bytes(from, bytes)?;
     let same = if poisoned { heap::room(from) } else { leading };
     (same < bytes).then_some(from + same)
 }
 
 /// The first byte of a container's storage `[begin, end)` that is not as it should be, if its
-/// elements are `[begin, middle)`; null if each is.
+/// elements are `[begin, middle)`. Null: all bytes are.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_contiguous_container_find_bad_address(
     begin: *const c_void,
@@ -149,8 +149,8 @@ extern "C" fn __sanitizer_verify_double_ended_contiguous_container(
     c_int::from(bad.is_null())
 }
 
-/// What an address is, in AddressSanitizer's words: `heap`, of which `*region` and `*size` get the
-/// block, `heap-invalid`, or `unknown`, which there stands for stacks, static memory and the rest.
+/// The kind of an address in AddressSanitizer's words: `heap` (`*region` and `*size` get the
+/// block), `heap-invalid`, or `unknown` (here also for stacks and static memory).
 ///
 /// # Safety
 ///
@@ -185,12 +185,12 @@ unsafe extern "C" fn __asan_locate_address(
     words.as_ptr()
 }
 
-/// The return addresses of the call that made the block of an address, innermost first, as many as
-/// there is room for, and the thread's number. Returns how many.
+/// Writes the return addresses of the call that made the block at an address, innermost first, at
+/// most as many as fit, and the thread's number. Returns the number of return addresses.
 ///
 /// # Safety
 ///
-/// `trace` has room for so many; `thread` is null or can be written.
+/// `trace` has room for that many; `thread` is null or can be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __asan_get_alloc_stack(
     address: *mut c_void,
@@ -202,7 +202,7 @@ unsafe extern "C" fn __asan_get_alloc_stack(
     unsafe { history(address.addr(), false, trace, most, thread) }
 }
 
-/// The same of the call that freed it.
+/// The same for the call that freed the block.
 ///
 /// # Safety
 ///
@@ -240,7 +240,7 @@ unsafe fn history(
     frames.len().min(most)
 }
 
-/// Says on standard error what an address is, in one line.
+/// Describes an address in one line on standard error.
 #[unsafe(no_mangle)]
 extern "C" fn __asan_describe_address(address: *mut c_void) {
     let found = heapwright::describe(address.cast());

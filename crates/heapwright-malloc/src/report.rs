@@ -1,6 +1,6 @@
 //! The statistics as text and as XML.
 //!
-//! Both are made from one [`Stats`] alone, without allocation. The text is for people
+//! Both are made from one [`Stats`], without allocation. The text is for people
 //! (`malloc_stats`, option `stats=exit`); programs read the stats file or `hw_get_stats`. The XML
 //! is glibc's `malloc_info` document, version 1: its elements that have a meaning here, and an
 //! element `heapwright` with every field under its own name.

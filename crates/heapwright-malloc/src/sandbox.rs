@@ -6,7 +6,7 @@
 //! without privileges need for a filter: the heap stops reading the kernel's files then.
 //!
 //! Each function makes one system call, as the C library's does. `syscall` has no frame, because
-//! programs fork by it.
+//! programs use it to fork.
 
 use core::arch::asm;
 #[cfg(not(heapwright_reads))]
@@ -19,7 +19,7 @@ use libc::{c_int, c_long, c_ulong};
 ///
 /// # Safety
 ///
-/// As the system call: what pointers the option wants are right.
+/// As the system call: the pointers that the option takes are valid.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn prctl(
     option: c_int,
@@ -46,7 +46,7 @@ unsafe extern "C" fn prctl(
 ///
 /// As the system call.
 unsafe fn controlled(number: c_long, arguments: [c_ulong; 5]) -> c_long {
-    // A child of `vfork` has its parent's memory, and is no sandbox of its parent's.
+    // A child of `vfork` has its parent's memory, but its sandbox is not its parent's.
     let begins = begins(number, arguments).filter(|_| process::is_original_process());
     let entry = begins.map(limit::begin_sandbox);
     let result = {

@@ -4,11 +4,11 @@
 //!
 //! | function | under `mode=debug` |
 //! |---|---|
-//! | `__lsan_ignore_object` | the block, and what it leads to, is reachable |
-//! | `__lsan_disable`, `__lsan_enable` | the same of all that the thread allocates in between |
-//! | `__lsan_register_root_region` | the same of the block that the region lies in; other memory is a root anyway |
-//! | `__lsan_do_leak_check` | a leak check; the process ends with 23 where something is lost, as it does there |
-//! | `__lsan_do_recoverable_leak_check` | a leak check; whether something is lost |
+//! | `__lsan_ignore_object` | the block counts as reachable, with all blocks that it leads to |
+//! | `__lsan_disable`, `__lsan_enable` | the same for all blocks of the thread in between |
+//! | `__lsan_register_root_region` | the same for the region's block; other memory is a root anyway |
+//! | `__lsan_do_leak_check` | a leak check; if a block is lost, the process ends with 23, as with LeakSanitizer |
+//! | `__lsan_do_recoverable_leak_check` | a leak check; returns whether a block is lost |
 //! | `__sanitizer_get_ownership`, `.._allocated_size`, `.._heap_size`, `.._current_allocated_bytes` | questions |
 //!
 //! In other modes there are no leak checks, and the first six do nothing.
@@ -19,7 +19,7 @@ use core::ffi::c_void;
 use heapwright::{BlockState, heap};
 use libc::{c_int, size_t};
 
-/// The status that LeakSanitizer ends a process with.
+/// The exit status of LeakSanitizer.
 const LOST: c_int = 23;
 
 #[unsafe(no_mangle)]
@@ -77,7 +77,7 @@ extern "C" fn __sanitizer_get_allocated_size(block: *const c_void) -> size_t {
     size_of_block(block).unwrap_or(0)
 }
 
-/// Bytes that the heap has of the system.
+/// Bytes that the heap has got from the system.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_get_heap_size() -> size_t {
     snapshot().committed_bytes as size_t

@@ -40,11 +40,11 @@ pub(crate) struct Action {
     pub(crate) handler: usize,
     /// `SA_*`.
     pub(crate) flags: c_int,
-    /// The signals that are blocked meanwhile, a bit each.
+    /// The signals that are blocked while the handler runs, a bit each.
     pub(crate) mask: u64,
 }
 
-/// What `sigset` takes for "block it".
+/// The handler that asks `sigset` to block the signal.
 const SIG_HOLD: usize = 2;
 
 /// A signal's bit in a mask.
@@ -52,8 +52,7 @@ pub(crate) const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// The first word of a set: the kernel knows 64 signals, the C library has room for
-/// more.
+/// The first word of a set. (The kernel has 64 signals, the C library room for more.)
 fn word(set: &sigset_t) -> u64 {
     // SAFETY: a signal set consists of words, at least one.
     unsafe { (&raw const *set).cast::<u64>().read() }
@@ -94,8 +93,8 @@ use crate::musl_sigaction::sigaction as __sigaction;
 
 #[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
-    /// The C library's `sigaction` under another name: for static programs, which
-    /// cannot ask for the next one.
+    /// The C library's `sigaction` under another name, for static programs, where `next` finds
+    /// none.
     fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
 }
 
@@ -110,13 +109,13 @@ fn next_sigaction() -> SigactionFn {
     unsafe { transmute::<*mut c_void, SigactionFn>(found) }
 }
 
-/// Sets what the kernel does at a signal; says what it did before, unless it failed.
+/// Sets the kernel's action for a signal. Returns the one before; `None` if that failed.
 pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
     let new = action.to_c();
     exchange(signal, &raw const new)
 }
 
-/// The kernel's action at a signal.
+/// The kernel's action for a signal.
 pub(crate) fn of_kernel(signal: c_int) -> Option<Action> {
     exchange(signal, core::ptr::null())
 }
@@ -135,7 +134,7 @@ pub(crate) fn set_mask(mask: u64) {
     change_mask(libc::SIG_SETMASK, mask);
 }
 
-/// Changes the calling thread's mask; gives it as it was.
+/// Changes the calling thread's mask. Returns the one before.
 fn change_mask(how: c_int, mask: u64) -> u64 {
     let new = set_of(mask);
     let mut old = MaybeUninit::<sigset_t>::zeroed();
@@ -155,13 +154,13 @@ pub(crate) fn send_to_this_thread(signal: c_int) {
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
 }
 
-/// Whether we remember a signal's actions, in the process that we remember for.
+/// Whether we remember this signal's actions; never in a child of vfork.
 fn is_remembered(signal: c_int) -> bool {
     fault_handler::has(signal) && process::is_original_process()
 }
 
-/// Sets the program's action for a signal, wherever that goes, and says what it was
-/// before; `None` where the kernel refused (errno says why).
+/// Sets the program's action for a signal, in the kernel or in `fault_handler`. Returns the one
+/// before; `None` if the kernel refused (errno says why).
 fn set(signal: c_int, action: Action) -> Option<Action> {
     if is_remembered(signal) {
         return Some(fault_handler::remember(signal, action));
@@ -185,8 +184,8 @@ fn examine(signal: c_int) -> Option<Action> {
     of_kernel(signal).map(|now| as_the_program_sees(signal, now, once))
 }
 
-/// Where the kernel has our handler, the program has set another, or the default; `once` is its
-/// handler for one time.
+/// If the kernel's handler is ours, returns what the program set instead (its own handler or the
+/// default). `once`: the program's one-shot handler.
 fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)
@@ -199,7 +198,7 @@ fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     }
 }
 
-/// Examines and changes what is done at a signal.
+/// Reads and sets the action for a signal.
 ///
 /// # Safety
 ///
@@ -226,7 +225,7 @@ fn is_ours(signal: c_int) -> bool {
     fault_handler::has(signal) || ending_signals::has(signal)
 }
 
-/// `sigaction` for a signal that a handler of ours may have.
+/// `sigaction` for a signal that one of our handlers may handle.
 ///
 /// # Safety
 ///
@@ -252,9 +251,8 @@ unsafe fn sigaction_of_ours(
     0
 }
 
-/// What the older functions share: the next of the name, but where there is none, or
-/// the signal is ours to remember, or the default that is set is to be ours, `sigaction`
-/// with what the function would set.
+/// Calls the next function of this name. Calls [`set`] with the equivalent action if there is none,
+/// or if [`is_ours_to_set`].
 #[inline(always)]
 unsafe fn old_style(
     found: &AtomicPtr<c_void>,
@@ -276,7 +274,7 @@ unsafe fn old_style(
     set_old_style(signal, handler, itself, flags)
 }
 
-/// Whether the next function of the name must not set this handler itself.
+/// Whether `set` must set this handler, and not the next function of the name.
 fn is_ours_to_set(signal: c_int, handler: sighandler_t, flags: c_int) -> bool {
     fault_handler::has(signal)
         || ending_signals::has(signal)
@@ -305,7 +303,7 @@ fn set_old_style(signal: c_int, handler: sighandler_t, itself: bool, flags: c_in
     set(signal, Action { handler, flags, mask }).map_or(libc::SIG_ERR, |old| old.handler)
 }
 
-/// The functions that take a signal and a handler, and give the handler before.
+/// The functions that take a signal and a handler, and return the handler before.
 macro_rules! old_style {
     ($( $(#[$doc:meta])* $name:ident, $text:literal => $itself:literal, $flags:expr; )*) => {
         $(
@@ -331,14 +329,14 @@ old_style! {
     bsd_signal, c"bsd_signal" => true, libc::SA_RESTART;
     /// The same.
     ssignal, c"ssignal" => true, libc::SA_RESTART;
-    /// Sets a handler for one time, as System V did.
+    /// Sets a one-shot handler, as System V did.
     sysv_signal, c"sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
-    /// The same, by the name that `signal` is in some programs.
+    /// The same: some programs are compiled to call `signal` by this name.
     __sysv_signal, c"__sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
 }
 
-/// Sets a handler, or blocks the signal; gives the handler before, or says that the
-/// signal was blocked. Any handler unblocks it.
+/// Sets a handler and unblocks the signal, or blocks it (`SIG_HOLD`). Returns the handler before,
+/// or `SIG_HOLD` if the signal was blocked.
 ///
 /// # Safety
 ///

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Each thread that steps has a [`Step`] of its own. An instruction may touch several guarded
-//! pages: each faults in turn and is added. One that repeats (`rep movs`) traps after each step of
-//! its own and faults again. While a page is lifted other threads may access it unseen; two threads
-//! that step over the same page do no more than fault again.
+//! pages: each faults in turn, and is added to the step. A repeating instruction (`rep movs`) traps
+//! after each repetition and faults again. Other threads may access a lifted page unseen. Two
+//! threads that step over the same page only fault again.
 //!
 //! **Signals.** Only signals of faults are delivered during the step: a handler that jumps away
 //! would leave the guard lifted. A fault of the same instruction at other memory ends the step
@@ -31,11 +31,11 @@ const TRAP: i64 = 1 << 8;
 
 /// A thread that makes one access.
 struct Step {
-    /// The process and the thread; 0: nobody's.
+    /// The process and the thread; 0: the step is free.
     owner: AtomicU64,
-    /// What the thread had blocked.
+    /// The signals that the thread had blocked.
     mask: AtomicU64,
-    /// Addresses in the pages that are lifted; 0: none.
+    /// Addresses in the lifted pages; 0: none.
     pages: [AtomicUsize; PAGES],
 }
 
@@ -85,8 +85,8 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
-/// Has the instruction of a context made once, with the page of `address` lifted, as it is already.
-/// False: that cannot be.
+/// Makes the context's instruction run once; the page of `address` is lifted already. False: that
+/// is impossible.
 ///
 /// # Safety
 ///
@@ -97,7 +97,7 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
     let known = mine().filter(|step| {
         let goes_on = flags & TRAP != 0;
         if !goes_on {
-            // A handler has jumped out of the last one, and this is another instruction.
+            // A handler has jumped out of the last step, and this is another instruction.
             step.put_guards_back();
             step.owner.store(0, Ordering::Release);
         }
@@ -122,8 +122,8 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
     true
 }
 
-/// Ends the calling thread's step, if it makes one: its guards are put back, and the thread goes on
-/// as it was. Returns whether it made one.
+/// Ends the calling thread's step, if there is one: puts its guards back, and restores the thread's
+/// mask. Returns whether there was one.
 ///
 /// # Safety
 ///

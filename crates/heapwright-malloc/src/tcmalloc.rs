@@ -13,8 +13,8 @@
 //! |---|---|
 //! | `generic.current_allocated_bytes` | bytes in live blocks |
 //! | `generic.heap_size` | bytes made writable |
-//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for their way to the kernel |
-//! | `tcmalloc.pageheap_unmapped_bytes` | what of the heap is not resident |
+//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for their return to the kernel |
+//! | `tcmalloc.pageheap_unmapped_bytes` | bytes of the heap that are not resident |
 //! | `tcmalloc.current_total_thread_cache_bytes` | free blocks in caches |
 
 use core::ffi::{CStr, c_char};
@@ -114,7 +114,7 @@ extern "C" fn tc_valloc(size: size_t) -> *mut c_void {
     heap::malloc_aligned(size, malloc_family::page_size()).cast()
 }
 
-/// `pvalloc`: of nothing a page.
+/// `pvalloc`; one page for size 0.
 #[unsafe(no_mangle)]
 extern "C" fn tc_pvalloc(size: size_t) -> *mut c_void {
     malloc_family::whole_pages(size.max(1))
@@ -131,7 +131,7 @@ unsafe extern "C" fn tc_malloc_size(block: *mut c_void) -> size_t {
     unsafe { heap::usable_size(block.cast_const().cast()) }
 }
 
-/// How many bytes of a block could be used that was asked for so (flags: see `jemalloc`).
+/// The usable bytes of a block for this request (flags: see `jemalloc`).
 #[unsafe(no_mangle)]
 extern "C" fn tc_nallocx(size: size_t, flags: c_int) -> size_t {
     heap::good_size(size, 1 << (flags & 0x3f)).unwrap_or(0)
@@ -143,11 +143,11 @@ extern "C" fn tc_malloc_stats() {
     introspection::print();
 }
 
-/// Whose version is asked: gperftools' whose interface this is.
+/// The version of the gperftools whose interface this is.
 ///
 /// # Safety
 ///
-/// What is not null can be written.
+/// Each pointer is null or can be written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tc_version(
     major: *mut c_int,
@@ -167,7 +167,7 @@ unsafe extern "C" fn tc_version(
     c"gperftools 2.10 (heapwright)".as_ptr()
 }
 
-/// Reads a property. 1, or 0 if it is not known.
+/// Reads a property. Returns 1, or 0 if it is unknown.
 ///
 /// # Safety
 ///
@@ -200,7 +200,7 @@ unsafe extern "C" fn MallocExtension_GetNumericProperty(
     1
 }
 
-/// Sets a property: none can be set, which is what 0 says.
+/// Sets a property. Returns 0: none can be set.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_SetNumericProperty(
     _property: *const c_char,
@@ -215,13 +215,13 @@ extern "C" fn MallocExtension_ReleaseFreeMemory() {
     heap::trim(0);
 }
 
-/// Gives free memory back to the kernel: at least so much, if there is so much.
+/// Gives free memory back to the kernel: at least that many bytes, if there are as many.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_ReleaseToSystem(_bytes: size_t) {
     heap::trim(0);
 }
 
-/// Writes where the memory is, as text that ends with a zero.
+/// Writes the statistics as text that ends with a zero.
 ///
 /// # Safety
 ///
@@ -240,13 +240,13 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     unsafe { end.write(0) };
 }
 
-/// How many bytes a block would have that was asked for so.
+/// The bytes that a block for this request would have.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetEstimatedAllocatedSize(size: size_t) -> size_t {
     heap::good_size(size, 1).unwrap_or(0)
 }
 
-/// How many bytes a block has.
+/// The bytes that a block has.
 ///
 /// # Safety
 ///
@@ -257,32 +257,31 @@ unsafe extern "C" fn MallocExtension_GetAllocatedSize(block: *const c_void) -> s
     unsafe { heap::usable_size(block.cast()) }
 }
 
-/// Whose a block is: 1, the allocator's, or 2, not.
+/// The owner of a block: 1, the allocator, or 2, not.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetOwnership(block: *const c_void) -> c_int {
     if heap::owns(block.cast()) { 1 } else { 2 }
 }
 
-/// The thread has nothing to do for a while: nothing is done.
+/// The thread becomes idle for a while. Does nothing.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadIdle() {}
 
-/// It has again.
+/// The thread is busy again. Does nothing.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadBusy() {}
 
-/// It has nothing to do for a moment.
+/// The thread is idle for a moment. Does nothing.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_MarkThreadTemporarilyIdle() {}
 
-/// How many bytes the thread's cache has: not counted by thread.
+/// The bytes in the thread's cache: not counted by thread.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_GetThreadCacheSize() -> size_t {
     0
 }
 
-/// Whether the heap is as it should be, as far as is known: a mistake that is seen ends the
-/// program.
+/// Returns that the heap is in order: a mistake that the heap sees ends the program.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
     1
@@ -294,7 +293,7 @@ extern "C" fn tc_mallopt(_parameter: c_int, _value: c_int) -> c_int {
     1
 }
 
-/// Whether `malloc` asks the new handler, as C++'s operators do: it never does.
+/// Whether `malloc` calls the new-handler, as C++'s operators do: never.
 #[unsafe(no_mangle)]
 extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
     0

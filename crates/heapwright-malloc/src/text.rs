@@ -1,14 +1,13 @@
 //! A text under construction, in a buffer on the stack.
 //!
-//! Reports are written where nothing may be allocated (inside malloc's own
-//! library, at exit, with memory exhausted), so `core::fmt` with its dynamic
-//! dispatch and panics stays out. What does not fit is cut off: a report is
-//! sized so that everything does, and a test would miss the last line.
+//! Code that writes a report must not allocate (it is malloc's own library, the process ends, or
+//! memory has run out), so `core::fmt` with its dynamic dispatch and panics stays out. Text that
+//! does not fit is cut off. A report's buffer has room for all of it; otherwise a test would miss
+//! the last line.
 //!
-//! The functions stay out of line: inlined into a report they made 20 KiB of
-//! code that runs once.
+//! The functions stay out of line: inlined into a report they made 20 KiB of code that runs once.
 
-/// A buffer of `N` bytes and how many of them are text.
+/// A buffer of `N` bytes, and the length of the text in it.
 pub(crate) struct Text<const N: usize> {
     buffer: [u8; N],
     length: usize,
@@ -25,7 +24,7 @@ impl<const N: usize> Text<N> {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// One byte more.
+    /// Appends a byte.
     #[inline(never)]
     pub(crate) fn byte(&mut self, byte: u8) -> &mut Self {
         if let Some(slot) = self.buffer.get_mut(self.length) {
@@ -35,7 +34,7 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// A string more.
+    /// Appends a string.
     #[inline(never)]
     pub(crate) fn str(&mut self, text: &str) -> &mut Self {
         for &byte in text.as_bytes() {
@@ -53,14 +52,14 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// A string more, filled with spaces on its right to `width`.
+    /// Appends a string, filled with spaces on its right to `width`.
     #[inline(never)]
     pub(crate) fn left(&mut self, text: &str, width: usize) -> &mut Self {
         self.str(text);
         self.repeat(b' ', width.saturating_sub(text.len()))
     }
 
-    /// One byte `count` times.
+    /// Appends a byte `count` times.
     #[inline(never)]
     pub(crate) fn repeat(&mut self, byte: u8, count: usize) -> &mut Self {
         for _ in 0..count {
@@ -69,12 +68,12 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// A number in decimal.
+    /// Appends a number in decimal.
     pub(crate) fn number(&mut self, value: u64) -> &mut Self {
         self.number_right(value, 0)
     }
 
-    /// A number in decimal, filled with spaces on its left to `width`.
+    /// Appends a number in decimal, filled with spaces on its left to `width`.
     #[inline(never)]
     pub(crate) fn number_right(&mut self, value: u64, width: usize) -> &mut Self {
         let (mut digits, mut rest) = (1, value / 10);
@@ -85,8 +84,8 @@ impl<const N: usize> Text<N> {
         self.repeat(b' ', width.saturating_sub(digits)).digits(value)
     }
 
-    /// The digits of a number: those of its tenth, and the last. (20 calls deep
-    /// at most; a loop over a buffer is unrolled into 20 divisions.)
+    /// Appends the digits of a number: first those of its tenth, then the last. (At most 20 calls
+    /// deep. The compiler would unroll a loop over a buffer into 20 divisions.)
     #[inline(never)]
     fn digits(&mut self, value: u64) -> &mut Self {
         if value >= 10 {
@@ -95,7 +94,7 @@ impl<const N: usize> Text<N> {
         self.byte(b'0' + (value % 10) as u8)
     }
 
-    /// An address, in hexadecimal.
+    /// Appends an address in hexadecimal.
     #[cfg(heapwright_reads)]
     pub(crate) fn address(&mut self, value: usize) -> &mut Self {
         self.str("0x");
@@ -106,7 +105,7 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// A number of bytes in KiB, rounded to the next, filled to `width`.
+    /// Appends a number of bytes in KiB, rounded up, filled to `width`.
     #[inline(never)]
     pub(crate) fn kib(&mut self, bytes: u64, width: usize) -> &mut Self {
         self.number_right(bytes.div_ceil(1024), width).str(" KiB")

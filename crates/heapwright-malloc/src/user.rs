@@ -1,7 +1,7 @@
-//! `setuid` and its kin, by which a process of root's becomes another user, in
+//! `setuid` and its kin, with which a process of root becomes another user, in
 //! libheapwright-check.so.
 //!
-//! Only root may write to the record that a process of root's makes. These functions therefore give
+//! Only root may write to the record that a process of root makes. These functions therefore give
 //! the record to the new user, and make a folder for the records of that user's children
 //! (`heapwright::files`). The folder also tells the command which users the run itself chose. A
 //! process that becomes root again takes its record back.
@@ -25,7 +25,7 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     let is_root = || unsafe { libc::geteuid() } == 0;
     let give = |from, to| {
         process::give_record(from, to);
-        // A child of `vfork` has its parent's memory, and a record of its own.
+        // A child of `vfork` has its parent's memory, but a record of its own.
         if process::is_original_process() {
             GIVEN_TO.store(to, Ordering::Relaxed);
         }
@@ -41,7 +41,7 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// The functions. Each calls the C library's function, and names the parameter that is the new
+/// The functions. Each calls the C library's function, and names the parameter for the new
 /// effective user.
 macro_rules! users {
     ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(

@@ -5,19 +5,17 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{c_char, c_void};
 
-/// The address of a symbol: null where the process has none of that name.
+/// The address of a symbol. Null: the process has none of that name.
 ///
-/// The dynamic linker binds it when it loads the library; in a static program
-/// the linker does.
+/// The dynamic linker binds it when it loads the library; in a static program the linker does.
 macro_rules! weak {
     ($name:literal) => {
         $crate::weak::bound!(concat!(".weak ", $name), $name)
     };
 }
 
-/// The address that a symbol was bound to: what the global offset table says,
-/// and not what this library would call by the name. The first argument is a
-/// directive of the assembler about it, or nothing.
+/// The address in a symbol's entry of the global offset table. This library's own function of the
+/// name may be another one. The first argument is an assembler directive for the symbol, or empty.
 macro_rules! bound {
     ($directive:expr, $name:literal) => {{
         let address: *mut ::libc::c_void;
@@ -48,16 +46,15 @@ macro_rules! bound {
 
 pub(crate) use {bound, weak};
 
-/// The next function of a name, after ours: the C library's, or that of another
-/// library that stands between. Looked for once, and kept. Null in a static program,
-/// and where there is none.
+/// The next function of a name, after ours: the C library's, or that of a library between. It is
+/// looked up once, and kept in `found`. Null: there is none, or the program is static.
 #[inline]
 pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = found.load(Ordering::Relaxed);
     if known.is_null() { look_for_next(found, name) } else { known }
 }
 
-/// The same, when it is not known yet.
+/// The same, if it is not known yet.
 #[cold]
 #[inline(never)]
 pub(crate) fn look_for_next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {

@@ -15,7 +15,7 @@ use heapwright_gc::raw::Tracer;
 
 macro_rules! without_references {
     ($($of:ty),* $(,)?) => { $(
-        // SAFETY: there are no references in it.
+        // SAFETY: the type holds no reference into a realm.
         unsafe impl Trace for $of {
             const TRACED: bool = false;
             const DROPS_ANYWHERE: bool = true;
@@ -83,7 +83,7 @@ without_references!(
     RangeFull,
 );
 
-// SAFETY: data that is shared for ever holds no reference, whose lifetime is shorter.
+// SAFETY: a value that lives for ever holds no reference into a realm, which would live shorter.
 unsafe impl<T: 'static> Trace for &'static [T] {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}
@@ -128,7 +128,7 @@ unsafe impl<T: 'static> Trace for Static<T> {
     fn trace(&self, _: &Tracer) {}
 }
 
-// SAFETY: there is no value in it.
+// SAFETY: the type holds no value.
 unsafe impl<T: Trace + ?Sized> Trace for PhantomData<T> {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}
@@ -324,14 +324,14 @@ mod of_std {
     #[inline]
     fn owned<T: Trace>(value: &T, tracer: &Tracer, inside: impl FnOnce(&Tracer)) {
         let place = core::ptr::from_ref(value).cast_mut().cast();
-        // SAFETY: a `T`, which does not move while its owner is traced: no mutation runs.
+        // SAFETY: `place` is a `T`. It does not move while its owner is traced: no mutation runs.
         unsafe { tracer.owned(place, report::<T>, inside) };
     }
 
-    // Data that lies elsewhere counts as `TRACED`, whatever it is: a tree's is part of its own
-    // definition.
+    // Owners of data elsewhere count as `TRACED`, whatever the data is. Otherwise the `TRACED` of a
+    // recursive type would depend on itself.
 
-    // SAFETY: all that is in it is reported.
+    // SAFETY: the value in the box is reported.
     unsafe impl<T: Trace + ?Sized> Trace for Box<T> {
         const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
         fn trace(&self, tracer: &Tracer) {

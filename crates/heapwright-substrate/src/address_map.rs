@@ -1,7 +1,7 @@
 //! The address map: finds the owner of any address in the process.
 //!
 //! The **window** is one address range `[base, base + span)`, cut into units of 64 KiB. A 32-bit
-//! entry for each unit tells what the unit is; a 128-byte record for each unit, touched only on
+//! entry for each unit tells its kind and owner. A 128-byte record for each unit, touched only on
 //! slow paths, tells the rest. Both lie far from the user's bytes, so a look-up does not touch the
 //! address.
 //!
@@ -102,7 +102,7 @@ const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
 const GUARD: u32 = 0x707;
-/// Eight kinds each: their low bits are the upper bits of the head's unit.
+/// Eight kinds each. Their low bits are the upper bits of the head's unit.
 const COLLECTED_REST: u32 = 0x7e0;
 const DEBUG_REST: u32 = 0x7e8;
 const POOL_REST: u32 = 0x7f0;
@@ -242,7 +242,7 @@ impl Entry {
         }
     }
 
-    /// What the unit is.
+    /// The kind of the unit.
     #[inline]
     pub const fn kind(self) -> Kind {
         match self.0 & KIND_MASK {
@@ -373,7 +373,7 @@ impl AddressMap {
         (unit, unsafe { self.entry(unit) })
     }
 
-    /// What `unit` is; foreign above the limit.
+    /// The kind of `unit`; foreign above the limit.
     #[inline]
     pub fn kind(&self, unit: usize) -> Kind {
         if unit >= self.limit.load(Ordering::Acquire) {

@@ -1,13 +1,13 @@
 //! Describes an address in constant time, without touching it.
 //!
-//! One load tells whether the address is in the window and what its unit is; arithmetic and one
-//! record give the block. Nothing at the address is read, so any address is allowed.
+//! One load tells whether the address is in the window, and the kind of its unit. Arithmetic and
+//! one record give the block. Nothing at the address is read, so any address is allowed.
 //!
 //! This module describes slabs, large blocks and pools, from the unit's record. Debug heaps,
 //! collected heaps and the hardened heap lie above and have records of their own. They register
 //! readers ([`read_with`]).
 //!
-//! Called by `misuse` (which reports what a bad pointer is), by programs, and by the front ends.
+//! Called by `misuse` (reports about bad pointers), by programs, and by the front ends.
 
 use core::ptr;
 
@@ -21,7 +21,7 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// Not heapwright's: a stack, a library, another allocator, nothing.
+    /// Memory that is not heapwright's: a stack, a library, another allocator, nothing.
     Foreign = 0,
     /// A part of the heap's address space that holds no block now.
     Free = 1,
@@ -41,14 +41,14 @@ pub enum Kind {
     Collected = 8,
 }
 
-/// Whether a block is the program's.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum BlockState {
     /// There is no block at the address.
     Unknown = 0,
-    /// Allocated, or free in some thread's cache: without a bitmap of allocated slots, constant
-    /// time does not suffice to tell the two apart.
+    /// Allocated, or free in a thread's cache. Without a bitmap of allocated slots, the two cannot
+    /// be told apart in constant time.
     InUse = 1,
     /// Given back to its slab, or never handed out.
     Free = 2,
@@ -58,9 +58,9 @@ pub enum BlockState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Description {
-    /// What the address belongs to.
+    /// The kind of memory at the address.
     pub kind: Kind,
-    /// The state of the block it lies in.
+    /// The state of the block that contains the address.
     pub state: BlockState,
     /// Address of the block's first byte; 0: there is no block.
     pub block: usize,
@@ -158,7 +158,7 @@ pub fn describe(address: *const u8) -> Description {
     }
 }
 
-/// A front end whose units only it can read, because it has records of its own.
+/// A front end with records of its own, so that only it can read its units.
 #[derive(Clone, Copy)]
 pub enum Front {
     /// Debug heaps: their records also describe freed blocks.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   PREFIX.<pid>                       the user's alone, a new file, never through a link
-//!   PREFIX.users/<uid>/process.<pid>   the record of a process of a user that root's became
+//!   PREFIX.users/<uid>/process.<pid>   the record of a process that root gave to a user
 //! ```
 //!
 //! The folder `<uid>` is that user's alone. A process of root makes it before it becomes this user,

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! So no thread that the child lacks holds a lock, and all that the locks protect (runs, metadata,
-//! registries, shared pools) is whole. Each part argues for what is not under a lock: see
+//! registries, shared pools) is whole. Each part explains its state without a lock: see
 //! `heap::start`.
 //!
 //! Fork handlers of other libraries that were registered earlier run while the locks are held, in
 //! the same thread, and may allocate: see `sync::hold_all`. They pass every lock. A *signal
-//! handler* that interrupted them would meet half-done work, and in the child it would meet state
-//! that is not yet repaired. Therefore signals are blocked, except those of faults, once the last
+//! handler* that interrupted them would find half-done work, and in the child state that is not yet
+//! repaired. Therefore signals are blocked, except those of faults, once the last
 //! lock is taken. (Not earlier: a collector may stop all threads by a signal, and a stopped thread
 //! may hold the lock that is awaited. Until then a handler that interrupts a fork waits for no
 //! lock.) If such a fork handler forks itself, it finds all locks held and takes none.
@@ -81,8 +81,8 @@ pub struct Handlers {
     pub before: fn(),
     /// Gives them back. Follows `before` in the same thread or its copy.
     pub unlock: unsafe fn(),
-    /// Runs in the child after that: repairs what other threads left half done. The argument says
-    /// whether the forking thread was the only one.
+    /// Runs in the child after that: repairs the state that other threads left half done. The
+    /// argument tells whether the forking thread was the only one.
     pub in_child: fn(bool),
 }
 

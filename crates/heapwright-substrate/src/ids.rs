@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Objects are made in the heap's metadata and never freed. So an id from an address map entry
-//! always leads to a valid object, whatever has happened since. Ids count up from 1; no object has
+//! always leads to a valid object. Ids count up from 1; no object has
 //! 0. A look-up takes no lock; callers that make objects exclude each other.
 //!
 //! [`Recycled`] lends such objects to owners that come and go. An object must outlive its owner,
@@ -203,7 +203,7 @@ impl<T: Sync + 'static> Recycled<T> {
             return Some(found);
         }
         let make = |at: *mut Slot<T>, id| {
-            // SAFETY: memory for one object; by the contract the rest of it is as it should be.
+            // SAFETY: this is memory for one object; by the contract zeros are valid for the rest.
             let place = unsafe { &raw mut (*at).id };
             // SAFETY: the number's place in memory for one object, which is ours.
             unsafe { place.write(id) };
@@ -219,12 +219,12 @@ impl<T: Sync + 'static> Recycled<T> {
         vacant.0 = ptr::from_ref(slot).cast_mut();
     }
 
-    /// The object of an id, whatever owner has it.
+    /// The object of an id, with or without an owner.
     pub fn get(&self, id: u32) -> Option<&'static T> {
         self.ids.get(id).map(|slot| &slot.value)
     }
 
-    /// All objects, those without an owner as well.
+    /// All objects, also those without an owner.
     pub fn all(&self) -> impl Iterator<Item = &'static T> {
         self.ids.all().map(|slot| &slot.value)
     }

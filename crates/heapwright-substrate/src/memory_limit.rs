@@ -1,15 +1,15 @@
-//! The memory limit of the process, how near it is, and the pressure on memory.
+//! The memory limit of the process, its nearness, and the pressure on memory.
 //!
 //! ```text
 //!   in use      0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
 //!   nearness         far         |    close     |     near      |  at it
 //!
 //!   free pages  wait (purge=)    |  250 ms      |   50 ms       |  20 ms, and go at once with each look
-//!   ... at most much             |  1/2 of what is left         |  1/8
-//!   huge pages  as asked                         |  none for what is new
+//!   ... at most much             |  1/2 of the bytes left       |  1/8
+//!   huge pages  as requested                     |  none for new memory
 //!   stashes     4 MiB                            |  256 KiB at most
 //!
-//!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if so near
+//!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if as near
 //! ```
 //!
 //! Far from the limit nothing changes, because speed comes first. The limit is the least one of the
@@ -20,7 +20,7 @@
 //! The memory in use is that of all processes of the group, without memory that the kernel can drop
 //! (file pages). Under a limit of the process alone it is its resident memory. A look at it reads a
 //! file. So no thread looks while the heap is small, or before the heap has grown by a good part of
-//! what was left: see [`note_fresh`].
+//! the bytes that were left: see [`note_fresh`].
 //!
 //! The kernel tells the pressure in `memory.pressure` of the limited group, else in
 //! `/proc/pressure/memory` (PSI), if it keeps it. The pressure is the part of the last ten seconds
@@ -42,7 +42,7 @@ pub use crate::os::is_in_sandbox;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Kept, Whose};
 
-/// How near the limit is.
+/// The nearness of the limit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Nearness {
@@ -59,8 +59,8 @@ pub enum Nearness {
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// The nearness with so many bytes in use. A nearness stays until a fiftieth less is in use, so
-    /// that it does not change all the time.
+    /// The nearness with this number of bytes in use. A nearness stays until a fiftieth less is in
+    /// use, so that it does not change all the time.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -81,7 +81,7 @@ impl Nearness {
         }
     }
 
-    /// Free runs may take one of so many parts of what is left below the limit.
+    /// Free runs may take one part in this number of the bytes left below the limit.
     const fn part(self) -> usize {
         match self {
             Self::Far => 1,
@@ -113,7 +113,7 @@ pub fn is_short_of(bytes: usize) -> bool {
     left != usize::MAX && FRESH.load(Ordering::Relaxed).saturating_add(bytes) >= left / 20 * 19
 }
 
-/// How near the limit is.
+/// The nearness of the limit.
 #[inline]
 pub fn nearness() -> Nearness {
     Nearness::ALL[usize::from(NEARNESS.load(Ordering::Relaxed)) % Nearness::ALL.len()]
@@ -139,7 +139,7 @@ pub fn limit() -> Option<usize> {
     Some(LIMIT.load(Ordering::Relaxed)).filter(|&limit| limit != 0)
 }
 
-/// Notes that the heap takes so many bytes that were not in memory before.
+/// Notes that the heap takes this number of bytes that were not resident before.
 #[inline]
 pub fn note_fresh(bytes: usize) {
     let fresh = FRESH.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
@@ -171,14 +171,14 @@ impl Look {
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
     }
 
-    /// Whether the fresh run exceeds what is left: a program that fills it is killed.
+    /// Whether the fresh run exceeds the bytes left: a program that fills it is killed.
     pub fn is_beyond_limit(&self) -> bool {
         self.fresh >= self.limit
     }
 }
 
-/// Notes the result of a look. `before` is the previous nearness. Returns the nearness, and in how
-/// many milliseconds the next look is due.
+/// Notes the result of a look. `before` is the previous nearness. Returns the nearness, and the
+/// milliseconds until the next look.
 fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let nearness = Nearness::of(look.used, look.limit, before);
     let left = look.limit.saturating_sub(look.used);
@@ -343,11 +343,11 @@ pub struct Watcher {
 
 /// A heap with fewer bytes causes no look.
 const SMALL: usize = 16 << 20;
-/// The process must have one part of so many of a group's limit.
+/// The process must have one part in this number of a group's limit.
 const LITTLE: usize = 16;
 /// Less growth causes no look.
 const WORTH_A_LOOK: usize = 1 << 20;
-/// Looks may take one of so many parts of the time.
+/// Looks may take one part in this number of the time.
 const SHARE: u64 = 50;
 /// The milliseconds until the next look if there is no reason for one.
 const IDLE_MS: u32 = 50;
@@ -406,7 +406,7 @@ impl Watcher {
         (look, wait)
     }
 
-    /// Looks at the limit, and notes in `left` how much is left.
+    /// Looks at the limit, and notes in `left` the bytes that are left.
     fn look_at_limit(&mut self, heap: usize, fresh: usize) -> (Option<Look>, u32) {
         let (used, limit) = match &self.source {
             Source::None => (None, 0),

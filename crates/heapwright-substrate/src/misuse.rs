@@ -1,9 +1,9 @@
-//! Misuse of the heap: reports what the pointer is in one line, and ends the process.
+//! Misuse of the heap: describes the pointer in one line, and ends the process.
 //!
 //! The process ends, because more work could corrupt intact data. Every line has the same shape:
 //!
 //! ```text
-//! heapwright: free(0x7f..): <what the pointer is>; <what to do>
+//! heapwright: free(0x7f..): <kind of pointer>; <advice>
 //! ```
 
 use crate::address_map::{Kind, MAP};
@@ -55,7 +55,7 @@ pub fn end(line: Line) -> ! {
     os::abort()
 }
 
-/// Reports a block that was given back twice.
+/// Reports a block that was freed twice.
 #[cold]
 pub fn double_free(call: Call, address: usize, size: usize) -> ! {
     let line = begin(call, address).text("this ").number(size);
@@ -117,7 +117,7 @@ pub enum Access {
 }
 
 /// Adds the access of a function of the C library: `bytes` bytes at `address`, where the block has
-/// `left`. (The caller adds what is allowed, and what to do.)
+/// `left`. (The caller adds the allowed access, and advice.)
 #[cold]
 pub fn out_of_bounds(
     function: &str,
@@ -206,15 +206,15 @@ pub fn not_of_pool(pool: &str, address: usize) -> ! {
     })
 }
 
-/// Reports an object of a pool that was given back twice.
+/// Reports an object of a pool that was freed twice.
 #[cold]
 pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
     let line = begin(Call::PoolFree, address).text("this object of pool `").bytes(pool.as_bytes());
     end(line.text("` was given back before; destroy each object once"))
 }
 
-/// Reports that byte `offset` of a free object of a pool has changed since it was given back.
-/// Checked builds look.
+/// Reports that byte `offset` of a free object of a pool has changed since its free, in checked
+/// builds.
 #[cold]
 pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     let line = begin(Call::PoolFree, object).text("this object of pool `").bytes(pool.as_bytes());
@@ -222,7 +222,7 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Reports objects that are lost with their pool, in checked builds. The process goes on, because
+/// Reports objects that are lost with their pool, in checked builds. The process continues, because
 /// the memory goes back with the pool.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {
@@ -240,7 +240,7 @@ pub fn collected_heap(why: &str) -> ! {
     end(Line::new().text(why))
 }
 
-/// Reports that a pool or an arena has no memory for a caller that needs it.
+/// Reports that a pool or an arena has no memory for a caller that cannot continue without.
 #[cold]
 pub fn no_room(what: &str, name: &str) -> ! {
     end(Line::new()

@@ -44,7 +44,7 @@ pub fn distance(state: &mut u64, period: usize) -> usize {
 /// one byte.
 pub fn chance(size: usize, period: usize) -> f64 {
     let periods = size.max(1) as f64 / period.max(1) as f64;
-    // Where the difference would lose digits, the series is exact.
+    // For small values the difference would lose digits, but the series is exact.
     if periods < 1e-4 {
         return periods * (1.0 - periods / 2.0 + periods * periods / 6.0);
     }

@@ -1,4 +1,4 @@
-//! The purge delay: how long free pages wait until they go back to the kernel.
+//! The purge delay: the time that free pages wait until they go back to the kernel.
 //!
 //! ```text
 //!              given back ---- touched again, after a pause that could be waited for --> long enough for the pause
@@ -29,16 +29,15 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
 pub const DEFAULT_MAX_MS: i32 = 5500;
-/// Pages that were not touched again for so many milliseconds were not needed.
+/// Pages that were not touched again for this number of milliseconds were not needed.
 const FORGOTTEN_MS: u32 = 15_000;
-/// The delay grows only for at least so many bytes, and one part in so many of the bytes given
-/// back.
+/// The delay grows only for at least this number of bytes, and this part of the bytes given back.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
-/// The delay exceeds the pause by one part in so many, because pauses differ.
+/// The delay exceeds the pause by this part of it, because pauses differ.
 const LONGER: i32 = 10;
-/// Looks for waiting pages in each delay. Two looks are at least so many milliseconds apart, unless
-/// the delay is shorter.
+/// Looks for waiting pages in each delay, and the fewest milliseconds between two looks, unless the
+/// delay is shorter.
 const LOOKS: i32 = 4;
 const LOOK_MS: i32 = 250;
 
@@ -65,8 +64,8 @@ pub fn set_bounds(min: i32, max: i32) {
     forget();
 }
 
-/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short,
-/// whatever the bounds are.
+/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short with
+/// any bounds.
 #[inline]
 pub fn purge_ms() -> i32 {
     memory_limit::delay(DELAY.load(Ordering::Relaxed))
@@ -89,8 +88,8 @@ pub fn interval(delay: i32) -> i32 {
     (delay / LOOKS).max(LOOK_MS).min(delay)
 }
 
-/// Notes that free pages were given back after they had waited so many milliseconds: longer than
-/// the delay if no thread looked in time.
+/// Notes that free pages went back after a wait of this many milliseconds. The wait exceeds the
+/// delay if no thread looked in time.
 pub fn note_given(bytes: usize, now: u32, waited: i32) {
     if bytes == 0 || !is_adaptive() {
         return;

@@ -2,7 +2,7 @@
 //! `testing`).
 //!
 //! ```text
-//!   | thread, left | thread, left | ...      left: how often the thread still takes memory
+//!   | thread, left | thread, left | ...      left: the takes that still succeed
 //! ```
 
 use crate::os;
@@ -11,7 +11,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// An upper bound of the tests that run at once.
 const MOST: usize = 256;
 
-/// A thread's token, or 0; and how often it may still take memory. Only the thread uses the second.
+/// A thread's token, or 0; and the takes that still succeed. Only the thread uses the second.
 struct Refusal(AtomicUsize, AtomicUsize);
 
 static ALL: [Refusal; MOST] = [const { Refusal(AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST];
@@ -20,7 +20,7 @@ fn of(token: usize) -> Option<&'static Refusal> {
     ALL.iter().find(|refusal| refusal.0.load(Ordering::Relaxed) == token)
 }
 
-/// Refuses memory of the window to this thread after so many takes; `None`: never.
+/// Refuses memory of the window to this thread after this number of takes; `None`: never.
 pub fn refuse_after(takes: Option<usize>) {
     let me = os::thread_token();
     let Some(takes) = takes else {

@@ -1,11 +1,11 @@
-//! A value for which there was no room, on its way back to the caller.
+//! A value for which there was no room, returned to the caller.
 //!
 //! Called by `pool` and `arena`.
 
 use core::fmt;
 
-/// Values of up to so many bytes are passed in registers. A larger one that goes to a slow path
-/// would first be copied to the stack, on the fast path, too.
+/// Values of up to this number of bytes are passed in registers. A larger one that goes to a slow
+/// path would first be copied to the stack, on the fast path, too.
 pub const IN_REGISTERS: usize = 16;
 
 /// A value that a pool or an arena had no room for, given back.

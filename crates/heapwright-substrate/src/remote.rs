@@ -1,4 +1,4 @@
-//! Remote frees: blocks that other threads freed, and which thread may take them back.
+//! Remote frees: blocks that other threads freed, and the thread that may take them back.
 //!
 //! ```text
 //!   freeing threads                          the owner's cache
@@ -14,9 +14,9 @@
 //! problem. `count` is raised *before* the push, so it bounds the length of a taken chain. A double
 //! free may have made a chain cyclic: then it is longer than the bound, and the walker stops there.
 //!
-//! [`Ownership`] says which thread may act as the owner: the thread that holds the cache, or, once
-//! that thread has ended, a thread that claims it for a moment. Late frees are never lost, because
-//! both sides look after they have written:
+//! [`Ownership`] names the thread that may act as the owner: the thread that holds the cache, or,
+//! once that thread has ended, a thread that claims it for a moment. Late frees are never lost,
+//! because both sides read after they have written:
 //!
 //! ```text
 //!   freer:  push; fence; ownership orphaned? claim, drain, let go
@@ -204,7 +204,7 @@ impl RemoteStack {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How many bytes wait here, or a few more.
+    /// The number of waiting bytes, or a few more.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -215,7 +215,7 @@ const HELD: u32 = 0;
 const ORPHANED: u32 = 1;
 const CLAIMED: u32 = 2;
 
-/// Which thread may act as the owner of a cache.
+/// The right to act as the owner of a cache.
 pub struct Ownership(AtomicU32);
 
 impl Ownership {
@@ -233,27 +233,27 @@ impl Ownership {
         Self(AtomicU32::new(HELD))
     }
 
-    /// Tries to become the owner of what no thread holds, for a moment.
+    /// Tries to become the owner for a moment, if no thread is.
     #[inline]
     pub fn try_claim(&self) -> bool {
         self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Makes a claim last: a thread lives with it from now on.
+    /// Makes a claim permanent: a thread holds it from now on.
     #[inline]
     pub fn hold(&self) {
         self.0.store(HELD, Ordering::Release);
     }
 
-    /// Whether a thread lives with this.
+    /// Whether a thread holds this permanently.
     #[cfg(not(loom))]
     #[inline]
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire) == HELD
     }
 
-    /// Gives the ownership up. Returns whether blocks arrived that nobody else
-    /// will look at: then the caller claims again and takes them.
+    /// Gives the ownership up. Returns whether blocks arrived that no other thread will see: then
+    /// the caller claims again and takes them.
     #[must_use]
     #[inline]
     pub fn let_go(&self, stack: &RemoteStack) -> bool {
@@ -262,8 +262,8 @@ impl Ownership {
         !stack.is_empty()
     }
 
-    /// After a push: whether no thread holds this, so that the pusher must try to
-    /// claim it and take what it pushed.
+    /// After a push: whether no thread holds this. Then the pusher must try to claim it, and take
+    /// the pushed blocks.
     #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -276,7 +276,7 @@ impl Ownership {
         self.0.load(Ordering::Relaxed) == ORPHANED
     }
 
-    /// In a forked child: gives up the ownership of a thread that is not here.
+    /// In a forked child: gives up the ownership of a thread that the child lacks.
     pub fn orphan_after_fork(&self) {
         self.0.store(ORPHANED, Ordering::Relaxed);
     }

@@ -73,7 +73,7 @@ mod marks {
 
     /// A keeper of samples.
     pub struct Sampler {
-        /// Notes that a run of so many bytes was taken at this address, for this kind of memory.
+        /// Notes that a run with this number of bytes was taken here, for this kind of memory.
         /// Returns whether it is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
         /// Notes that a sampled run is about to be given back.
@@ -104,8 +104,8 @@ mod marks {
             return;
         }
         let Some(sampler) = sampler() else { return };
-        // The mark comes first: a profile that is written meanwhile takes an unmarked sample for
-        // one that is gone.
+        // The mark comes first: a profile that is written meanwhile treats an unmarked sample as
+        // freed.
         let sampled = &MAP.record(unit).sampled;
         sampled.store(1, Ordering::Relaxed);
         let is_sample = (sampler.took)(MAP.address_of(unit), units * UNIT, MAP.kind_of(unit, head));

@@ -6,9 +6,9 @@
 //! request  32769 ..               no class: a run of whole units
 //! ```
 //!
-//! Exact 16-byte steps below 512 bytes make the fast path's class a mask and
-//! waste at most 15 bytes; above, eight steps a doubling waste at most one
-//! eighth. Four steps were measured too: no faster, and fatter.
+//! With 16-byte steps up to 512 bytes, the fast path computes the class by a mask, and at most 15
+//! bytes are wasted. Above, eight steps a doubling waste at most one eighth. (Four steps were
+//! measured, too: no faster, and more memory.)
 //!
 //! A slab is one 64-KiB unit whose slots start at its first byte, so a slot's index is `offset /
 //! size`. A division by a class size is a multiplication by its *reciprocal* `ceil(2^32 / size)`,
@@ -20,14 +20,13 @@
 //! offset % size == 0 <=> (offset * reciprocal) mod 2^32  <  2^16
 //! ```
 //!
-//! (The second has one bound for all classes: with `offset = q * size + r` the
-//! product is `q * excess + r * reciprocal`, where `q * excess < 2^16` and every
-//! reciprocal is at least 2^17.)
+//! (The second has one bound for all classes. With `offset = q * size + r` the product is
+//! `q * excess + r * reciprocal`, where `q * excess < 2^16` and every reciprocal is at least 2^17.)
 //!
 //! Invariants: sizes are multiples of 16, strictly increasing, and include every power of two from
 //! 16 to 32768. So a slot whose size is a multiple of the alignment can serve an aligned request.
 //!
-//! Anyone may call this; it touches no memory but its own tables.
+//! Any module may call this; it touches no memory but its own tables.
 #![forbid(unsafe_code)]
 
 /// Bytes in a unit: the grain of the address map, and the size of a slab.
@@ -36,7 +35,7 @@ pub const UNIT: usize = 1 << UNIT_SHIFT;
 pub const UNIT_SHIFT: usize = 16;
 /// The number of classes.
 pub const CLASSES: usize = 80;
-/// The class of a request up to this size is a mask and a shift away.
+/// A mask and a shift give the class of a request up to this size.
 pub const LINEAR_MAX: usize = 512;
 /// Slabs serve requests up to this size.
 pub const SLAB_MAX: usize = 32 << 10;

@@ -16,14 +16,13 @@
 //!                            ^---------------take---------------------+
 //! ```
 //!
-//! *Carving* advances a frontier a page at a time, so memory that was not asked
-//! for is not touched (where slabs lie in huge pages it is there, see
-//! `chunk::dense`). Slots *returned* to the slab are bits, not links: they are
-//! taken lowest address first, a slot returned twice is seen, and a page whose
-//! slots are all returned holds nothing and can go back to the kernel.
+//! *Carving* advances a frontier a page at a time, so memory that no request needs is not touched.
+//! (In huge pages it is resident nevertheless: see `chunk::dense`.) Slots *returned* to the slab
+//! are bits, not links. They are taken lowest address first, and a slot returned twice is seen. A
+//! page can go back to the kernel if all of its slots are returned.
 //!
-//! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in
-//! the unit's side bitmap instead of the record.
+//! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in the unit's side
+//! bitmap instead of the record.
 //!
 //! The record is `unit_record`'s; this file gives a slab's fields their meaning.
 //!
@@ -58,7 +57,7 @@ pub struct Chain {
     pub count: usize,
 }
 
-/// One slab, as its owner sees it.
+/// One slab, for its owner.
 #[derive(Clone, Copy)]
 pub struct Slab<'a> {
     map: &'a AddressMap,
@@ -158,8 +157,8 @@ impl<'a> Slab<'a> {
             &self.record.bitmap[index]
         } else {
             let word = self.map.side_bitmap(self.unit).cast::<AtomicU64>().wrapping_add(index);
-            // SAFETY: the side bitmap is committed with the record, aligned, and
-            // has a word for every 64 slots of the smallest class.
+            // SAFETY: the side bitmap is committed with the record, aligned, and has a word for
+            // every 64 slots of the smallest class.
             unsafe { &*word }
         }
     }
@@ -193,7 +192,7 @@ impl<'a> Slab<'a> {
         let mut tail = head;
         for index in from + 1..to {
             let next = self.slot(index);
-            // SAFETY: an untouched slot of this slab, a word at least.
+            // SAFETY: this is an untouched slot of this slab, a word at least.
             unsafe { Block::set_next(tail, next) };
             tail = next;
         }
@@ -208,8 +207,8 @@ impl<'a> Slab<'a> {
             && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
     }
 
-    /// Takes up to `most` returned slots, lowest addresses first, linked. `now`
-    /// is the time for the stamp.
+    /// Takes up to `most` returned slots, lowest addresses first, linked. `now` is the time for the
+    /// stamp.
     pub fn take(&self, most: usize, now: u32) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
         let mut count = 0;
@@ -227,7 +226,7 @@ impl<'a> Slab<'a> {
                 match &mut chain {
                     None => chain = Some(Chain { head: block, tail: block, count: 0 }),
                     Some(chain) => {
-                        // SAFETY: a returned slot of this slab, a word at least.
+                        // SAFETY: this is a returned slot of this slab, a word at least.
                         unsafe { Block::set_next(chain.tail, block) };
                         chain.tail = block;
                     }
@@ -245,8 +244,8 @@ impl<'a> Slab<'a> {
         chain.map(|chain| Chain { count, ..chain })
     }
 
-    /// Has slots up to `to`, which were never handed out, count as returned: for an owner that
-    /// draws at random and not in order.
+    /// Makes untouched slots up to `to` count as returned, for an owner that draws at random and
+    /// not in order.
     pub fn open_slots(&self, to: usize) {
         let from = self.carved();
         let to = to.min(size_class::capacity(self.class));
@@ -262,14 +261,13 @@ impl<'a> Slab<'a> {
     }
 
     /// Takes up to `most` returned slots from a random one on, and gives their numbers to `sink`.
-    /// Returns how many.
+    /// Returns their number.
     #[inline]
     pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
         let has_purged = self.record.purged.load(Ordering::Relaxed) != 0;
         let mut left = most;
-        // The words in a circle, and the bits of each, begin at a random one of those that there
-        // are.
+        // The search starts at a random one of the words, and at a random one of each word's bits.
         let first = one_of(summary, random & 0xffff);
         while summary != 0 && left > 0 {
             let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
@@ -313,7 +311,7 @@ impl<'a> Slab<'a> {
     }
 
     /// Bytes that should be in memory: pages that were touched, in this slab or before, and not
-    /// given back since. (Where the kernel gives huge pages, more may be.)
+    /// given back since. (With huge pages, more may be.)
     pub fn reckoned_resident(&self) -> usize {
         let touched = if self.is_zero() {
             (self.carved() * size_class::size(self.class)).div_ceil(CARVE).min(UNIT / CARVE)
@@ -324,13 +322,13 @@ impl<'a> Slab<'a> {
         (touched - purged.count_ones() as usize) * CARVE
     }
 
-    /// When a slot last came or went, in milliseconds.
+    /// The time at which a slot was last taken or returned, in milliseconds.
     #[inline]
     pub fn stamp(&self) -> u32 {
         self.record.stamp.load(Ordering::Relaxed)
     }
 
-    /// Gives the pages back that hold no slot that is out. Returns bytes.
+    /// Gives back the pages without a slot that is out. Returns bytes.
     pub fn purge(&self, os: &impl Memory) -> usize {
         let size = size_class::size(self.class);
         let page = os.page_size().max(CARVE);
@@ -339,7 +337,7 @@ impl<'a> Slab<'a> {
         }
         let carved = self.carved();
         let mut given = 0;
-        // First page of a stretch that can go, while in one.
+        // The first page of the current stretch that can go back.
         let mut from = None;
         for at in (0..UNIT).step_by(page).chain([UNIT]) {
             let goes = at < carved * size && at < UNIT && {
@@ -353,8 +351,8 @@ impl<'a> Slab<'a> {
                 (true, None) => from = Some(at),
                 (false, Some(start)) => {
                     let first = self.map.address_of(self.unit).wrapping_add(start);
-                    // SAFETY: every slot that reaches into these pages was
-                    // returned, so nobody uses them; the unit is committed.
+                    // SAFETY: every slot in these pages was returned, so no thread uses them. The
+                    // unit is committed.
                     if unsafe { os.decommit(first, at - start) } {
                         let purged = self.record.purged.load(Ordering::Relaxed);
                         let mask = pages(start / CARVE, at / CARVE);
@@ -369,8 +367,8 @@ impl<'a> Slab<'a> {
         given
     }
 
-    /// The slot that `address`, in this slab, lies in, and the offset in it;
-    /// `None` in the rest behind the last slot.
+    /// The slot that contains `address`, and the offset in it. `None`: the address is in the rest
+    /// behind the last slot.
     #[inline]
     pub fn locate(&self, address: usize) -> Option<(usize, usize)> {
         let offset = address & (UNIT - 1);
@@ -380,11 +378,11 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// The way back of slots of one class, whichever slab of it they are from.
+/// Returns slots of one class to their slabs.
 ///
-/// Blocks come in the order in which they were freed: at times many of one slab
-/// after another, at times each of another slab than the last. What depends on
-/// the class alone is found out once; what depends on the slab once a [`Visit`].
+/// Blocks come in the order of their frees: sometimes many of one slab in succession, sometimes
+/// each of another slab. The class's figures are computed once, those of a slab once for each
+/// [`Visit`].
 #[derive(Clone, Copy)]
 pub struct WayBack {
     records: *const Record,
@@ -397,7 +395,7 @@ pub struct WayBack {
 }
 
 impl WayBack {
-    /// The way back to slabs of `class`, at the time `now`.
+    /// Returns slots to slabs of `class`, at the time `now`.
     #[inline]
     pub fn of(map: &AddressMap, class: usize, now: u32) -> Self {
         let records = map.records();
@@ -416,7 +414,7 @@ impl WayBack {
     /// The unit is a slab of the class and map, and the caller's.
     #[inline(always)]
     pub unsafe fn visit(&self, unit: usize) -> Visit<'_> {
-        // SAFETY: records below the limit are committed, and all fields atomics.
+        // SAFETY: records below the limit are committed, and all fields are atomics.
         let record = unsafe { &*self.records.wrapping_add(unit) };
         Visit {
             way: self,
@@ -429,7 +427,7 @@ impl WayBack {
     }
 }
 
-/// Slots of one slab on their way back, one after another.
+/// The return of slots to one slab, one after another.
 pub struct Visit<'a> {
     way: &'a WayBack,
     record: &'a Record,
@@ -440,8 +438,8 @@ pub struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    /// Takes the slot back that begins `offset` bytes into the slab. False: it was
-    /// never out, or is back already.
+    /// Takes back the slot that begins `offset` bytes into the slab. False: it was never out, or is
+    /// back already.
     #[inline(always)]
     #[must_use]
     pub fn put(&mut self, offset: usize) -> bool {
@@ -462,8 +460,8 @@ impl Visit<'_> {
         true
     }
 
-    /// Ends the visit. Returns whether the slab is now to be settled: it is empty,
-    /// or not listed yet.
+    /// Ends the visit. Returns whether the caller must settle the slab: it is empty, or not listed
+    /// yet.
     #[inline(always)]
     #[must_use]
     pub fn finish(self) -> bool {
@@ -475,7 +473,7 @@ impl Visit<'_> {
     }
 }
 
-/// The place of one of a mask's bits, each as likely; 0 where there is none.
+/// The place of one of a mask's bits, with equal probability; 0: the mask has none.
 fn one_of(mask: u64, random: u32) -> u32 {
     let mut before = random.checked_rem(mask.count_ones()).unwrap_or(0);
     let mut from = 0;

@@ -72,11 +72,11 @@ impl Registration {
         Self { process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
     }
 
-    /// Calls `register` in the first thread that comes. Other threads wait, and a nested call (the
-    /// C library allocates) returns at once. A child that was forked meanwhile lacks the
-    /// registering thread: there the first thread that comes registers. A wait ends after a second,
-    /// because the other thread may wait for a lock of the caller. The caller holds no lock of
-    /// ours, except one that holds all across a fork.
+    /// Calls `register` in the first thread that calls this. Other threads wait, and a nested call
+    /// (the C library allocates) returns at once. A child that was forked meanwhile lacks the
+    /// registering thread: there the first thread that calls this registers. A wait ends after a
+    /// second, because the other thread may wait for a lock of the caller. The caller holds none of
+    /// our locks, except all of them across a fork.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {
@@ -84,7 +84,7 @@ impl Registration {
         }
     }
 
-    /// A value that is no process's number.
+    /// A value that no process has as its number.
     const DONE: u32 = u32::MAX;
 
     #[cold]

@@ -1,5 +1,4 @@
-//! What the unit tests share: how many cases a property is tried with, and a
-//! way to have the same operations every time.
+//! Helpers of the unit tests: the number of a property's cases, and the same operations every time.
 
 extern crate std;
 
@@ -16,11 +15,11 @@ mod cases;
 
 pub(crate) use cases::cases;
 
-/// What a thread's fast word leads to here: no floor of this crate asks.
+/// The target of a thread's fast word here: no module of this crate reads it.
 #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
 static NOWHERE: usize = 0;
 
-// The crate above defines them, but none stands above a test of this one.
+// The crate above defines the words, but a test of this crate has no crate above.
 crate::os::tls::define_words!(NOWHERE);
 
 /// One value of a strategy, the same every time.

@@ -2,7 +2,7 @@
 //! thread.
 //!
 //! ```text
-//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which says when it wants to come next
+//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which returns its next time
 //! ```
 //!
 //! A slow path passes once in each tick of the coarse clock, with its cache's lock held. So a task
@@ -30,9 +30,9 @@ pub type Task = fn(u32) -> u32;
 /// The module that owns a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// `status`: what the process shows of itself.
+    /// `status`: the figures that the process shows.
     Status,
-    /// `limit`: how near the memory limit is.
+    /// `limit`: the nearness of the memory limit.
     Limit,
 }
 
@@ -44,13 +44,13 @@ struct Place {
 
 /// The longest time between two calls of a task, in milliseconds.
 const FAR: u32 = 10_000;
-/// A time that means: at once.
+/// The time that means at once.
 const AT_ONCE: u32 = 0;
 
 static PLACES: [Place; 2] =
     [const { Place { task: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(AT_ONCE) } }; 2];
 
-/// Sets a task. The next thread that passes runs it, and then the task says when.
+/// Sets a task. The next thread that passes runs it. Then the task sets the time of its next call.
 #[inline]
 pub fn begin(whose: Whose, task: Task) {
     let place = &PLACES[whose as usize];
@@ -58,7 +58,7 @@ pub fn begin(whose: Whose, task: Task) {
     place.task.store(task as *mut (), Ordering::Release);
 }
 
-/// Replaces the running task, which calls this and says when the new one runs.
+/// Replaces the running task, which calls this and sets the time of the new one's first call.
 pub fn go_on_with(whose: Whose, task: Task) {
     PLACES[whose as usize].task.store(task as *mut (), Ordering::Release);
 }
@@ -89,7 +89,7 @@ pub fn forget_after_fork() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The generation of this process: 1, and one more with each fork that it comes from.
+/// The generation of this process: 1, and one more for each fork among its ancestors.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Whether the process shows itself. Slow paths then make sure that a quiet program's next
@@ -99,11 +99,11 @@ pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
 }
 
-/// Whether a task has asked for all free memory to go back.
+/// Whether a task has requested that all free memory go back.
 static TRIM: AtomicBool = AtomicBool::new(false);
 
-/// Has the slow path that runs this task give free memory back. (The task does not know which cache
-/// that slow path holds.)
+/// Makes the slow path that runs this task give free memory back. (The task does not know the cache
+/// that the slow path holds.)
 pub fn ask_to_trim() {
     TRIM.store(true, Ordering::Relaxed);
 }
@@ -132,7 +132,7 @@ pub fn pass(now: u32) {
     for place in &PLACES {
         let next = place.next.load(Ordering::Relaxed);
         let task = place.task.load(Ordering::Acquire);
-        // Once the clock has wrapped, a time far behind looks like one far ahead.
+        // After the clock has wrapped, a time far behind looks like one far ahead.
         let is_ahead = next != AT_ONCE && (1..=FAR).contains(&next.wrapping_sub(now));
         if !task.is_null() && !is_ahead {
             run(place, task, now);

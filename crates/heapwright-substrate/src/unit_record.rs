@@ -48,8 +48,8 @@ pub struct Record {
     _spare: AtomicU8,
     /// Run (at its first unit, and at the last while free): units in it.
     pub units: AtomicU32,
-    /// Slab: when a slot last came or went; dirty run: when it became dirty. In
-    /// milliseconds.
+    /// In milliseconds. Slab: when a slot was last taken or returned. Dirty run: when it became
+    /// dirty.
     pub stamp: AtomicU32,
     /// Large block: bytes that the program may use, and whether memory lies behind them (see
     /// `chunk::large_block`). Pool segment: bytes of a slot.
@@ -57,13 +57,13 @@ pub struct Record {
     /// Large block: requested bytes, or [`Record::KEPT`]. Pool segment: bytes before the first
     /// slot.
     pub requested: AtomicUsize,
-    /// Slab: which words of the bitmap are not zero.
+    /// Slab: the words of the bitmap that are not zero.
     pub summary: AtomicU64,
     /// Large block: the first-class heap that owns it, or 0. Pool segment: its
     /// number in the pool.
     pub heap: AtomicU32,
-    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: how warm its
-    /// run is.
+    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: its run's
+    /// warmth.
     pub zero: AtomicU8,
     /// Free run: the memory behind it (a `chunk::runs::State`).
     pub state: AtomicU8,

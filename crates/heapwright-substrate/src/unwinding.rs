@@ -3,7 +3,7 @@
 //! ```text
 //!   caught(destructor), caught(destructor), ...   the thread's first panic is kept, others dropped
 //!   the heap is consistent again
-//!   surface()                                     the panic goes on, from the heap's call
+//!   surface()                                     the panic continues, from the heap's call
 //! ```
 //!
 //! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once.
@@ -88,7 +88,7 @@ pub unsafe fn drop_each<T>(first: *mut T, count: usize) {
             unsafe { first.wrapping_add(n).drop_in_place() };
         });
     }
-    // The drop of a slice goes on with the other values while a panic unwinds.
+    // The drop of a slice continues with the other values while a panic unwinds.
     #[cfg(not(feature = "std"))]
     // SAFETY: by the contract the values are valid; each is dropped once.
     unsafe {

@@ -1,4 +1,4 @@
-//! The memory that calls of the kernel access, and how a call is made after a finding.
+//! The memory that system calls access, and the way a call is made after a finding.
 //!
 //! ```text
 //!   stat(path, to)   looked_at   checks path and to; no finding: the real function

@@ -5,15 +5,15 @@
 //!
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
-//!   table              one line a function that writes: its arguments, what it writes, what it reads
+//!   table              a line for each function that writes: its arguments, its writes, its reads
 //!   readers            functions that only read: in libheapwright-check.so alone
 //!   calls              calls of the kernel: there, too
 //!     lines              the code that a line becomes
-//!     text               strings: how many bytes will be written
+//!     text               strings: the number of bytes to be written
 //!     reading            bytes that are read up to an end, or compared
-//!     kernel             parts, messages, requests; how a call is made in spite of a finding
+//!     kernel             parts, messages, requests; calls in spite of a finding
 //!     print              *printf and gets, whose length is known after they have written
-//!     format             what *printf reads: its format's strings
+//!     format             the reads of *printf: the strings of its format
 //!   own                heapwright's own calls of these functions, without checks
 //! ```
 //!
@@ -22,7 +22,7 @@
 //! the first form, because attacks are made of writes out of bounds, and checking reads costs as
 //! much again. The slots of `mode=debug` hold the second form, to find bugs: the debug heap knows
 //! each block's exact size, and whether it was freed. It puts an error into the record as a
-//! finding, with stacks, and the program goes on. The hardened library lacks the functions that
+//! finding, with stacks, and the program continues. The hardened library lacks the functions that
 //! only read: `heapwright check` preloads a library of its own.
 //!
 //! **When.** The first call of any of the functions fills the slots. The library's constructor,

@@ -1,13 +1,11 @@
-//! `operator new` where the heap has no memory: the new-handler, and `std::bad_alloc`.
+//! `operator new` without memory: the new-handler, and `std::bad_alloc`.
 //!
-//! **Failure.** Where the heap has no memory, the standard wants a loop: fetch
-//! the new-handler; none: throw `std::bad_alloc`; else call it, and try again.
-//! Both the handler and the thrower may throw, and Rust built with
-//! `panic=abort` cannot be unwound through. So no Rust frame is on the stack
-//! then: the operator ends in a tail call of [`new_slow`], which is assembly
-//! with its unwinding written out. It calls Rust only for what cannot throw.
-//! (A test throws through it, and another reads the disassembly to see that the
-//! operator *jumps* there.)
+//! If the heap has no memory, the standard demands a loop: fetch the new-handler; call it, and try
+//! again; without a handler throw `std::bad_alloc`. Both the handler and the thrower may throw, and
+//! Rust built with `panic=abort` cannot be unwound through. So no Rust frame is on the stack then:
+//! the operator ends in a tail call of [`new_slow`], which is assembly with its unwinding written
+//! out. It calls only Rust functions that cannot throw. (A test throws through it, and another
+//! reads the disassembly to see that the operator *jumps* there.)
 //!
 //! ```text
 //!   caller (C++)                         caller (C++)
@@ -22,11 +20,10 @@ use core::arch::naked_asm;
 use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_void, size_t};
 
-/// All of `operator new`: an attempt; where it fails, the new-handler and another
-/// attempt, for ever; without a handler, `std::bad_alloc`.
+/// All of `operator new`: an attempt; after a failure the new-handler and another attempt, for
+/// ever; without a handler, `std::bad_alloc`.
 ///
-/// The frame keeps the request in two registers that the callee saves, and can be
-/// unwound at each call.
+/// The frame keeps the request in two callee-saved registers, and can be unwound at each call.
 ///
 /// One for each array-ness, so that the attempt knows which it is. The words behind it are the
 /// first instruction of its loop, on x86-64 and on aarch64.
@@ -157,8 +154,8 @@ extern "C" fn attempt<const FROM: u8>(size: size_t, alignment: size_t) -> *mut c
     heap::malloc_aligned_for::<FROM>(size, alignment).cast()
 }
 
-/// What may help after a failed attempt: the new-handler, or null where there is
-/// none, or where the alignment is none and no memory can help. Cannot throw.
+/// Returns the new-handler after a failed attempt. Null: there is none, or the alignment is
+/// invalid, so that no memory can help. Cannot throw.
 #[cold]
 extern "C" fn helper(alignment: size_t) -> *mut c_void {
     if !alignment.is_power_of_two() {
@@ -167,8 +164,8 @@ extern "C" fn helper(alignment: size_t) -> *mut c_void {
     cxx_runtime::new_handler()
 }
 
-/// Throws `std::bad_alloc` into the caller: asks how that is done in this
-/// process, gives up its own frame and jumps there.
+/// Throws `std::bad_alloc` into the caller: finds the function that throws it in this process,
+/// gives up its own frame and jumps there.
 ///
 /// The answer is four words on the stack: a function and its arguments.
 #[unsafe(naked)]

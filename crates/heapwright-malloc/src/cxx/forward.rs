@@ -40,7 +40,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_void, size_t};
 
-/// What the sized form forwards to, with the size behind it.
+/// The target of the sized form, with the size behind it.
 #[unsafe(naked)]
 pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
     #[cfg(target_arch = "x86_64")]
@@ -74,8 +74,8 @@ const DELETE_ARRAY_SIZED: usize = 5;
 const DELETE_ARRAY_ALIGNED: usize = 6;
 const DELETE_ARRAY_SIZED_ALIGNED: usize = 7;
 
-/// Filled in by the linker, or the dynamic linker, which put the program's own
-/// operators there if it has any. Read by the assembly of the forms.
+/// The linker or the dynamic linker fills it in, with the program's own operators if there are any.
+/// The assembly of the forms reads it.
 #[unsafe(link_section = ".data.rel.ro.heapwright_forward")]
 static FORWARD: Forward = Forward([
     AtomicPtr::new(_Znwm as *mut c_void),
@@ -145,8 +145,8 @@ fn leads_to_us(form: usize) -> bool {
     word == report || is_ours(word) && next.is_none_or(leads_to_us)
 }
 
-/// Looks whether the program has an `operator delete(void*)` of its own; if so,
-/// the sized form forwards every block to it. Called by the constructor.
+/// If the program has an `operator delete(void*)` of its own, makes the sized form forward every
+/// block to it. Called by the constructor.
 pub(crate) fn notice_replacements() {
     if !leads_to_us(DELETE_SIZED) {
         // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. A
@@ -251,8 +251,8 @@ unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
     unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
 }
 
-/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The arguments have
-/// changed places already.
+/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The arguments are exchanged
+/// already.
 unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     block: *mut c_void,
     alignment: size_t,
@@ -262,9 +262,8 @@ unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     unsafe { heap::free_sized_aligned_from::<FROM>(block.cast(), size, alignment) };
 }
 
-/// A form that calls another with the leading arguments it was given, and reports no
-/// more than that one: one jump through the global offset table, where the
-/// program's own operator is found if it has one.
+/// A form that calls another with its own leading arguments, and reports no more than that one: one
+/// jump through the global offset table, which has the program's own operator, if there is one.
 macro_rules! forwarding {
     ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
         $(
@@ -299,9 +298,9 @@ forwarding! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// A form that calls another, which cannot distinguish it from its own callers: one jump
-/// through its place in [`FORWARD`]. The instructions in brackets come before it,
-/// for x86-64 and for aarch64.
+/// A form that calls another, which cannot distinguish it from its own callers: one jump through
+/// its place in [`FORWARD`]. The instructions in brackets precede the jump, for x86-64 and for
+/// aarch64.
 macro_rules! forwarding_apart {
     ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {
         $(
@@ -331,8 +330,8 @@ macro_rules! forwarding_apart {
     };
 }
 
-// Where the alignment is the third argument it must become the second; the size
-// goes where it was, and only a reporting function looks at it.
+// If the alignment is the third argument, it must become the second. The size takes its place, and
+// only a reporting function reads it.
 forwarding_apart! {
     /// `operator new[](std::size_t)`.
     _Znam => NEW_ARRAY_PLAIN [] [];

@@ -18,12 +18,12 @@ const LANDING_PAD: usize = 1 + 1;
 #[cfg(target_arch = "aarch64")]
 const LANDING_PAD: usize = 4 + 4;
 
-/// A form that calls another and gives null where that one throws.
+/// A form that calls another, and returns null if that one throws.
 ///
-/// The frame is one word (two on aarch64), and its first call may throw. When it
-/// does, [`nothrow_personality`] continues at the landing pad, with the exception
-/// in the register of a function's result. The landing pad is where the ordinary
-/// way ends: [`LANDING_PAD`] bytes after the call.
+/// The frame is one word (two on aarch64), and its first call may throw. Then
+/// [`nothrow_personality`] continues at the landing pad, with the exception in the register of a
+/// function's result. The landing pad follows the ordinary end, [`LANDING_PAD`] bytes after the
+/// call.
 macro_rules! nothrow {
     ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
         $(
@@ -100,16 +100,14 @@ nothrow! {
     _ZnamSt11align_val_tRKSt9nothrow_t => "_ZnamSt11align_val_t";
 }
 
-/// The unwinder's question about the frame of a nothrow form: does this
-/// exception stop here?
+/// Tells the unwinder whether an exception stops at the frame of a nothrow form.
 ///
-/// The answer is yes for all but forced unwinding; where the unwinder's own
-/// functions cannot be found, no, and the exception goes on into the caller,
-/// which is noexcept and ends the program.
+/// It does, except a forced unwinding. If the unwinder's own functions cannot be found, the
+/// exception continues into the caller, which is noexcept and ends the program.
 ///
 /// # Safety
 ///
-/// Called by the unwinder, with its own exception and context.
+/// The unwinder calls it, with its own exception and context.
 unsafe extern "C" fn nothrow_personality(
     _version: c_int,
     actions: c_int,
@@ -117,11 +115,11 @@ unsafe extern "C" fn nothrow_personality(
     exception: *mut c_void,
     context: *mut c_void,
 ) -> c_int {
-    /// "I search whether anybody stops it."
+    /// "I search for a frame that stops it."
     const SEARCH_PHASE: c_int = 1;
     /// "You said you would: arrange for it."
     const HANDLER_FRAME: c_int = 4;
-    /// "Nobody may stop it."
+    /// "No frame may stop it."
     const FORCE_UNWIND: c_int = 8;
     /// "Not here; look further."
     const CONTINUE_UNWIND: c_int = 8;
@@ -129,8 +127,7 @@ unsafe extern "C" fn nothrow_personality(
     const HANDLER_FOUND: c_int = 6;
     /// "Continue the program in the context I changed."
     const INSTALL_CONTEXT: c_int = 7;
-    /// The register of a function's result, where the landing pad looks. Both
-    /// rax and x0 are number 0 of their architectures.
+    /// The register of a function's result, which the landing pad reads: number 0 is rax or x0.
     const RESULT_REGISTER: c_int = 0;
 
     let Some(unwinder) = cxx_runtime::unwinder() else { return CONTINUE_UNWIND };

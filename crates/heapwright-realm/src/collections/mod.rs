@@ -14,8 +14,8 @@
 //! called at any time, also during an iteration. A collection of values that are not `Copy` is a
 //! collection of `Gc<T>`.
 //!
-//! The realm owns all their memory. It counts for the realm's limit, paces its collections, and is
-//! moved and compacted. Only the places of values are traced. Replaced storage is garbage.
+//! The realm owns the memory of its collections: this memory counts for the realm's limit, paces
+//! its garbage collections, and is moved. Only values are traced. Replaced storage is garbage.
 //!
 //! Only `traced` has unsafe code here, for `Trace`; `buffer` has the rest.
 

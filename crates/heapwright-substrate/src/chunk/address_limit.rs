@@ -4,8 +4,8 @@
 //!   free runs      | dirty | clean |  --shed-->  | absent |  --take--> reserved again
 //! ```
 //!
-//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not. Address space that the
-//! heap holds is missing elsewhere: the C library cannot map a thread's stack, and the loader
+//! Under `RLIMIT_AS` (`ulimit -v`) each mapped page counts, touched or not. Other users lack
+//! the address space that the heap holds: the C library cannot map a thread's stack, and the loader
 //! cannot map a library. So in a piecewise window whose limit is known:
 //!
 //! - Free runs stay mapped up to an eighth of what is left to others. The rest is unmapped at once,
@@ -30,7 +30,7 @@ use crate::size_class::UNIT;
 pub(super) const MOST_HOLES: usize = 8192;
 /// Units of free runs that stay in any case: 1 MiB.
 const KEPT: usize = (1 << 20) / UNIT;
-/// Free runs may take one of so many parts of the address space that is left to others.
+/// Free runs may take one part in this number of the address space that is left to others.
 const SHARE: usize = 8;
 
 impl<O: Memory + Copy> Chunk<O> {
@@ -51,7 +51,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// Unmaps the free runs that exceed the heap's share of what is left to others.
+    /// Unmaps the free runs that exceed the heap's share of the address space left.
     pub(super) fn shed(&mut self) {
         if self.window.is_limited() {
             self.shed_all_but(KEPT.max(self.window.left_to_others() / SHARE / UNIT));

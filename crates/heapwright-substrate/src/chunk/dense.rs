@@ -8,12 +8,12 @@
 //!
 //! A fresh page costs a fault. A huge page costs one fault for 512 pages, and one entry of the
 //! processor's page cache instead of 512. But huge pages everywhere cost memory that is not used:
-//! blocks that are partly touched, slabs that stay few, and returned pages that the kernel's
-//! collector puts in again.
+//! blocks that are partly touched, classes with few slabs, and returned pages that the kernel's
+//! collector brings back.
 //!
 //! So the chunk uses them only if nearly all of the 2 MiB will be used. The heap holds more than
 //! that already, and the class has filled many slabs and leaves at most a sixteenth behind its last
-//! slot. No other slab and no large block may lie there: they would be in memory before they are
+//! slot. No other slab and no large block may lie there: they would be resident before they are
 //! touched. (Measured: with all slabs there from the start, and large blocks in the rest, git
 //! needed a fifth more memory, and was no faster.)
 //!
@@ -39,9 +39,9 @@ use crate::size_class::UNIT;
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
 /// The units in use from which on dense slabs lie in regions: 4 MiB.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region is one of so many parts of the units in use: at least a huge page, and at most this
-/// long. (If all memory is locked, a whole region is in memory at once.) After a refusal, the heap
-/// must grow by such a part before the next try.
+/// A region is this part of the units in use: at least a huge page, and at most so long. (If all
+/// memory is locked, a whole region is resident at once.) After a refusal, the heap must grow by
+/// such a part before the next try.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
@@ -57,7 +57,7 @@ pub(super) struct Region {
     end: usize,
     /// `next` at the end of the last purge delay.
     rested: usize,
-    /// Units in use when there was last no room for a region.
+    /// Units in use when a region last found no room.
     refused: usize,
 }
 
@@ -144,8 +144,8 @@ impl<O: Memory + Copy> Chunk<O> {
         self.region.opened - self.region.next
     }
 
-    /// Ends a purge delay: if the opened units were not wanted in it, others may use them, or they
-    /// go back later.
+    /// Ends a purge delay: if no request took opened units in it, others may use them, or they go
+    /// back later.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
             self.close_region(now);

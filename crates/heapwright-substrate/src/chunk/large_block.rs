@@ -5,7 +5,7 @@
 //!                    unit 0      unit 1
 //! ```
 //!
-//! Where address space is limited, large blocks lose their tails before a request is refused
+//! If address space is limited, large blocks lose their tails before a request is refused
 //! (`address_limit`). A block of 100,000 bytes then takes 100 KiB of address space and not 128.
 //! Runs that a thread's cache keeps lose their tails too.
 //!
@@ -37,7 +37,7 @@ pub fn usable(record: &Record) -> usize {
 /// Whether the caller's large block, unchanged, fits `size` bytes without much waste.
 #[inline]
 pub fn is_usable(record: &Record, size: usize) -> bool {
-    // One compare, which a cut block does not pass.
+    // A cut block fails this comparison, too.
     record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT + size / 4
 }
 
@@ -51,7 +51,7 @@ pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
 /// there is no address space for more than before.
 #[inline]
 pub fn set_usable(unit: usize, usable: usize) -> bool {
-    // Most blocks are as long as the last block in their run.
+    // Most blocks are as long as the block that last used their run.
     MAP.record(unit).usable.load(Ordering::Relaxed) == usable || change_usable(unit, usable)
 }
 
@@ -81,7 +81,7 @@ fn change_usable(unit: usize, usable: usize) -> bool {
 
 /// [`set_usable`] for fewer bytes, under the lock.
 pub(super) fn set_usable_locked(record: &Record, usable: usize) {
-    // A cut block stays as it is: it may keep the bytes in between.
+    // A cut block stays unchanged: it may keep the bytes in between.
     if record.usable.load(Ordering::Relaxed) & CUT == 0 {
         record.usable.store(usable, Ordering::Relaxed);
     }
@@ -147,9 +147,9 @@ impl<O: Memory + Copy> Chunk<O> {
         mended
     }
 
-    /// Gives up the tail that was cut off a run, before the run is given back but for its first
-    /// `keep` units. Returns how many of its `units` units the caller gives back or keeps; the rest
-    /// is free already.
+    /// Gives up the tail that was cut off a run, before all but its first `keep` units go back.
+    /// Returns the number of its `units` units that the caller keeps or gives back. The rest is
+    /// free already.
     pub(super) fn settle_tail(&mut self, unit: usize, units: usize, keep: usize) -> usize {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);

@@ -35,7 +35,7 @@ impl LowWater {
         self.lows[0] = self.lows[0].min(dirty);
     }
 
-    /// Notes that so many units of the low water were given back.
+    /// Notes that this number of units of the low water went back.
     pub(super) fn give(&mut self, units: usize) {
         for low in &mut self.lows {
             *low = low.saturating_sub(units);
@@ -68,8 +68,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::testing::cases(500))]
 
-        /// Due units were there, and not taken, for the whole delay; and they are due soon after
-        /// it.
+        /// Due units existed, and were not taken, for the whole delay; they are due soon after it.
         #[test]
         fn what_is_not_needed_is_due_in_time(
             delay in prop::sample::select(vec![0, 20, 250, 500, 1000, 2000, 6500]),

@@ -1,7 +1,7 @@
 //! Memory for the heap's own objects: caches, heaps, the registry's segments.
 //!
-//! A bump allocator over units marked `METADATA`, which `describe` recognises. Nothing is given
-//! back: `registry` recycles the objects made here.
+//! A bump allocator over units marked `METADATA`, which `describe` recognises. Its memory never
+//! goes back: `registry` recycles the objects made here.
 
 use core::ptr;
 

@@ -8,14 +8,14 @@
 //!      |                  +------------- reuse (reads as zero) ---------+
 //! ```
 //!
-//! *Dirty* runs may still have pages behind them. They are reused first: a page that is there costs
-//! nothing, and a fresh one costs a fault. After each purge delay the *low water* goes back to the
-//! kernel, the oldest runs first. The low water is the fewest dirty units of that time: the program
-//! did not need them. (The age of single runs was measured as a rule, too. A program that frees and
-//! takes buffers of many sizes splits and merges runs all the time. Their ages mean little, and the
-//! program faulted in again every few milliseconds what had just gone back.) There is no background
-//! thread. A thread that takes or gives a run looks at the queue, and purges a bounded number of
-//! runs, outside the lock.
+//! *Dirty* runs may still have pages. They are reused first: an existing page costs nothing, and a
+//! fresh one costs a fault. After each purge delay the *low water* goes back to the kernel, the
+//! oldest runs first. The low water is the fewest dirty units of that time: the program did not
+//! need them. (The age of single runs was tried as a rule, too. A program that frees and takes
+//! buffers of many sizes splits and merges runs all the time. Their ages mean little, and the
+//! program faulted in again every few milliseconds pages that had just gone back.) There is no
+//! background thread. A thread that takes or gives a run looks at the queue, and purges a bounded
+//! number of runs, outside the lock.
 //!
 //! A merged run queues at the place of its *oldest* part: a neighbour that is freed again and again
 //! cannot keep a large run from its turn.
@@ -26,16 +26,16 @@
 //! long enough. `take_joined` then puts it together: a dirty run, its free neighbours, and units
 //! that were never used. Thus the pages of a buffer serve the longer one that follows it. If
 //! nothing can be joined, dirty runs go back before the caller gets the long run: as many units as
-//! are fresh in it, but few may stay. A heap that grows by long runs is in memory about once. At
-//! the end of the window everything dirty is purged, and all runs merge, before a request is
+//! are fresh in it, but few may stay. So old copies of a growing buffer do not stay resident.
+//! At the end of the window all dirty runs are purged, and all runs merge, before a request is
 //! refused.
 //!
-//! Where address space is limited, free runs are kept only as far as other users of it do not lack
-//! it. The rest is *absent*: see `address_limit`.
+//! If address space is limited, free runs are kept only as far as other users do not lack it. The
+//! rest is *absent*: see `address_limit`.
 //!
-//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock, held for
-//! a few dozen instructions. System calls are made outside it, except when the frontier must be
-//! committed.
+//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock protects
+//! all, for a few dozen instructions. System calls are made outside it, except the commit at the
+//! frontier.
 
 mod address_limit;
 mod dense;
@@ -67,8 +67,8 @@ const ALLOWANCE: usize = (256 << 20) / UNIT;
 /// Dirty units that may wait while the heap grows by short runs, besides a quarter of the number of
 /// those in use.
 const FEW: usize = (32 << 20) / UNIT;
-/// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB or the run's 32nd part may wait,
-/// whichever is more, and besides an eighth of the other units in use.
+/// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB or a 32nd of the run may wait
+/// (whichever is more), and an eighth of the other units in use.
 const LONG: usize = (1 << 20) / UNIT;
 const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
 const PART_OF_LONG: usize = 32;
@@ -81,14 +81,14 @@ const HOPS: usize = 32;
 /// From this length on the kernel zeroes memory faster than heapwright does.
 pub const ZERO_BY_KERNEL: usize = 32 << 20;
 
-/// What the taker of units will do with them.
+/// The use that the caller has for units.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Want {
-    /// Nothing that matters here.
+    /// Any use.
     Any,
-    /// All of it must read as zero.
+    /// The run must read as zero.
     Zero,
-    /// Fill one unit to the last byte, and then probably the next.
+    /// The caller fills the unit to the last byte, and then probably the next.
     Dense,
 }
 
@@ -105,9 +105,9 @@ impl Want {
 pub struct Run {
     /// Its first unit.
     pub unit: usize,
-    /// Whether it reads as zero.
+    /// Whether the run reads as zero.
     pub zero: bool,
-    /// Whether a huge page should be put behind it and what follows.
+    /// Whether a huge page should serve the run and the units behind it.
     pub dense: bool,
 }
 
@@ -132,7 +132,7 @@ pub struct Chunk<O: 'static> {
     /// delay. `owed`: those of them that are due because the heap grew.
     due: usize,
     owed: usize,
-    /// For how many milliseconds the due units had not been needed, and when a thread last called
+    /// The milliseconds for which the due units had not been needed, and the time of the last
     /// `expire`.
     due_waited: i32,
     seen: u32,
@@ -142,7 +142,7 @@ pub struct Chunk<O: 'static> {
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// A chunk of a window that is not open yet: has nothing to give.
+    /// A chunk of a window that is not open yet: it has no units.
     pub const fn closed(os: O, map: &'static AddressMap) -> Self {
         Self {
             map,
@@ -210,18 +210,17 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// A run of `units` units was taken, and `fresh` of them have no pages. The waiting dirty runs
-    /// could not serve it. If they are many, as many dirty units become due: the process does not
-    /// grow by memory that it cannot use.
+    /// A run of `units` units was taken, and `fresh` of them have no pages, because the waiting
+    /// dirty runs could not serve it. If many wait, `fresh` dirty units become due, so that the
+    /// process does not keep memory that it cannot use.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            // The heap may keep twice the most that it has had in use. It may keep a quarter more
-            // than that where one run, longer than all others together, makes it larger than ever
-            // before.
+            // The heap may keep twice the most that it has had in use. If one run, longer than all
+            // others together, makes it larger than ever before, it may keep 5/4 of that most.
             let (others, most) = (self.taken - units, self.most_taken);
             let grows = self.taken > most && units > others;
             let in_memory = if grows { most + most / 4 } else { 2 * most };
@@ -299,7 +298,7 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier to a
-    /// long run. Existing pages are used again, and only the rest is fresh. `None` also where the
+    /// long run. Existing pages are used again, and only the rest is fresh. `None` also if the
     /// kernel is to zero the whole run.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
@@ -411,7 +410,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
     fn give_dirty(&mut self, mut unit: usize, mut units: usize, now: u32) {
         let mut stamp = now;
-        // The place in the queue: that of the oldest part.
+        // The run queues at the place of its oldest part.
         let mut newer = None;
         let mut older = self.queue.first();
         for before in [true, false] {
@@ -458,7 +457,7 @@ impl<O: Memory + Copy> Chunk<O> {
         let record = self.map.record(at);
         let same = entry.kind() == Kind::Free
             && record.state.load(Ordering::Relaxed) == state as u8
-            // A run whose pages are just being given back is in no index.
+            // A run whose pages are going back now is in no index.
             && record.units.load(Ordering::Relaxed) != 0;
         same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
     }
@@ -489,9 +488,9 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// Takes the oldest dirty run, or its end, out of all indexes. It must not have been needed for
-    /// `delay` milliseconds, or there must be too many dirty units. The tags of a run that is out
-    /// say 0 units: nothing merges with it.
+    /// Takes the oldest dirty run, or its end, out of all indexes, if it was not needed for `delay`
+    /// milliseconds, or if there are too many dirty units. The tags of a detached run state 0
+    /// units, so no run merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;
@@ -560,8 +559,8 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Gives the pages of a dirty run back. A detached run needs no lock.
     fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
-        // SAFETY: the run is free, and detached or under the lock, so nobody
-        // else uses it; its units are committed.
+        // SAFETY: the run is free, and detached or under the lock, so no other thread uses it. Its
+        // units are committed.
         unsafe { os.decommit(map.address_of(unit), units * UNIT) }
     }
 
@@ -600,7 +599,7 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// Dirty units were taken or purged. No more than the rest can be due.
+    /// After dirty units were taken or purged: no more than the rest can be due.
     fn note_fewer(&mut self) {
         self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());

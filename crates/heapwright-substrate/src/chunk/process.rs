@@ -7,7 +7,7 @@
 //! ```
 //!
 //! No thread purges in the background. A thread that takes or gives a run looks at the queue, and
-//! purges a bounded number of runs. While its pages go back, a run is in no index.
+//! purges a bounded number of runs. A run is in no index while its pages go back.
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
 //! (their units), and `metadata`.
@@ -30,7 +30,7 @@ const PURGES_A_TICK: usize = 32;
 /// The process's chunk.
 pub(super) static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
 
-/// When the kernel last refused to take pages back; 0: never.
+/// The time of the kernel's last refusal to take pages back; 0: none.
 static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
 /// The milliseconds without another try after a refusal.
 const RETRY_MS: i32 = 2000;
@@ -48,12 +48,12 @@ pub fn most_units() -> usize {
     CHUNK.lock().window.span_bytes() / UNIT
 }
 
-/// Reserves `size` bytes for the heap's own records at a random place, else where the system likes.
-/// Null: there is no room.
+/// Reserves `size` bytes for the heap's own records at a random place, else at a place that the
+/// system chooses. Null: there is no room.
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
-        // SAFETY: the reservation just made.
+        // SAFETY: `got` is a reservation of `size` bytes, made just now.
         unsafe { super::window::note_records(got, size) };
     }
     got
@@ -122,10 +122,10 @@ pub fn take(
     let first = run.unit;
     let base_units = MAP.base().addr() / UNIT;
     run.unit = (base_units + first).next_multiple_of(align_units) - base_units;
-    // This precedes the return of the padding, which would merge with the taken run.
+    // The entries are set before the padding goes back, which would merge with the taken run.
     let record = MAP.record(run.unit);
     record.units.store(units as u32, Ordering::Relaxed);
-    // All of it, until the owner sets another value.
+    // All bytes are usable until the owner sets another value.
     record.usable.store(units * UNIT, Ordering::Relaxed);
     MAP.set_entry(run.unit, head);
     MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
@@ -151,8 +151,8 @@ pub fn take(
     Some(run)
 }
 
-/// Gives the owed units for a long run of `units` units back at once: the program may fill the run
-/// before its next slow path.
+/// When a long run (`units`) was taken: returns the owed units to the kernel at once. The program
+/// may fill the run before its next slow path.
 fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     if units < LONG || chunk.owed == 0 {
         return;
@@ -170,7 +170,7 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     }
 }
 
-/// Whether address space is limited, so that runs kept here are missing elsewhere.
+/// Whether address space is limited. Other users of it then lack the runs kept here.
 pub fn is_limited() -> bool {
     CHUNK.lock().window.is_limited()
 }
@@ -262,7 +262,7 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     let delay = purge_delay::purge_ms();
     for _ in 0..most {
         let Some(run) = chunk.expire(now, delay) else { return };
-        // A run that pays for the heap's growth has not waited.
+        // A run returned for the heap's growth did not wait, so it does not count for the delay.
         let for_growth = chunk.pay(run.1);
         let waited = chunk.due_waited;
         let purged;
@@ -276,7 +276,7 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     }
 }
 
-/// Whether the kernel has lately refused to take pages back (locked memory). Then nothing is tried
+/// Whether the kernel has lately refused to take pages back (locked memory). Then no purge is tried
 /// for a while.
 fn is_refused(now: u32) -> bool {
     let refused = REFUSED_AT.load(Ordering::Relaxed);
@@ -357,17 +357,17 @@ pub struct Usage {
     pub dirty_bytes: usize,
     /// Bytes of the window that may be in memory: in use, or free and not given back.
     pub resident_bytes: usize,
-    /// Where the window begins.
+    /// The address where the window begins.
     pub window_at: usize,
 }
 
-/// How the window is used. `None` where the lock is held and stays held: the
-/// caller may be a signal handler that interrupted its holder.
+/// The window's figures. `None` if the lock stays held: the caller may be a signal handler that
+/// interrupted its holder.
 pub fn usage() -> Option<Usage> {
     CHUNK.lock_soon().map(|chunk| usage_of(&chunk))
 }
 
-/// The same, without waiting. `None` where the lock is held.
+/// The same, without waiting. `None` if the lock is held.
 pub fn usage_now() -> Option<Usage> {
     CHUNK.try_lock().map(|chunk| usage_of(&chunk))
 }

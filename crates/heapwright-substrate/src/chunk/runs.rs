@@ -8,13 +8,12 @@
 //!   records      units, state         units, state     (boundary tags)
 //! ```
 //!
-//! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004):
-//! a bitmap of non-empty bins finds a run that fits in constant time, and
-//! boundary tags in the records of the first and last unit find the neighbours
-//! to merge with. Runs of one size are reused newest first.
+//! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004). A bitmap of non-empty
+//! bins finds a run that fits in constant time. Boundary tags in the records of the first and last
+//! unit find the neighbours to merge with. Runs of one size are reused newest first.
 //!
-//! Invariants: a run is in exactly one index; both its tags agree; the entries
-//! of all its units are `FREE`.
+//! Invariants: a run is in exactly one index; both its tags agree; the entries of all its units are
+//! `FREE`.
 //!
 //! Called by `chunk` alone, under its lock.
 
@@ -24,10 +23,10 @@ use crate::unit_list::{BySize, UnitList};
 
 const EXACT: usize = 16;
 const BINS: usize = EXACT + (24 - 4 + 1) * 4;
-/// How many runs of the request's own bin are looked at.
+/// The most runs of the request's own bin that a search reads.
 const LOOKS: usize = 8;
 
-/// The bin that runs of `units` units are kept in.
+/// The bin of runs of `units` units.
 const fn bin_of(units: usize) -> usize {
     if units <= EXACT {
         return units - 1;
@@ -38,7 +37,7 @@ const fn bin_of(units: usize) -> usize {
 
 const _: () = assert!(bin_of(1 << 24) < BINS && BINS <= 128);
 
-/// What is behind the units of a free run.
+/// The contents of a free run's units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum State {
@@ -61,12 +60,12 @@ pub(super) struct RunIndex {
 }
 
 impl RunIndex {
-    /// An index of no runs.
+    /// An empty index.
     pub(super) const fn new(map: &'static AddressMap, state: State) -> Self {
         Self { map, state, nonempty: 0, bins: [const { UnitList::new() }; BINS], units: 0, runs: 0 }
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(super) fn runs(&self) -> usize {
         self.runs
     }
@@ -95,7 +94,7 @@ impl RunIndex {
         self.runs += 1;
     }
 
-    /// Takes the run that begins at `unit` out. Returns its length.
+    /// Removes the run that begins at `unit`. Returns its length.
     pub(super) fn remove(&mut self, unit: usize) -> usize {
         let units = Self::length(self.map, unit);
         let bin = bin_of(units);

@@ -1,12 +1,10 @@
 //! The chunk against a model, on the fake operating system.
 //!
-//! The model knows which runs are taken, which are detached, and when each
-//! unit was given back. After every operation the whole window is walked, and
-//! every unit below the frontier must be in exactly one place: a taken run, a
-//! detached one, a free run that its index, its tags and the queue agree on,
-//! or somebody else's mapping. Contents are marked, so that a run that claims
-//! to read as zero, or is handed out twice, is seen in memory and not only in
-//! the records.
+//! The model knows the taken and the detached runs, and the time at which each unit went back.
+//! After every operation the test walks the whole window. Every unit below the frontier must be in
+//! exactly one place: a taken run, a detached one, a free run on which its index, its tags and the
+//! queue agree, or a foreign mapping. Contents are marked. So memory, and not only the records,
+//! shows a run that falsely claims to read as zero, or that is handed out twice.
 //!
 //! Only these tests find a unit that is lost or owned twice after some order of merges, splits,
 //! refusals and detours, and a page size that is assumed to be 4096.
@@ -14,8 +12,8 @@
 //! - `world`: the model; here: operations at random, and a system that refuses
 //! - `windows`, `purging`: single properties
 //!
-//! Where memory cannot be reserved at an address (`os::portable`) there are no piecewise windows,
-//! and their tests are left out.
+//! If memory cannot be reserved at an address (`os::portable`), there are no piecewise windows, and
+//! their tests are left out.
 
 extern crate std;
 
@@ -65,7 +63,7 @@ proptest! {
 /// until no call is left to refuse.
 fn refuse_each_call(refuse: fn(&Fake, u64)) {
     let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 36), 2));
-    // Growth, with somebody's mapping in the way of a piecewise window.
+    // Growth, with a foreign mapping in the way of a piecewise window.
     let growth =
         [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
     let in_the_way = Op::Foreign { at: window::PIECE + 2, units: 5 };
@@ -94,7 +92,7 @@ fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), c
         made
     } else {
         assert!(world.os.calls() > call, "nothing was refused, and the window did not open");
-        // SAFETY: the window never opened; nobody has anything of it.
+        // SAFETY: the window never opened; no thread has any of it.
         unsafe { world.os.give_back() };
         true
     }

@@ -1,4 +1,4 @@
-//! The window: the address space of all heaps, and how much of it is reserved and committed.
+//! The window: the address space of all heaps, and its reserved and committed parts.
 //!
 //! ```text
 //!   base           frontier      committed         reserved         span
@@ -6,10 +6,10 @@
 //! ```
 //!
 //! *Generous*: the whole span (1 TiB, or halved until it fits) is reserved at once. It costs
-//! nothing until it is touched. *Piecewise*: address space is limited (`ulimit -v`), or the span is
-//! not to be had in one piece. Then the window only chooses a range, and reservations follow the
-//! frontier in pieces. Foreign mappings in the range are stepped over. Either way there is one base
-//! and one table, so `free` finds an entry in one way.
+//! nothing until it is touched. *Piecewise*: address space is limited (`ulimit -v`), or there is no
+//! room for the span in one piece. Then the window only chooses a range, and reservations follow
+//! the frontier in pieces and step over foreign mappings. Either way there is one base and one
+//! table, so `free` finds an entry in the same way.
 //!
 //! A piecewise window's tables lie below its base, and are reserved as they are needed, like its
 //! units. So its span costs nothing. The span is [`SLACK`] times the limit, because the frontier
@@ -20,7 +20,7 @@
 //!
 //! Commit steps begin small (a locked process pays for every committed page) and grow with the heap
 //! (a commit is a system call). A refused step is tried again with just the needed units: under
-//! `overcommit_memory=2` the last megabytes are worth having.
+//! `overcommit_memory=2` the last megabytes matter.
 //!
 //! Invariants: `frontier <= committed <= reserved <= span`, in units; the map's limit is
 //! `committed`.
@@ -32,7 +32,7 @@ use crate::os::{self, Memory};
 use crate::size_class::{UNIT, UNIT_SHIFT};
 use crate::unit_record::Record;
 
-/// The smallest window worth having, in bytes.
+/// The smallest useful window, in bytes.
 const MIN_SPAN: usize = 1 << 20;
 /// The fewest units that a piecewise window reserves at a time.
 pub(super) const PIECE: usize = 16;
@@ -41,7 +41,7 @@ const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
 /// The number of places that are tried for a piecewise window.
 const TRIES: usize = 32;
-/// How many pieces far a piecewise window looks behind foreign mappings.
+/// The number of pieces behind foreign mappings that a piecewise window tries.
 const HOPS: usize = 64;
 /// So many bytes in units, as a power of two.
 fn units(bytes: usize) -> usize {
@@ -72,7 +72,7 @@ impl Side {
         (units * self.grain).next_multiple_of(os.page_size())
     }
 
-    /// Begins at an address, with room for `units` units.
+    /// Places the side at an address, with room for `units` units.
     fn begin(&mut self, os: &impl Memory, at: usize, units: usize) -> bool {
         let bytes = self.need(os, units);
         self.at = Self::reserve(os, at, bytes);
@@ -144,9 +144,9 @@ pub(super) struct Window<O: 'static> {
     widest: usize,
     /// Bytes below the frontier that were given back to the kernel with their addresses.
     returned: usize,
-    /// The whole span is reserved, and the gap between table and base, too.
+    /// Whether the whole span is reserved, with the gap between table and base.
     generous: bool,
-    /// The whole table is readable.
+    /// Whether the whole table is readable.
     exposed: bool,
 }
 
@@ -176,7 +176,7 @@ pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
 const PLACES: usize = 16;
 
 /// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space,
-/// else where the system likes. Null: there is no room.
+/// else at a place that the system chooses. Null: there is no room.
 pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *mut u8 {
     for _ in 0..PLACES {
         let mut bytes = [0; 8];
@@ -282,10 +282,10 @@ impl<O: Memory> Window<O> {
         if table.is_null() || base.is_null() {
             let rest = [(table, table_size), (base, span * UNIT)];
             for (at, size) in rest.into_iter().filter(|(at, _)| !at.is_null()) {
-                // SAFETY: the reservation just made, which nobody has seen.
+                // SAFETY: the reservation just made, which no other thread knows.
                 unsafe { self.os.release(at, size) };
             }
-            // SAFETY: the reservation of the sides, which nobody has seen.
+            // SAFETY: the reservation of the sides, which no other thread knows.
             unsafe { self.os.release(side, records_size + bitmaps_size) };
             return false;
         }
@@ -312,7 +312,7 @@ impl<O: Memory> Window<O> {
         }
         if places.iter().any(|place| place.is_null()) {
             for (at, size) in places.into_iter().zip(sizes).filter(|(at, _)| !at.is_null()) {
-                // SAFETY: the reservation just made, which nobody has seen.
+                // SAFETY: the reservation just made, which no other thread knows.
                 unsafe { self.os.release(at, size) };
             }
             return false;
@@ -343,7 +343,7 @@ impl<O: Memory> Window<O> {
         if limited {
             self.give_up_reserve(most);
         }
-        // A table that is read without a check against the limit keeps its end.
+        // If the table is read without a check against the limit, it keeps its end.
         if !self.generous && !self.exposed {
             let span = units(most.saturating_mul(SLACK));
             self.span = span.clamp(self.reserved, self.widest);
@@ -364,7 +364,7 @@ impl<O: Memory> Window<O> {
             }
         }
         // Foreign mappings come close to these tables, which were reserved like any others. So each
-        // keeps as much as the limit may let it need.
+        // table keeps as much as it can need within the limit.
         let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);
@@ -384,7 +384,7 @@ impl<O: Memory> Window<O> {
         if top.is_null() {
             return false;
         }
-        // SAFETY: the reservation just made, which nobody has seen.
+        // SAFETY: the reservation just made, which no other thread knows.
         unsafe { self.os.release(top, page) };
         let (records_size, bitmaps_size) = self.sides_of(span);
         let below_base = TABLE_GAP + records_size + bitmaps_size;
@@ -405,7 +405,7 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves the first piece of a piecewise window, and what its tables need.
+    /// Reserves the first piece of a piecewise window, and its tables' memory.
     fn begin_at(&mut self, base: usize, bitmaps: usize, records: usize) -> bool {
         let first = self.os.reserve_at(base, PIECE * UNIT);
         if first.is_null() {
@@ -423,7 +423,7 @@ impl<O: Memory> Window<O> {
             // SAFETY: nothing is committed yet.
             unsafe { side.give_up(&self.os, 0) };
         }
-        // SAFETY: the reservation just made, which nobody has seen.
+        // SAFETY: the reservation just made, which no other thread knows.
         unsafe { self.os.release(first, PIECE * UNIT) };
         false
     }
@@ -507,7 +507,7 @@ impl<O: Memory> Window<O> {
                     self.frontier = at;
                     return Some(skipped);
                 }
-                // SAFETY: the reservation just made, which nobody has seen.
+                // SAFETY: the reservation just made, which no other thread knows.
                 unsafe { self.os.release(piece, size * UNIT) };
                 return None;
             }
@@ -554,7 +554,7 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Whether unused address space of the heap is missing elsewhere.
+    /// Whether other users lack the heap's unused address space.
     pub(super) fn is_limited(&self) -> bool {
         !self.generous && self.limit.is_some()
     }

@@ -1,13 +1,13 @@
 //! The option `fill`: the content of uninitialised bytes in the debug heap's fresh blocks.
 //!
 //! ```text
-//! fill=off                       whatever the memory held before
+//! fill=off                       the earlier contents of the memory
 //! fill=0                         zeros
 //! fill=1, fill=2                 bytes that depend on the site and the block; fill=2: each bit the other way
-//!   :list                        each site that blocks come from goes into the record
-//!   :before-SITE.BLOCK.BYTE      only what lies before this point holds the pattern, the rest zeros
-//!   :without-SITE                what comes from this site holds zeros
-//!   :at-SITE.BLOCK.BYTE          the block is a finding: its bytes from BYTE on are undefined, and somebody reads them
+//!   :list                        each site with blocks goes into the record
+//!   :before-SITE.BLOCK.BYTE      bytes before this point hold the pattern, the rest zeros
+//!   :without-SITE                blocks of this site hold zeros
+//!   :at-SITE.BLOCK.BYTE          the block is a finding: the program reads its undefined bytes from BYTE on
 //! ```
 //!
 //! A program that reads only bytes that it has written does the same with each of them. `heapwright

@@ -64,7 +64,7 @@ pub struct Options {
     pub stats_at_exit: bool,
     /// The prefix of the file for statistics at exit; ends with a zero.
     stats_file: [u8; PATH_MAX],
-    /// How threads share caches.
+    /// The way in which threads share caches.
     pub cache: CacheModel,
     /// The prefix of the file for the trace of calls; ends with a zero.
     trace: [u8; PATH_MAX],
@@ -96,7 +96,7 @@ pub struct Options {
     /// The settings of the debug heap.
     #[cfg(feature = "debug")]
     pub debug: debug::Config,
-    /// Guarded blocks in fast mode: one block of so many, or [`GUARDS_PACED`]; 0: none.
+    /// Guarded blocks in fast mode: one block of this number, or [`GUARDS_PACED`]; 0: none.
     #[cfg(feature = "debug")]
     pub guards: usize,
     /// When the debug heap looks for leaks.
@@ -185,7 +185,7 @@ pub enum Hardening {
     Full,
 }
 
-/// How threads share caches.
+/// The way in which threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
     /// Own caches for up to twice as many threads as CPUs, and one more. The other threads use the
@@ -257,7 +257,7 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    // An access that meets a guard ends the program. So a program whose misuse is only reported
+    // An access to a guard ends the program. So a program whose misuse is only reported
     // must request guards by name. Without a handler of faults there are none.
     #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off

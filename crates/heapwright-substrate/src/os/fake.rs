@@ -6,7 +6,7 @@
 //! ```text
 //! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
 //! refuse_only(n)   n more calls succeed, one is refused, the rest succeed:
-//!                  what was half done when it failed must have been undone
+//!                  the caller must have undone its half-done work
 //! keep_whole(true) releases that would split a reservation are refused, as at the
 //!                  kernel's limit of mappings
 //! ```
@@ -158,8 +158,8 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A piecewise window is made beside its first reservation. Where the system puts
-            // mappings, other tests' threads have theirs. Here are none, unless addresses are few.
+            // A piecewise window is made beside its first reservation. The system's own places have
+            // mappings of other tests' threads. Here are none, unless addresses are few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
             let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
             if !got.is_null() {

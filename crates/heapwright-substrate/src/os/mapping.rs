@@ -1,18 +1,18 @@
 //! Mappings: classifies memory that is not heapwright's.
 //!
 //! ```text
-//!   name in /proc/self/maps     what lies there
-//!   (the running stack's)       Stack: whatever its name
+//!   name in /proc/self/maps     content
+//!   (the running stack's)       Stack, with any name
 //!   [stack]                     MainStack
 //!   [heap]                      Break: the C library's main heap, below the program break
-//!   /path                       Data where it is writable, else Code (and constants)
+//!   /path                       Data if it is writable, else Code (and constants)
 //!   none, [anon...]             Anonymous: any allocator's, any program's, other stacks
 //!   [vdso], ...                 Special: the kernel's
 //!   anon_inode:..., ...         Other
 //! ```
 //!
-//! Callers pass a pointer from outside the window: `misuse`, to say what the pointer is; the debug
-//! heap, to say what it leads to; `libc_block`, which looks for the C library's blocks only in
+//! Callers pass a pointer from outside the window: `misuse`, to describe it; the debug heap, to
+//! describe its target; `libc_block`, which looks for the C library's blocks only in
 //! anonymous memory. Each caller draws its own conclusions.
 //!
 //! A program may run on a stack inside a block that it allocated. So only [`what_is_at`] looks for

@@ -1,8 +1,8 @@
 //! The operating system: heapwright makes all its system calls below this module.
 //!
 //! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`, which uses Rust's
-//! own allocator so that Miri can run the heap. The target selects one at compile time; nothing
-//! above knows which.
+//! own allocator so that Miri can run the heap. The target selects one at compile time; no
+//! module above depends on the choice.
 //!
 //! Memory has three states: *reserved* (a range of addresses kept for us, not accessible),
 //! *committed* (readable and writable, zero until touched), and, after [`Memory::decommit`],
@@ -48,7 +48,7 @@ pub enum Sandbox {
     Strict,
 }
 
-/// The sandbox in the low byte. Above it, how many times a thread began to enter one.
+/// The sandbox in the low byte. Above it, the number of times that a thread began to enter one.
 struct SandboxWord(AtomicU32);
 
 static SANDBOX: SandboxWord = SandboxWord(AtomicU32::new(Sandbox::Open as u32));
@@ -155,7 +155,7 @@ const EXITS: usize = 4;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch has no visible effect, whatever the address is.
+    // SAFETY: a prefetch has no visible effect at any address.
     unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
 }
 
@@ -163,7 +163,7 @@ pub fn prefetch(at: *const u8) {
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
 pub fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch has no visible effect, whatever the address is.
+    // SAFETY: a prefetch has no visible effect at any address.
     unsafe { core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, readonly)) };
 }
 
@@ -174,8 +174,8 @@ pub fn prefetch(_at: *const u8) {}
 
 /// Moves the bytes of a block to another one. From `least` bytes on it moves whole pages
 /// ([`move_pages`]), if both blocks begin at the same offset in a page, and copies the bytes before
-/// and behind them. Returns the bytes that moved as pages: from the first page boundary on, the
-/// source reads as zero for so long. `None`: the caller must not use the destination, and the
+/// and behind them. Returns the bytes that moved as pages: from the first page boundary on, that
+/// many bytes of the source read as zero. `None`: the caller must not use the destination, and the
 /// source is unchanged. That happens once in a process, because it moves no more pages then.
 ///
 /// # Safety
@@ -217,7 +217,7 @@ pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     length
 }
 
-/// The memory of an operating system, as the window uses it.
+/// The memory functions of an operating system that the window uses.
 pub trait Memory {
     /// Bytes in a page: the grain of commit and decommit. A power of two.
     fn page_size(&self) -> usize;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! system    pages, environment: unix, windows; else, and under Miri: Rust's own allocator
-//! the rest  std: threads, clock; what std has not is not there, and callers do without
+//! the rest  std: threads, clock; the functions that std lacks do nothing here
 //! ```
 //!
 //! Miri checks everything above: provenance, aliasing, initialisation and data races of the heap
@@ -187,7 +187,7 @@ pub fn is_more_than_there_is(_size: usize) -> bool {
     false
 }
 
-/// Not asked here.
+/// Does nothing: no code here reads the ranges.
 pub fn note_own(_at: usize, _size: usize) {}
 
 /// Pages cannot be moved here.
@@ -458,8 +458,8 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()
 }
 
-/// Copies the value of an environment variable into `out`, as far as it fits.
-/// Returns its whole length, or `None` where it is not set.
+/// Copies the value of an environment variable into `out`, as far as it fits. Returns its whole
+/// length, or `None` if it is not set.
 pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usize> {
     system::environment(name, out)
 }
@@ -548,7 +548,7 @@ impl Drop for ExitWatch {
     fn drop(&mut self) {
         for (run, token) in ON_EXIT.iter().zip(&self.0) {
             if let (Some(run), false) = (run.get(), token.get().is_null()) {
-                // SAFETY: the token is what the exit function asked for.
+                // SAFETY: the token belongs to this exit function.
                 unsafe { run(token.get()) };
             }
         }

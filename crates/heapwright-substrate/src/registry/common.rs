@@ -20,8 +20,8 @@
 //! Only `Common::number` implements this.
 //!
 //! **Fork.** The objects are whole on both sides, because a fork holds their locks. All objects of
-//! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds them,
-//! wherever their owners are.
+//! one type, of all owners, are a [`Family`], recycled and never freed. So a fork finds all of
+//! them.
 //!
 //! Called by `places`.
 
@@ -59,7 +59,7 @@ mod made {
     /// The objects of one owner. Zero is an owner without any.
     pub struct Common<T: 'static> {
         shared: Shared<T, (), MOST>,
-        /// Held while more of them are made, and across a fork.
+        /// Held while more objects are made, and across a fork.
         growing: Lock<()>,
     }
 
@@ -260,7 +260,7 @@ mod loom_tests {
             all.map(|slot| {
                 // SAFETY: all threads have ended.
                 let cell = unsafe { slot.value() };
-                // SAFETY: all threads have ended, so nobody writes.
+                // SAFETY: all threads have ended, so no thread writes.
                 cell.with(|slots| unsafe { *slots })
             })
             .sum()

@@ -2,13 +2,13 @@ use super::common::Family;
 use super::places::{Place, Places, blocks};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Numbers that one thread gives out without asking: the next one, and how many.
+/// Numbers that one thread gives out without a lock: the next one, and their count.
 struct Region {
     next: AtomicUsize,
     left: AtomicUsize,
 }
 
-// SAFETY: zero has nothing left; all of it is atomic.
+// SAFETY: zero has no numbers left; all fields are atomic.
 unsafe impl Place for Region {
     fn family() -> &'static Family<Self> {
         // A real owner registers it with `fork`.
@@ -18,7 +18,7 @@ unsafe impl Place for Region {
 }
 
 impl Region {
-    /// The next number, unless the region is empty. Only by the one in it.
+    /// The next number, unless the region is empty. Only the place's user may call it.
     fn take(&self) -> Option<usize> {
         let left = self.left.load(Ordering::Relaxed).checked_sub(1)?;
         self.left.store(left, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl Numbers {
 
     #[cold]
     fn take_cold(&self) -> usize {
-        // No place for this thread: from what lies behind.
+        // This thread has no place: the store serves it.
         let Some(region) = self.regions.enter() else {
             return self.given.fetch_add(1, Ordering::Relaxed);
         };

@@ -8,7 +8,7 @@
 //!
 //! Objects and their ids are those of `ids`: never freed.
 //!
-//! The registry does not depend on the kind of object; `cache` uses it for caches.
+//! The registry works with any kind of object; `cache` uses it for caches.
 
 use core::ptr;
 
@@ -25,7 +25,7 @@ pub trait Member: Sized {
     ///
     /// `at` is zeroed, aligned memory for one object, and no other thread knows it.
     unsafe fn make(at: *mut Self, id: u32);
-    /// Which thread may act as its owner.
+    /// The right to act as its owner.
     fn ownership(&self) -> &Ownership;
     /// The registry's link for abandoned objects.
     fn abandoned(&self) -> &AtomicPtr<Self>;
@@ -33,7 +33,7 @@ pub trait Member: Sized {
 
 struct Abandoned<T> {
     first: *mut T,
-    /// Where the next visit begins; null: at the first.
+    /// The object at which the next visit begins; null: the first.
     next_visit: *mut T,
 }
 

@@ -5,7 +5,7 @@
 //! ```text
 //!   exclusive      one a thread, by id; abandoned when the thread ends, adopted by a new one    no lock
 //!   thread_index   one a thread, by a small number that is passed on when the thread ends      no lock
-//!   shared         K for all threads; lock one, if it is held look for another (`policy`)      a lock each
+//!   shared         K for all threads; a thread locks one, or another one (`policy`)            a lock each
 //!   per_cpu        one a CPU; restartable sequences, or a lock that is hardly ever held
 //! ```
 //!
@@ -16,9 +16,9 @@
 //! ```text
 //!   object                         cache=exclusive   shared:K, percpu       made
 //!   malloc's caches                exclusive         shared, per_cpu        when the process starts
-//!   what owners keep               thread_index      common, over these     when it is asked for
+//!   owners' objects                thread_index      common, over these     on demand
 //!     (pools, by `places`)
-//!   the debug heap's thread states thread_index      thread_index           when it is asked for
+//!   the debug heap's thread states thread_index      thread_index           on demand
 //! ```
 //!
 //! One of malloc's caches has slabs, and other threads send blocks back to it. So it needs an id in
@@ -32,11 +32,11 @@
 //!
 //! | duty | why |
 //! |---|---|
-//! | ask `exclusive` inline, and `enter` where that misses or its place is empty or full | the model is chosen behind the second |
-//! | serve a thread that gets `None` from what lies behind | threads without an index, in their last destructors, without memory; a signal handler |
-//! | take the lock of what lies behind after the place, never before | the order in which a fork takes them, too |
+//! | call `exclusive` inline, and `enter` if that misses or its place is empty or full | `enter` chooses the model |
+//! | serve a thread that gets `None` from the owner's store | threads without an index, in their last destructors, without memory; a signal handler |
+//! | lock the store after the place, never before | a fork uses the same order |
 //! | hold the family's locks across a fork (`before_fork`, `after_fork`, then `forget_after_fork` in the child) | a shared place is whole in the child |
-//! | empty `all` places before they are dropped | the memory is used again as it was left |
+//! | empty `all` places before they are dropped | the memory is reused as it is |
 //!
 //! This is a whole such owner, which gives out numbers; its test runs it under each model:
 //!
@@ -74,14 +74,14 @@ mod model {
     use crate::os::{self, rseq};
     use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// How threads get their objects.
+    /// The way in which threads get their objects.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Model {
         /// Each thread has its own.
         Exclusive,
-        /// All threads share so many.
+        /// All threads share this number.
         Shared(usize),
-        /// All threads share so many, one for each CPU.
+        /// All threads share this number, one for each CPU.
         PerCpu(usize),
     }
 

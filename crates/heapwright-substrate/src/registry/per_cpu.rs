@@ -1,11 +1,11 @@
 //! The per-CPU registry: one object for each CPU. A thread uses the object of its current CPU.
 //!
 //! ```text
-//!   which CPU?    the thread's rseq area: one load       (where there is none: getcpu)
+//!   which CPU?    the thread's rseq area: one load       (without one: getcpu)
 //!   its object    slot number `cpu` of a shared registry
 //! ```
 //!
-//! A CPU's object is nearly always free when a thread of that CPU comes, because no other thread
+//! A CPU's object is nearly always free when a thread of that CPU takes it, because no other thread
 //! runs there. The exception is a holder that was moved away or stopped in the middle. So each
 //! object has a lock, and a thread that finds it held follows the policy of shared objects. This is
 //! correct everywhere: under emulators, with hot-plug, with a CPU number beyond those that were
@@ -32,7 +32,7 @@ pub fn cpu() -> usize {
     match AREA.load(Ordering::Relaxed) {
         UNKNOWN => first_cpu(),
         NOWHERE => rseq::current_cpu(),
-        // A thread without an area asks the system.
+        // A thread without an area makes a system call.
         area => rseq::cpu(area).unwrap_or_else(rseq::current_cpu),
     }
 }

@@ -5,8 +5,8 @@
 //!   shared:K     the thread's number --> one of up to K (`common`)    a lock each
 //!   percpu       the CPU's number --> the same
 //!
-//!   blocks   [ units | units | null ....... ]     made when the first thread of a block comes
-//!   common   null, or what is shared
+//!   blocks   [ units | units | null ....... ]     made for the first thread of a block
+//!   common   null, or the shared objects
 //! ```
 //!
 //! The owner calls [`Places::exclusive`] first, inline. If threads share, no block is ever made and
@@ -126,8 +126,8 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         self.common()?.try_enter(by_cpu)
     }
 
-    /// A place for the calling thread, which has no exclusive one yet or has not looked. `None`:
-    /// there is none, and the owner serves the thread from its store.
+    /// A place for the calling thread, which has no exclusive one yet or did not look for it.
+    /// `None`: there is none, and the owner serves the thread from its store.
     ///
     /// The window is open.
     pub fn enter(&self) -> Option<Mine<'_, T>> {

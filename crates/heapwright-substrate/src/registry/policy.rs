@@ -4,7 +4,7 @@
 //!   tryLock(current) failed
 //!      |   seed: the current cache's precedence
 //!      v
-//!   start, stride --> look at up to 4 of the K caches, each once
+//!   start, stride --> try up to 4 of the K caches, each once
 //!                        | one could be locked              --> it is the current one now
 //!                        | none; some have a precedence     --> wait for the lowest
 //!                        v none; none has                   --> wait for the current one
@@ -91,7 +91,7 @@ pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
             candidate = at;
         }
         at += stride;
-        // More than once if the strides already belong to a larger count.
+        // A cache may come twice if the strides already belong to a larger count.
         while at >= count {
             at -= count;
         }

@@ -5,12 +5,12 @@
 //!   slot     | front .... | state 4 | sleepers 2 | number 2 | precedence 8 | the object ....
 //!                           one line begins here
 //!
-//!   acquire(current)   try it; held?  `policy` looks for another; none?  spin, then sleep
+//!   acquire(current)   try it; if held, `policy` looks for another; else spin, then sleep
 //! ```
 //!
-//! The registry does not remember which thread uses which slot. The thread does, in a word of its
-//! own, and passes it. An acquire returns with the slot whether the caller must unlock it. (This is
-//! in a register: a flag in the slot would be a load for every caller.)
+//! The registry does not remember the threads' slots. Each thread keeps its slot's number in a word
+//! of its own, and passes it. An acquire also returns whether the caller must unlock the slot.
+//! (This is in a register: a flag in the slot would be a load for every caller.)
 //!
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A waiting thread counts
 //! itself in `sleepers` and sleeps on `state`. An unlock looks at `sleepers` after the store.
@@ -64,8 +64,8 @@ const SPINS: u32 = 100;
 /// The longest sleep of a single waiter.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// The sleep is up to so many times as long if more threads sleep. One of them will be woken, and a
-/// thousand that look for themselves each millisecond would leave no time for others.
+/// The sleep is up to this number of times as long if more threads sleep. An unlock wakes one of
+/// them; a thousand that wake themselves each millisecond would leave no time for others.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
 /// The contention of a lock in nanoseconds after which a waiter gives up.
@@ -282,7 +282,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// In a forked child: forgets sleeping threads, which are not here.
+    /// In a forked child: forgets sleeping threads, which the child lacks.
     #[cfg(not(loom))]
     pub fn forget_sleepers_after_fork(&self) {
         self.sleepers.fetch_and(POLL, Ordering::Relaxed);

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   taken    word 0            word 1
-//!            1 1 0 1 ......    0 0 ......      bit i: some thread has index i
+//!            1 1 0 1 ......    0 0 ......      bit i: a thread has index i
 //!
-//!   a thread asks:   the lowest free bit, once; the index stays in the thread
-//!   a thread ends:   the bit is clear; the next thread takes over what the index leads to
+//!   a thread's first use   takes the lowest free bit; the index stays in the thread
+//!   a thread's end         clears the bit; the next thread inherits the index's objects
 //! ```
 //!
 //! An owner that keeps an object for each thread (the magazines of shared pools) keeps it in an
@@ -149,9 +149,9 @@ mod thread {
     /// cannot report the thread's end.
     #[cold]
     pub fn take() -> Option<usize> {
-        // The request is made once; a system without a spare key is not asked again. It takes no
-        // lock, because a fork would have to hold it. A thread that comes during another one's
-        // request has no index yet.
+        // The request is made once, also if the system has no spare key. It takes no lock, because
+        // a fork would have to hold it. During one thread's request, other threads get no index
+        // yet.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;

@@ -1,11 +1,10 @@
 //! Slabs against a model, for every class, on the fake operating system.
 //!
-//! The model knows of each slot whether it is untouched, out or returned. Slots
-//! that are out are full of a pattern, so a page that is given back too early,
-//! or a slot that is handed out twice, is seen in the contents.
+//! The model knows whether each slot is untouched, out or returned. Slots that are out are full of
+//! a pattern. So their contents show a page that went back too early, or a slot handed out twice.
 //!
-//! What only these tests find: a class whose slots straddle pages in a way the
-//! purge did not expect; a bit that the side bitmap and the record disagree on.
+//! Only these tests find a class whose slots straddle pages in a way that the purge did not expect,
+//! and a bit that differs between the side bitmap and the record.
 
 extern crate std;
 
@@ -24,12 +23,12 @@ use crate::testing::{cases, sample, units};
 
 const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 
-/// What is done to a slab.
+/// An operation on a slab.
 #[derive(Clone, Debug)]
 enum Op {
-    /// Carves up to so many untouched slots.
+    /// Carves up to this number of untouched slots.
     Carve { most: usize },
-    /// Takes up to so many returned slots.
+    /// Takes up to this number of returned slots.
     Take { most: usize },
     /// Returns a stretch of the slots that are out: as many as a share.
     Put { from: Index, share: usize },
@@ -370,11 +369,11 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
             assert_eq!(slab.locate(base + offset), expected, "{offset} in class {class}");
         }
     }
-    // SAFETY: nobody uses anything of it.
+    // SAFETY: no thread uses any of it.
     unsafe { os.give_back() };
 }
 
-/// What an owner that draws at random sees: each slot once, wherever the draw begins, and back
+/// An owner that draws at random sees each slot once, wherever the draw begins, and back
 /// again; pages that went back are in use again when a slot of theirs is drawn.
 #[test]
 fn slots_are_drawn_once_in_every_class() {
@@ -410,7 +409,7 @@ fn slots_are_drawn_once_in_every_class() {
         }
         assert!(world.is_refused(capacity), "beyond the end");
         assert!(slab.is_empty() && slab.free() == capacity);
-        // What is drawn has its pages, and they can go again.
+        // Drawn slots have their pages, which can go back again.
         let all = slab.purge(&world.os);
         out.clear();
         assert_eq!(draw(1, &mut out), 1);

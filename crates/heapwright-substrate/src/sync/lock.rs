@@ -1,8 +1,8 @@
 //! The futex mutex.
 //!
-//! A thread counts the locks that it holds or is about to take. A call of the heap that finds such
-//! locks at its very beginning comes from a signal handler that has interrupted its own thread. If
-//! it waited for one of them, it would wait for ever. See [`is_interrupted`].
+//! A thread counts the locks that it holds or is about to take. If a call of the heap finds this
+//! count above zero at its beginning, it comes from a signal handler that has interrupted its own
+//! thread. A wait for one of these locks would never end. See [`is_interrupted`].
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -56,7 +56,7 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// The looks of a waiter before it sleeps.
+/// The tries of a waiter before it sleeps.
 const SPINS: u32 = 60;
 
 /// A mutual-exclusion lock around `T`.
@@ -68,7 +68,7 @@ pub struct Lock<T> {
 // SAFETY: the lock hands out one exclusive reference at a time, so sharing it moves `T` between
 // threads and never shares it.
 unsafe impl<T: Send> Sync for Lock<T> {}
-// SAFETY: owning the lock is owning the value.
+// SAFETY: the owner of the lock owns the value.
 unsafe impl<T: Send> Send for Lock<T> {}
 
 /// The right to the value; a drop releases the lock.
@@ -248,7 +248,7 @@ mod tests {
         *lock.lock() += 1;
         assert!(!lock.acquire(), "a second time, and nothing to give back");
         std::thread::scope(|scope| {
-            // Other threads are kept out.
+            // Other threads cannot take the lock.
             scope.spawn(|| assert!(lock.try_lock().is_none()));
         });
         hold_all_no_more();

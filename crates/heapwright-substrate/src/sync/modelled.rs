@@ -1,12 +1,12 @@
 //! The lock and the futex under loom.
 //!
 //! ```text
-//!   Lock     loom's mutex                         orders, as the real one does
-//!   futex    | word, thread | word, thread | ..   sleepers; a wake takes a word's out
+//!   Lock     loom's mutex                         orders memory, as the real one does
+//!   futex    | word, thread | word, thread | ..   sleepers; a wake removes those of a word
 //! ```
 //!
-//! A sleep ends when it is woken and no sooner: not after a while, as most real ones do. So
-//! where a wake is forgotten, loom says that all threads sleep.
+//! Only a wake ends a sleep. (Most real sleeps also end after a while.) So if the code forgets a
+//! wake, loom reports that all threads sleep.
 
 extern crate std;
 
@@ -21,7 +21,7 @@ use super::atomic::{AtomicU32, Ordering};
 /// A mutual-exclusion lock around `T`.
 pub struct Lock<T>(Mutex<T>);
 
-/// The right to the value; gives the lock back when dropped.
+/// The right to the value; a drop releases the lock.
 pub use loom::sync::MutexGuard as Guard;
 
 impl<T> Lock<T> {
@@ -41,7 +41,7 @@ impl<T> Lock<T> {
     }
 }
 
-/// The sleepers: at which word, and which thread.
+/// The sleepers: the word and the thread of each.
 struct Sleepers {
     list: Lock<Vec<(usize, ThreadId)>>,
     woken: Condvar,
@@ -56,8 +56,8 @@ fn place(word: &AtomicU32) -> usize {
     core::ptr::from_ref(word).addr()
 }
 
-/// Sleeps until the word is woken, if it still is what is expected: the kernel, too, looks
-/// at it under its lock.
+/// Sleeps until the word is woken, if it still has the expected value. (The kernel also reads it
+/// under its lock.)
 pub fn futex_wait(word: &AtomicU32, expected: u32) {
     let me = (place(word), thread::current().id());
     let mut list = SLEEPERS.list.lock();
@@ -70,7 +70,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
     }
 }
 
-/// Wakes all that sleep at a word.
+/// Wakes all threads that sleep at a word.
 pub fn futex_wake_all(word: &AtomicU32) {
     let mut list = SLEEPERS.list.lock();
     let before = list.len();

@@ -7,7 +7,7 @@
 //!                                                           yes: wait, or give up
 //! ```
 //!
-//! The owner is one thread, which takes the lock all the time; others visit a few times a second.
+//! The owner is one thread, which takes the lock often; others visit a few times a second.
 //! Each side needs a fence between its store and its load (Dekker's algorithm). The visitor alone
 //! pays for both: `membarrier` runs a fence in every thread of the process, so the owner's fence
 //! only stops the compiler. If the kernel has no `membarrier`, a lock counts as visited for ever,
@@ -34,7 +34,7 @@ pub struct OwnerLock {
     inner: Lock<()>,
 }
 
-/// The number of looks of a waiting visitor at whether the owner is still in.
+/// The number of times that a waiting visitor reads whether the owner is still in.
 #[cfg(not(loom))]
 const PATIENCE: usize = 1000;
 
@@ -135,7 +135,7 @@ impl OwnerLock {
         !self.is_in.load(Ordering::Acquire)
     }
 
-    /// Waits for the inner lock, for threads without an owner among them.
+    /// Waits for the inner lock, for an object without an owner.
     #[cfg(not(loom))]
     pub fn lock(&self) -> Guard<'_, ()> {
         self.inner.lock()
@@ -164,7 +164,7 @@ impl OwnerLock {
         unsafe { self.inner.release() };
     }
 
-    /// In a forked child: makes the lock free, whichever thread was in.
+    /// In a forked child: frees the lock, which any thread may have held.
     ///
     /// # Safety
     ///
@@ -196,7 +196,7 @@ impl Drop for QuickOwning<'_> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // Before the inner lock is released, or this would hide the next visitor.
+        // This precedes the release of the inner lock. Otherwise it would hide the next visitor.
         self.lock.is_visited.store(is_always_visited(), Ordering::Release);
     }
 }

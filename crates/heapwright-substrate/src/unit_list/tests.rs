@@ -10,7 +10,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::testing::{cases, units};
-/// What is done to a list of units.
+/// An operation on a list of units.
 #[derive(Clone, Debug)]
 enum ListOp {
     Push,
@@ -67,7 +67,7 @@ proptest! {
                 prop_assert_eq!(list.before(map, unit), before);
             }
         }
-        // SAFETY: nobody uses anything of it.
+        // SAFETY: no thread uses any of it.
         unsafe { os.give_back() };
     }
 }

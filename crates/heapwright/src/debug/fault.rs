@@ -7,9 +7,8 @@
 //! ```
 //!
 //! The C layer's signal handler calls this in the thread that made the access. The signal normally
-//! interrupts the program and not the heap. If the heap itself made the access, nothing here waits:
-//! the thread's state is busy, so the common state serves, and the process ends as without this
-//! handler.
+//! interrupts the program and not the heap. If the heap itself made the access, its thread state is
+//! busy. Then this uses the common state without waiting, and the process ends.
 
 use core::ffi::c_void;
 

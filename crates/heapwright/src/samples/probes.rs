@@ -10,19 +10,19 @@
 //! ```
 //!
 //! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), by the
-//! contract that OpenTelemetry's eBPF profiler documents as `otel_memory`. Without a tracer a
-//! sample costs one instruction more, and nothing else costs any. A `realloc` that moves is a free
+//! contract that OpenTelemetry's eBPF profiler documents as `otel_memory`. Without a tracer the
+//! probes cost one instruction for each sample, and nothing else. A `realloc` that moves is a free
 //! and an allocation.
 //!
-//! While a tracer is attached, `status` reads the semaphore and starts samples, in a published
-//! process that is in no sandbox of its own.
+//! While a tracer is attached, `status` starts samples, if the process is published and is in no
+//! sandbox of its own.
 //!
 //! Called by `samples`, and by `status`, which reads whether a tracer is attached.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// The number of attached tracers, which write it from outside. Tracers find it in a section of
-/// this name.
+/// The number of attached tracers. They write it from outside, and find it in a section of this
+/// name.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
@@ -36,8 +36,8 @@ pub(crate) fn is_traced() -> bool {
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! probe {
     ($name:literal, $places:literal, $($register:tt = $value:expr),+) => {
-        // SAFETY: an instruction without effect; the rest is in sections that are not loaded, and
-        // an empty one.
+        // SAFETY: the instruction has no effect. The note's section is not loaded; the other
+        // section is one byte that no code uses.
         unsafe {
             core::arch::asm!(
                 "990: nop",

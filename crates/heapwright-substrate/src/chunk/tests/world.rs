@@ -22,7 +22,7 @@ pub(super) const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
 /// Under Miri only large ones: the ledger of the fake counts every page.
 pub(super) const PAGES: [usize; 3] =
     if cfg!(miri) { [64 << 10; 3] } else { [4 << 10, 16 << 10, 64 << 10] };
-/// One mark stands for so many bytes of contents.
+/// The bytes of contents for which one mark stands.
 pub(super) const MARKED: usize = if cfg!(miri) { UNIT } else { 4096 };
 
 /// The kind of window.
@@ -49,11 +49,11 @@ pub(super) enum Op {
     Expire { wait: u32, delay: i32 },
     /// Puts a detached run back, purged or not.
     Attach { which: Index, purge: bool },
-    /// Purges all but so many units.
+    /// Purges all but this number of units.
     PurgeAll { keep: usize },
     /// Makes all free runs inaccessible, as under a limit of writable memory.
     Retract,
-    /// Sets a limit of so many units of address space.
+    /// Sets a limit of address space in units.
     GiveUp { most: usize },
     /// Maps foreign memory, if the place is free.
     Foreign { at: usize, units: usize },
@@ -471,7 +471,7 @@ impl World {
             self.retract();
         }
         self.check();
-        // Where address space is limited, none is left.
+        // If address space is limited, none is left.
         let mut clean = self.chunk.clean.all();
         assert!(clean.is_empty() || !self.chunk.window.is_limited());
         clean.extend(self.chunk.absent.all());

@@ -83,7 +83,7 @@ pub(super) unsafe fn mremap(
     unsafe { libc::mremap(at, size, new, flags, to) }
 }
 
-/// The descriptor; below 0 where the file cannot be opened.
+/// Returns the descriptor; below 0 if the file cannot be opened.
 pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
     if !may(!is_filtered()) {
         return -1;
@@ -92,13 +92,13 @@ pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
     unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) as c_int }
 }
 
-/// How many bytes were read; below 0 with errno.
+/// Returns the number of bytes read; below 0 with errno.
 pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
     // SAFETY: the pointer and the length are the buffer's.
     unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) as isize }
 }
 
-/// Returns how many bytes were written; below 0 with errno. Raises no signal in the program.
+/// Returns the number of bytes written; below 0 with errno. Raises no signal in the program.
 ///
 /// A write to a pipe without a reader raises SIGPIPE. One beyond the limit on file sizes raises
 /// SIGXFSZ, and one to another job's terminal SIGTTOU. These signals are blocked during the write.
@@ -161,17 +161,17 @@ pub(super) fn close(file: c_int) {
     unsafe { libc::syscall(libc::SYS_close, file) };
 }
 
-/// Sleeps so long, or until a signal comes.
+/// Sleeps for this time, or until a signal comes.
 #[cfg(feature = "debug")]
 pub(super) fn sleep_ns(nanoseconds: u32) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };
-    // SAFETY: the kernel reads the time; nobody asks what was left.
+    // SAFETY: the kernel reads the time, and writes no rest.
     unsafe {
         libc::syscall(libc::SYS_nanosleep, &raw const time, ptr::null_mut::<libc::timespec>())
     };
 }
 
-/// Asks whether a child that is no thread has ended, without waiting: as `waitpid`.
+/// Reads whether a child that is no thread has ended, without waiting: as `waitpid`.
 #[cfg(feature = "debug")]
 pub(super) fn wait_now(child: c_int, status: &mut c_int) -> c_int {
     let how = libc::WNOHANG | libc::__WALL;

@@ -1,9 +1,8 @@
 //! Linux: memory, time, threads, files, through the C library's thin wrappers, or its
 //! `syscall` where the wrapper is a cancellation point (`calls`).
 //!
-//! Nothing here allocates. Every function that makes a system call puts
-//! `errno` back, because `free` must leave it alone and `malloc` may set it
-//! only to say that there is no memory.
+//! Nothing here allocates. Every function that makes a system call restores `errno`: `free` must
+//! not change it, and `malloc` may set it only if there is no memory.
 
 mod calls;
 mod operators;
@@ -54,8 +53,8 @@ pub use threads::*;
 
 use super::{Memory, Sandbox, is_filtered, sandbox};
 
-/// Whether the table of the address map lies at a fixed distance below the
-/// window, which saves the fast path a load.
+/// Whether the table of the address map lies at a fixed distance below the window, which saves the
+/// fast path a load.
 pub const TABLE_ADJACENT: bool = true;
 
 /// The largest window tried: 1 TiB.
@@ -85,21 +84,21 @@ pub fn set_errno(value: i32) {
     unsafe { *at = value };
 }
 
-/// `errno` for a request that there is no memory for.
+/// `errno` of a request for which there is no memory.
 pub const ENOMEM: i32 = libc::ENOMEM;
 
 /// The running process's memory.
 #[derive(Clone, Copy)]
 pub struct System;
 
-/// Moves of pages that may still be made: two mappings each, of the 65,530 that
-/// the kernel allows by default.
+/// Moves of pages that are left. Each takes two mappings of the 65,530 that the kernel allows by
+/// default.
 static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 
 /// The page size; 0: not known yet.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes pages look at least `size` bytes big. Called before the first allocation.
+/// Makes pages count as at least `size` bytes. Called before the first allocation.
 pub fn pretend_page_size(size: usize) {
     PAGE.store(size.max(kernel_page_size()), Ordering::Relaxed);
 }
@@ -185,8 +184,8 @@ pub fn note_own(at: usize, size: usize) {
 fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     keeping_errno(|| {
         let hint = ptr::without_provenance_mut::<libc::c_void>(at);
-        // SAFETY: a new private mapping; with MAP_FIXED_NOREPLACE or no MAP_FIXED
-        // at all it cannot replace memory that somebody uses.
+        // SAFETY: this is a new private mapping. With MAP_FIXED_NOREPLACE or without MAP_FIXED it
+        // cannot replace memory in use.
         let got = unsafe { calls::mmap(hint, size, libc::PROT_NONE, RESERVE_FLAGS | flags, -1, 0) };
         if got == libc::MAP_FAILED { ptr::null_mut() } else { got.cast() }
     })
@@ -221,11 +220,11 @@ impl Memory for System {
         let skip = got.align_offset(align);
         // SAFETY: `skip < align`, so `[got + skip, + size)` is inside the mapping.
         let at = unsafe { got.add(skip) };
-        // SAFETY: the head of a mapping just made, which nobody has seen.
+        // SAFETY: the head of a mapping just made, which no other thread knows.
         unsafe { unmap(got, skip) };
         // SAFETY: one past the part that is kept, still inside the mapping.
         let end = unsafe { at.add(size) };
-        // SAFETY: the tail of a mapping just made, which nobody has seen.
+        // SAFETY: the tail of a mapping just made, which no other thread knows.
         unsafe { unmap(end, padded - skip - size) };
         #[cfg(feature = "debug")]
         reservations::note(at.addr(), size);
@@ -271,14 +270,14 @@ impl Memory for System {
         // MADV_DONTNEED, not MADV_FREE: returned memory leaves the resident size at once, so no
         // reader has to guess how much of it is in use.
         keeping_errno(|| {
-            // SAFETY: by the contract nobody uses the contents.
+            // SAFETY: by the contract no thread uses the contents.
             let got = unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTNEED) };
             got == 0
         })
     }
 
     unsafe fn retract(&self, at: *mut u8, size: usize) -> bool {
-        // SAFETY: by the contract nobody uses the contents.
+        // SAFETY: by the contract no thread uses the contents.
         let is_gone = unsafe { self.decommit(at, size) };
         if is_gone {
             // SAFETY: by the contract the range is whole pages that no thread uses. (If the kernel
@@ -369,8 +368,8 @@ const MADV_GUARD_REMOVE: i32 = 103;
 /// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known, 1 yes, 2 no. This
 /// is decided once, because the call that removes one kind of guard has no effect on the other.
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
-/// How many more heavy guards may be made. Each splits a mapping, and the kernel allows 65,530
-/// mappings by default.
+/// The heavy guards that are left. Each splits a mapping, and the kernel allows 65,530 mappings by
+/// default.
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
 /// Whether guards split no mapping. `None`: not known yet, because the kernel refused for another
@@ -388,7 +387,7 @@ fn has_light_guards() -> Option<bool> {
             return None;
         }
         let advise = |advice| {
-            // SAFETY: a page that was just made, and that nobody has seen.
+            // SAFETY: a page that was just made, and no other thread knows it.
             keeping_errno(|| match unsafe { calls::madvise(page.cast(), size, advice) } {
                 0 => Ok(()),
                 _ => Err(errno()),
@@ -398,7 +397,7 @@ fn has_light_guards() -> Option<bool> {
         let answer = if unsafe { !System.commit(page, size) } {
             None
         } else {
-            // SAFETY: the page can be written, and nobody has seen it.
+            // SAFETY: the page can be written, and no other thread knows it.
             unsafe { page.write_volatile(1) };
             match advise(MADV_GUARD_INSTALL).and_then(|()| advise(MADV_GUARD_REMOVE)) {
                 // SAFETY: the page is readable, because its guard was removed.
@@ -408,7 +407,7 @@ fn has_light_guards() -> Option<bool> {
                 Err(_) => None,
             }
         };
-        // SAFETY: the page was made above, and nobody has seen it.
+        // SAFETY: the page was made above, and no other thread knows it.
         unsafe { unmap(page, size) };
         let answer = answer?;
         known = LIGHT_GUARDS
@@ -428,7 +427,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     let Some(light) = has_light_guards() else { return false };
     if light {
         return keeping_errno(|| {
-            // SAFETY: by the contract nobody uses the contents.
+            // SAFETY: by the contract no thread uses the contents.
             let done = unsafe { calls::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
             if !done {
                 // The kernel may refuse half way.
@@ -490,8 +489,8 @@ pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for the rest of the process's life. Where the kernel can (`mseal`, Linux
-/// 6.10), not even the process itself can undo this. Best effort.
+/// Makes a range read-only for the rest of the process's life. With `mseal` (Linux 6.10), not even
+/// the process itself can undo this. Best effort.
 ///
 /// # Safety
 ///
@@ -515,7 +514,7 @@ pub fn random(bytes: &mut [u8]) {
         if is_filtered() {
             return -1;
         }
-        // SAFETY: a valid place for so many bytes.
+        // SAFETY: the place has room for the bytes.
         unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) }
     });
     if usize::try_from(got).is_ok_and(|got| got == bytes.len()) {
@@ -545,27 +544,26 @@ pub fn random(bytes: &mut [u8]) {
 /// The range is the caller's reservation.
 pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
     keeping_errno(|| {
-        // SAFETY: by the contract the range is the caller's; the advice changes
-        // no contents.
+        // SAFETY: by the contract the range is the caller's; the advice changes no contents.
         unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTDUMP) }
     });
 }
 
-/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns how many bytes
-/// moved, from the start; there the source stays committed and reads as zero. The rest of the
-/// source is unchanged, and the rest of the destination has unknown contents. A rest begins where
-/// the kernel refused, where a mapping is too small to be worth a move, or where the number of
-/// moves is used up. `None`: the source is unchanged, and the caller must not use the destination
-/// again: it may be unmapped, or be another mapping of the process.
+/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns the number of moved
+/// bytes, from the start; there the source stays committed and reads as zero. The rest of the
+/// source is unchanged, and the rest of the destination has unknown contents. There is a rest if
+/// the kernel refused, if a mapping is too small for a move, or if no moves are left. `None`: the
+/// source is unchanged, and the caller must not use the destination again: it may be unmapped, or
+/// be another mapping of the process.
 ///
-/// The kernel moves one mapping at a time, either as a whole or not at all. Of several mappings,
-/// Linux 6.17 and later may move some before it refuses, and does not say which.
+/// The kernel moves one mapping at a time, either as a whole or not at all. Linux 6.17 and later
+/// may move some of several mappings before it refuses, and does not tell which.
 ///
 /// The kernel may unmap the destination before it refuses a move. So after a refusal the
 /// destination is mapped again if it is gone. Otherwise it may be unchanged, or another thread may
-/// have mapped something there: it is given up, and the process makes no more moves. Each move
-/// leaves mappings that never merge, and a process may have only so many mappings. So the number of
-/// moves is limited in any case.
+/// have mapped memory there: it is given up, and the process makes no more moves. Each move leaves
+/// mappings that never merge, and the number of mappings is limited. So the number of moves is
+/// limited, too.
 ///
 /// # Safety
 ///
@@ -608,7 +606,7 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
 /// Below this a move costs more than copying.
 const LEAST_MOVE: usize = 256 << 10;
 
-/// How many of the `size` bytes at `from`, from the start, lie in one mapping; 0: not known.
+/// The number of bytes at `from`, at most `size`, that lie in one mapping; 0: unknown.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
     // grow past it. So a request to grow that far always fails: by EFAULT if the range is not one
@@ -666,7 +664,7 @@ fn map_if_gone(at: *mut u8, size: usize) -> bool {
     done
 }
 
-/// Writes one byte for each kernel page of `[at, at + size)` to `resident`; the low bit says
+/// Writes one byte for each kernel page of `[at, at + size)` to `resident`; the low bit tells
 /// whether the page is in memory. False: a part of the range is not mapped, or the range does not
 /// begin with a page.
 pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
@@ -696,7 +694,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
     });
 }
 
-/// [`futex_wait`], for at most so many nanoseconds.
+/// [`futex_wait`] with a limit in nanoseconds.
 pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let most = libc::timespec {
@@ -724,7 +722,7 @@ fn ask_cpus() -> usize {
     // SAFETY: `set` is a valid place of this size for the answer.
     let got = keeping_errno(|| unsafe { libc::syscall(call, 0, size, set.as_mut_ptr()) });
     if got < 0 {
-        // There are more CPUs than such a set can name.
+        // There are more CPUs than such a set has bits.
         return libc::CPU_SETSIZE as usize;
     }
     // `count_ones` is not used: its constants lie in a page of their own.
@@ -798,8 +796,8 @@ fn clock(id: libc::clockid_t) -> u64 {
     // kernel's page.
     let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the answer. No system call on the
-    // usual kernels, and no failure with these clocks, so `errno` stays.
+    // SAFETY: `now` is a valid place for the answer. Usual kernels make no system call, and these
+    // clocks do not fail, so `errno` stays.
     unsafe { libc::clock_gettime(id, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

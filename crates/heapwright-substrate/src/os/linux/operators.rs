@@ -1,8 +1,8 @@
 //! Finds modules with an `operator new` of their own.
 //!
-//! A shared library that contains the C++ runtime makes blocks by an `operator new` of its own,
-//! which calls `malloc`. It gives them back by the `operator delete` of the process: ours. This is
-//! no mistake of the program. The dynamic symbols of such a module define `new`.
+//! A shared library that contains the C++ runtime makes blocks with an `operator new` of its own,
+//! which calls `malloc`. It frees them with the `operator delete` of the process: ours. This is no
+//! mistake of the program. The dynamic symbols of such a module define `new`.
 //!
 //! ```text
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH, which leads to a defined symbol by its name
@@ -89,8 +89,8 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has made addresses of them, except for those of the kernel's own module, which are
-    // below its base.
+    // The loader has made them addresses, except those of the kernel's own module, which are below
+    // its base.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
@@ -118,7 +118,7 @@ const NEW: &[u8] = b"_Znwm";
 /// The program headers of a module.
 fn headers(module: &libc::dl_phdr_info) -> impl Iterator<Item = &libc::Elf64_Phdr> {
     (0..module.dlpi_phnum as usize).map(|at| {
-        // SAFETY: a module has so many program headers, which stay as long as it is loaded.
+        // SAFETY: a module has this number of program headers while it is loaded.
         unsafe { &*module.dlpi_phdr.wrapping_add(at) }
     })
 }
@@ -145,8 +145,8 @@ impl Symbols {
         self.text(symbol.st_name as usize)
     }
 
-    /// A word of the hash table: buckets, the first symbol that is in it, words of its filter,
-    /// their shift; the filter; the buckets; a word for each symbol.
+    /// A word of the hash table. Its words are: the numbers of buckets, of its first symbol and of
+    /// filter words; the filter's shift; the filter; the buckets; a word for each symbol.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers pass places in it.
         unsafe { self.hash.wrapping_add(at).read() }

@@ -1,11 +1,11 @@
 //! Reads the process's own memory, of any kind, without a fault.
 //!
 //! ```text
-//!   each_page_run   which pages of a range hold something of the program's: /proc/self/pagemap, scanned or read
+//!   each_page_run   the pages of a range with data of the program: /proc/self/pagemap, scanned or read
 //!   read            the bytes of any mapping: /proc/self/mem
 //! ```
 //!
-//! The kernel copies, so an inaccessible page, or one whose file was cut, is an answer and no
+//! The kernel copies, so an inaccessible page, or one whose file was cut, gives an error and no
 //! signal. Pages that were never touched are not read, because a read would give them memory. An
 //! unchanged private page of a file holds no pointer that the program made, and is not read either.
 //!
@@ -123,7 +123,7 @@ impl ProcMem {
         self.read(at, into) / size_of::<usize>()
     }
 
-    /// Calls `visit` with the runs of whole pages in a range that hold something. Without a page
+    /// Calls `visit` with the runs of whole pages with data in a range. Without a page
     /// map it visits the whole range. Shared memory is in no table of a process that was just
     /// copied; of it, the pages in memory are visited.
     pub fn each_page_run(
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(proc_mem.read(at.addr() + 4 * page, &mut bytes), 2);
         assert_eq!(bytes, [7, 0]);
         assert_eq!(proc_mem.read(8, &mut bytes), 0);
-        // SAFETY: reserved above; nobody uses it.
+        // SAFETY: reserved above; no thread uses it.
         unsafe { System.release(at, 64 * page) };
     }
 
@@ -308,7 +308,7 @@ mod tests {
             runs += 1;
         });
         assert!([pages / 2, pages / 2 - 1].contains(&runs));
-        // SAFETY: reserved above; nobody uses it.
+        // SAFETY: reserved above; no thread uses it.
         unsafe { System.release(at, pages * page) };
     }
 
@@ -331,7 +331,7 @@ mod tests {
         let proc_mem = ProcMem::open().unwrap();
         proc_mem.each_page_run(0, page, false, &mut |from, to| runs.push((from, to)));
         assert_eq!(runs, [(0, page)]);
-        // SAFETY: reserved above; nobody uses it.
+        // SAFETY: reserved above; no thread uses it.
         unsafe { System.release(at, 4 * page) };
     }
     extern crate std;

@@ -179,7 +179,7 @@ fn make_own(path: &CStr, how: i32) -> Option<i32> {
     (file >= 0).then_some(file)
 }
 
-/// Appends bytes to a file of the process's own by one `write`. `path` ends with a zero. `make`:
+/// Appends bytes to a file of the process's own with one `write`. `path` ends with a zero. `make`:
 /// makes the file; an existing file that is not empty stays unchanged, with the result true. False:
 /// a part was not written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
@@ -252,7 +252,7 @@ pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     else {
         return;
     };
-    // SAFETY: a struct of numbers, which zeros are values of.
+    // SAFETY: a struct of numbers, for which zeros are valid.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     keeping_errno(|| {
         let (here, at, no_link) = (libc::AT_FDCWD, base.as_ptr(), libc::AT_SYMLINK_NOFOLLOW);
@@ -847,7 +847,7 @@ mod tests {
         let reserved = System.reserve(4096, 4096);
         assert!(is_mapped(reserved.addr()) && !is_readable(reserved.addr()));
         assert_eq!(super::super::errno(), 7);
-        // SAFETY: reserved above, and nobody uses it.
+        // SAFETY: reserved above, and no thread uses it.
         unsafe { System.release(reserved, 4096) };
     }
 

@@ -1,15 +1,15 @@
-//! What a thread has in registers that a callee must keep, x86-64.
+//! The contents of a thread's callee-saved registers, x86-64.
 
 use core::arch::asm;
 
-/// How many there are.
+/// The number of these registers.
 pub const SAVED_REGISTERS: usize = 6;
 
-/// Copies the registers whose contents belong to the callers, and says where the stack
-/// ends: all else that the callers keep is above.
+/// Copies the registers whose contents belong to the callers. Returns also the end of the stack:
+/// all other values of the callers are above.
 ///
-/// Inlined, so that both hold for as long as the caller's own frame is there: what its
-/// prologue has pushed lies in that.
+/// Inlined, so that both are true while the caller's own frame exists: it contains the registers
+/// that its prologue has pushed.
 #[inline(always)]
 pub fn save_registers(into: &mut [usize; SAVED_REGISTERS]) -> usize {
     let top;

@@ -79,11 +79,11 @@ mod tests {
         let at = System.reserve(1 << 20, 4096);
         assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 20)));
         assert_eq!(is_own(at.addr() + (1 << 20) - 1), Some(at.addr() + (1 << 20)));
-        // SAFETY: made above, and nobody uses it.
+        // SAFETY: made above, and no thread uses it.
         unsafe { System.release(at.wrapping_add(1 << 19), 1 << 19) };
         assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 19)));
         assert_eq!(is_own(at.addr() + (1 << 19)), None);
-        // SAFETY: reserved by the test, and nobody uses it.
+        // SAFETY: reserved by the test, and no thread uses it.
         unsafe { System.release(at, 1 << 19) };
         assert_eq!(is_own(at.addr()), None);
     }
@@ -95,7 +95,7 @@ mod tests {
         note_more(at + (1 << 20), 1 << 20);
         assert_eq!(is_own(at), Some(at + (2 << 20)));
         assert_eq!(is_own(at + (2 << 20)), None);
-        // SAFETY: made above, and nobody uses it.
+        // SAFETY: made above, and no thread uses it.
         unsafe { System.release(core::ptr::without_provenance_mut(at), 2 << 20) };
         assert_eq!(is_own(at), None);
     }

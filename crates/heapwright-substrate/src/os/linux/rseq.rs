@@ -1,4 +1,4 @@
-//! Restartable sequences: tell a thread's CPU, and whether the thread is still on it.
+//! Restartable sequences: a thread's CPU, and whether the thread is still on it.
 //!
 //! The kernel keeps a small area up to date for each thread (`struct rseq`):
 //!
@@ -11,8 +11,8 @@
 //! descriptor's abort address. So a sequence that ends with one store either runs undisturbed on
 //! one CPU or has no effect.
 //!
-//! glibc (since 2.35) registers the area and says where it is: at `__rseq_offset` from the thread
-//! pointer, if `__rseq_size` is not 0. Then that area is used. Other C libraries (musl, older
+//! glibc (since 2.35) registers the area at `__rseq_offset` from the thread pointer, if
+//! `__rseq_size` is not 0. Then this module uses that area. Other C libraries (musl, older
 //! glibc) have none. There each thread that needs one registers its own ([`enter`]), in static
 //! thread-local memory. It gives the area up before that memory goes ([`leave`]), because the
 //! kernel ends a thread whose area it cannot write. A thread has only one area: if the program has
@@ -49,14 +49,14 @@ pub fn offset() -> Option<isize> {
     (size >= LEAST).then_some(offset)
 }
 
-/// The C library's words about its area; `None`: it has none.
+/// The C library's words about its area. `None`: it has none.
 fn c_librarys() -> Option<(*const u32, *const isize)> {
     let size = weak!("__rseq_size").cast::<u32>().cast_const();
     let offset = weak!("__rseq_offset").cast::<isize>().cast_const();
     (!size.is_null() && !offset.is_null()).then_some((size, offset))
 }
 
-/// Whether this module registers threads' areas, and not the C library.
+/// Whether this module, not the C library, registers threads' areas.
 pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
@@ -197,7 +197,7 @@ mod own {
     /// Whether the kernel keeps such an area: tries it and undoes it.
     pub(super) fn is_possible() -> bool {
         let area = area();
-        // No signal handler may see an area that is about to go.
+        // No signal handler may see an area that is removed next.
         let blocked = block_signals();
         let is_possible = area.is_kept() || (area.call(0) && area.call(UNREGISTER));
         restore_signals(blocked);

@@ -1,7 +1,7 @@
 //! Facts about a process that are remembered before it enters a sandbox (`seccomp`).
 //!
-//! A call that the sandbox forbids may end the process. The process's number, user and
-//! name are therefore remembered before. Other questions fail as if the kernel had refused them.
+//! A call that the sandbox forbids may end the process. So the process's number, user and name are
+//! remembered before. Other calls fail as if the kernel had refused them.
 //!
 //! Memory safety does not depend on these facts. A forked child is in its parent's sandbox.
 

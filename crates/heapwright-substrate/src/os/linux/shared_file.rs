@@ -87,7 +87,7 @@ mod tests {
         assert!(map_sealed(c"/proc/self/exe", size).is_null());
         assert!(map_sealed(c"/nowhere", size).is_null());
         for at in [one, two] {
-            // SAFETY: mapped above; nobody uses it.
+            // SAFETY: mapped above; no thread uses it.
             assert!(unsafe { System.release(at, size) });
         }
         calls::close(file);

@@ -1,17 +1,17 @@
-//! Standstill: holds every other thread for a moment, reads its registers, and copies the process
+//! Standstill: stops every other thread for a moment, reads its registers, and copies the process
 //! meanwhile.
 //!
 //! ```text
 //!   hold()      each thread of /proc/self/task --signal 33--> handler: registers
 //!                 --> its answer; waits in a futex
-//!   copy()      clone without a thread, a signal or anything shared: the copy has all
-//!               memory as it is now, and nothing else of the process runs in it
-//!   release()   the futex: all threads go on
+//!   copy()      clone that shares nothing and sends no signal: the copy has all memory as
+//!               it is now, and no other thread runs in it
+//!   release()   the futex: all threads continue
 //! ```
 //!
 //! No ptrace: a process may always signal itself, in any container. Signal 33 is the C library's
-//! own (it changes the user ids of all threads with it), so no program waits for it, and none can
-//! block it through the C library. A signal 33 with another sender's code goes to the previous
+//! own (it changes the user ids of all threads with it). So no program waits for it or can block it
+//! through the C library. A signal 33 with another sender's code goes to the previous
 //! handler. The handler stays installed: a thread that answers too late must not die of the signal.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel, does not answer
@@ -35,11 +35,11 @@ use super::{
 /// Words of registers that are kept for each thread.
 pub const REGISTERS: usize = 34;
 
-/// The signal: the C library's for user ids.
+/// The signal, with which the C library changes user ids.
 const SIGNAL: c_int = 33;
-/// A mark in the value of our signals, which tells them from others.
+/// A mark in the value of our signals, which distinguishes them from others.
 const MARK: usize = 0x6877_0000;
-/// Without an answer for so long, the rest is given up; and the longest time for all.
+/// The longest wait for the next answer, and for all answers.
 const PATIENCE_NS: u64 = 40_000_000;
 const LONGEST_NS: u64 = 400_000_000;
 
@@ -76,7 +76,7 @@ impl Answer {
         self.thread.load(Ordering::Acquire)
     }
 
-    /// Whether the place is a thread's that has not answered.
+    /// Whether the place belongs to a thread that has not answered.
     pub fn is_silent(&self) -> bool {
         self.thread() != 0 && self.words().is_none()
     }
@@ -89,7 +89,7 @@ impl Answer {
     }
 }
 
-/// The memory for answers; null: no thread is asked.
+/// The memory for answers; null: no thread needs to answer.
 static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
 static ROOM: AtomicUsize = AtomicUsize::new(0);
 /// Odd while threads are held. Each signal's value contains it, too.
@@ -134,7 +134,7 @@ pub fn shared<T: Copy>() -> Option<*mut T> {
     (at != libc::MAP_FAILED).then_some(at.cast())
 }
 
-/// Gives it back.
+/// Gives the memory of [`shared`] back.
 ///
 /// # Safety
 ///
@@ -201,8 +201,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         return;
     }
     keeping_errno(|| {
-        // Ordered with `release`: either it sees that a thread is inside, or the handler sees that
-        // no thread is asked.
+        // Ordered with `release`: either `release` sees the thread inside, or the handler sees that
+        // no answer is needed.
         INSIDE.fetch_add(1, Ordering::SeqCst);
         let round = ROUND.load(Ordering::SeqCst);
         if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
@@ -232,7 +232,7 @@ fn asked() -> &'static [Answer] {
     if at.is_null() {
         return &[];
     }
-    // SAFETY: `ROOM` answers lie at `at` while threads are asked.
+    // SAFETY: `ROOM` answers lie at `at` while threads answer.
     unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
 }
 
@@ -264,8 +264,8 @@ fn install() -> bool {
     };
     #[cfg(target_arch = "aarch64")]
     let (restorer, extra) = (0, 0 & SA_RESTORER);
-    // The handler runs on the thread's own stack if it has no other. What this stack holds is
-    // copied. A thread of small stacks (Go's) has another one for signals.
+    // The handler runs on the thread's own stack if it has no other. The copy has that stack. A
+    // thread with small stacks (Go's) has another one for signals.
     let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | extra;
     let all = !0;
     let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
@@ -446,7 +446,7 @@ fn ask(thread: u32, round: u32) -> bool {
     })
 }
 
-/// Waits until all of these have answered, or until no more answers come. Threads that ended
+/// Waits until all these threads have answered, or until no more answers come. Threads that ended
 /// meanwhile do not count.
 fn wait_for(asked: &[Answer], began: u64) {
     /// The clock advances even if no thread may run.
@@ -518,7 +518,7 @@ pub fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// In a copy, or a forked child: forgets held threads, which are not here.
+/// In a copy, or a forked child: forgets held threads, which it lacks.
 pub fn forget_held() {
     INSIDE.store(0, Ordering::Relaxed);
     ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
@@ -533,8 +533,8 @@ pub fn forget_held() {
 ///
 /// # Safety
 ///
-/// The copy only reads, writes where the original does not look, makes system calls, and ends by
-/// [`end_copy`].
+/// The copy only reads, writes memory that the original does not read, makes system calls, and ends
+/// by [`end_copy`].
 pub unsafe fn copy() -> Option<u32> {
     let before = set_mask(!0);
     // SAFETY: the contract; no stack, nothing shared, no signal at the end.
@@ -558,7 +558,7 @@ pub fn end_copy(status: i32) -> ! {
     }
 }
 
-/// In a copy: prevents a core dump, whatever happens to it.
+/// In a copy: prevents a core dump.
 pub fn leave_no_dump() {
     let none = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     let old = ptr::null_mut::<libc::rlimit64>();
@@ -580,8 +580,8 @@ pub fn close_all() {
     }
 }
 
-/// Waits for a copy, at most so many milliseconds. `None`: it still works. True: it ended with
-/// success.
+/// Waits for a copy, at most this number of milliseconds. `None`: it still works. True: it ended
+/// with success.
 pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {

@@ -29,7 +29,7 @@ pub fn unlock_streams() {
     call(weak!("_IO_list_unlock"));
 }
 
-/// Makes the lock a free one, whatever thread held it: in a child that has just been forked.
+/// In a child that has just been forked: frees the lock, which any thread may have held.
 pub fn reset_streams() {
     call(weak!("_IO_list_resetlock"));
 }

@@ -1,9 +1,9 @@
 //! Thread tag: a mark that threads inherit from their creator; and the places of pointers outside
 //! the heap: modules' data, thread-local variables.
 //!
-//! Linux gives each thread a timer slack (how late its timers may be, by default 50 us), and a new
-//! thread that of its creator. It is the only inherited attribute that can be any number, and a few
-//! more microseconds do no harm. So a number in it marks a thread and all its descendants.
+//! Each thread has a timer slack (the delay of its timers, by default 50 us), inherited from its
+//! creator. It is the only inherited attribute that can be any number, and a few more microseconds
+//! do no harm. So a number in it marks a thread and all its descendants.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;

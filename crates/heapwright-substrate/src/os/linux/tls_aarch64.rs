@@ -1,11 +1,11 @@
 //! Four words per thread, aarch64: the twin of `tls_x86_64`.
 //!
 //! ```text
-//! fast   the cache that malloc and free use without asking; at first a
-//!        read-only sentinel whose lists are empty and that owns nothing
-//! own    what the thread allocates from: see `heap` (words)
+//! fast   the cache that malloc and free use without a test; at first a read-only sentinel, whose
+//!        lists are empty and which owns nothing
+//! own    the thread's source of memory: see `heap` (words)
 //! index  the thread's index (see `registry::thread_index`), or 0
-//! locks  how many locks the thread has, or is about to have
+//! locks  the number of locks that the thread has, or is about to have
 //! ```
 //!
 //! The initial-exec sequence: the thread pointer, plus an offset from the GOT.
@@ -13,8 +13,8 @@
 use core::arch::asm;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-/// Defines the words, `fast` with the address of a static that is never written to. Once, by the
-/// module that knows what `fast` leads to: this one reads and writes words and knows none.
+/// Defines the words, `fast` with the address of a static that is never written to. The module that
+/// knows the target of `fast` uses this once. This module only reads and writes the words.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -41,8 +41,8 @@ pub use define_words;
 #[inline(always)]
 fn block() -> *mut *mut u8 {
     let at;
-    // SAFETY: computes the address of this thread's copy of the block, which
-    // does not change while the thread lives.
+    // SAFETY: computes the address of this thread's copy of the block, which does not change while
+    // the thread lives.
     unsafe {
         asm!(
             "mrs {0}, tpidr_el0",
@@ -57,8 +57,8 @@ fn block() -> *mut *mut u8 {
     at
 }
 
-/// The thread's fast word. `_sentinel` is what [`define_words`] was given: the loader has put
-/// it there.
+/// The thread's fast word. `_sentinel` is the argument of [`define_words`], which the loader has
+/// stored there.
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     // SAFETY: the first initialised word of this thread's block.
@@ -108,7 +108,7 @@ pub fn set_thread_index(word: usize) {
     unsafe { index.write(core::ptr::without_provenance_mut(word)) };
 }
 
-/// How many locks the thread has, or is about to have.
+/// The number of locks that the thread has, or is about to have.
 #[inline]
 pub fn locks() -> usize {
     // SAFETY: the block is four words.
@@ -118,7 +118,7 @@ pub fn locks() -> usize {
     unsafe { locks.read_volatile().addr() }
 }
 
-/// Sets how many locks the thread has.
+/// Sets the number of locks that the thread has.
 #[inline]
 pub fn set_locks(number: usize) {
     compiler_fence(Ordering::SeqCst);

@@ -1,26 +1,25 @@
 //! Four words per thread, x86-64.
 //!
 //! ```text
-//! fast   the cache that malloc and free use without asking; at first a
-//!        read-only sentinel whose lists are empty and that owns nothing
-//! own    what the thread allocates from: see `heap` (words)
+//! fast   the cache that malloc and free use without a test; at first a read-only sentinel, whose
+//!        lists are empty and which owns nothing
+//! own    the thread's source of memory: see `heap` (words)
 //! index  the thread's index (see `registry::thread_index`), or 0
-//! locks  how many locks the thread has, or is about to have
+//! locks  the number of locks that the thread has, or is about to have
 //! ```
 //!
-//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden
-//! `.tdata` symbol read through its GOT entry is *initial exec*: two
-//! instructions, and an executable's linker relaxes them further. Initial exec
-//! takes part of the room that glibc keeps for libraries loaded late, so the
-//! block is kept at 32 bytes.
+//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden `.tdata` symbol read
+//! through its GOT entry is *initial exec*: two instructions, and an executable's linker relaxes
+//! them further. Initial exec takes part of the room that glibc keeps for libraries loaded late, so
+//! the block has only 32 bytes.
 //!
-//! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the
-//! first instruction of a thread, so nobody ever tests it for null.
+//! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the first instruction of
+//! a thread, so no code tests it for null.
 
 use core::arch::asm;
 
-/// Defines the words, `fast` with the address of a static that is never written to. Once, by the
-/// module that knows what `fast` leads to: this one reads and writes words and knows none.
+/// Defines the words, `fast` with the address of a static that is never written to. The module that
+/// knows the target of `fast` uses this once. This module only reads and writes the words.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! define_words {
@@ -44,14 +43,13 @@ macro_rules! define_words {
 }
 pub use define_words;
 
-/// The thread's fast word. `_sentinel` is what [`define_words`] was given: the loader has put
-/// it there.
+/// The thread's fast word. `_sentinel` is the argument of [`define_words`], which the loader has
+/// stored there.
 #[inline(always)]
 pub fn fast(_sentinel: *const u8) -> *mut u8 {
     let word;
-    // SAFETY: reads one initialised word of this thread. `pure`: within one
-    // function it may be read once; nobody may rely on seeing `set_fast` in the
-    // same function, so what is set is passed on instead.
+    // SAFETY: reads one initialised word of this thread. `pure`: a function may read it once only.
+    // So a function that calls `set_fast` passes the new value on, and does not read it again.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
@@ -142,7 +140,7 @@ pub fn set_thread_index(word: usize) {
     }
 }
 
-/// How many locks the thread has, or is about to have.
+/// The number of locks that the thread has, or is about to have.
 #[inline]
 pub fn locks() -> usize {
     let locks;
@@ -159,7 +157,7 @@ pub fn locks() -> usize {
     locks
 }
 
-/// Sets how many locks the thread has.
+/// Sets the number of locks that the thread has.
 #[inline]
 pub fn set_locks(locks: usize) {
     // SAFETY: writes one word of this thread that only this module touches.

@@ -23,8 +23,8 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// Says yes: what is given up is left to the process. (The window fits at the first try; the rest
-/// are a test's.)
+/// Returns true, and keeps the memory allocated. (The window fits at the first try; other calls are
+/// a test's.)
 pub(super) unsafe fn release(_at: *mut u8, _size: usize) -> bool {
     true
 }
@@ -35,7 +35,7 @@ pub(super) unsafe fn commit(_at: *mut u8, _size: usize) -> bool {
 
 /// # Safety
 ///
-/// The range is of a reservation, and nobody uses its contents.
+/// The range is of a reservation, and no thread uses its contents.
 pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     // SAFETY: by the contract the range is the caller's and unused.
     unsafe { at.write_bytes(0, size) };

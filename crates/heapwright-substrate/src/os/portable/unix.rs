@@ -1,7 +1,7 @@
 //! Pages and environment of a Unix without a back end of its own (macOS, FreeBSD, Linux on other
-//! processors), by what POSIX and all of these have: `mmap`, `mprotect`, `munmap`, `getenv`. (std's
-//! functions for the environment allocate: a debug heap that is the global allocator would wait for
-//! itself.)
+//! processors), with functions that all of these have: `mmap`, `mprotect`, `munmap`, `getenv`.
+//! (std's functions for the environment allocate: a debug heap that is the global allocator would
+//! wait for itself.)
 
 use core::ffi::CStr;
 use core::ptr;
@@ -31,7 +31,7 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     let skip = got.addr().next_multiple_of(align) - got.addr();
     let at = got.wrapping_add(skip);
     for (at, size) in [(got, skip), (at.wrapping_add(size), padded - skip - size)] {
-        // SAFETY: what stands before and behind the part that is kept; nobody has seen it.
+        // SAFETY: these are the parts beside the kept one, which no other thread knows.
         unsafe { release(at, size) };
     }
     at
@@ -39,9 +39,9 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
 
 /// # Safety
 ///
-/// The range is of a reservation, and nobody uses it.
+/// The range is of a reservation, and no thread uses it.
 pub(super) unsafe fn release(at: *mut u8, size: usize) -> bool {
-    // SAFETY: the caller says that nobody uses the range.
+    // SAFETY: by the contract no thread uses the range.
     size == 0 || unsafe { libc::munmap(at.cast(), size) } == 0
 }
 
@@ -53,12 +53,11 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// By a new mapping in its place: what `madvise` does to contents differs from one system to the
-/// next.
+/// Makes a new mapping in its place: the effect of `madvise` on contents differs between systems.
 ///
 /// # Safety
 ///
-/// The range is committed, and nobody uses its contents.
+/// The range is committed, and no thread uses its contents.
 pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     let again = || !map(at, size, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_FIXED).is_null();
     if size != 0 && !again() && !again() {
@@ -78,7 +77,7 @@ pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     if value.is_null() {
         return None;
     }
-    // SAFETY: a string of the environment, which nobody changes while the heap starts.
+    // SAFETY: a string of the environment, which no thread changes while the heap starts.
     let value = unsafe { CStr::from_ptr(value) }.to_bytes();
     let fits = value.len().min(out.len());
     out[..fits].copy_from_slice(&value[..fits]);

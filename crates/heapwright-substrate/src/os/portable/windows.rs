@@ -2,8 +2,8 @@
 //! (std's functions for the environment allocate: a debug heap that is the global allocator would
 //! wait for itself.)
 //!
-//! A reservation goes back whole or not at all. What is committed counts against the system's limit
-//! whether it was touched or not, which is why the window commits as it goes.
+//! A reservation goes back whole or not at all. Committed memory counts against the system's limit,
+//! touched or not, so the window commits in steps.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -18,7 +18,7 @@ const MEM_RELEASE: u32 = 0x8000;
 const PAGE_NOACCESS: u32 = 1;
 const PAGE_READWRITE: u32 = 4;
 
-/// What `VirtualQuery` says of the pages at an address.
+/// The answer of `VirtualQuery` about the pages at an address.
 #[repr(C)]
 struct Region {
     base: *mut c_void,
@@ -43,8 +43,8 @@ pub(super) fn page_size() -> usize {
     4096
 }
 
-/// Reservations begin at multiples of 64 KiB. For more, one that is large enough shows where one
-/// fits.
+/// Reservations begin at multiples of 64 KiB. For a larger alignment, a trial reservation with
+/// padding finds a place.
 pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     const TRIES: usize = 8;
     for _ in 0..TRIES {
@@ -53,7 +53,7 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
         if got.is_null() || got.addr().is_multiple_of(align) {
             return got.cast();
         }
-        // SAFETY: the reservation just made, whole, which nobody has seen.
+        // SAFETY: this is the whole reservation just made, which no other thread knows.
         unsafe { VirtualFree(got, 0, MEM_RELEASE) };
         let Some(padded) = size.checked_add(align) else { break };
         // SAFETY: as the first.
@@ -62,10 +62,9 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
             break;
         }
         let at = ptr::without_provenance_mut(wide.addr().next_multiple_of(align));
-        // SAFETY: the reservation just made, whole, which nobody has seen.
+        // SAFETY: this is the whole reservation just made, which no other thread knows.
         unsafe { VirtualFree(wide, 0, MEM_RELEASE) };
-        // SAFETY: a new reservation where there is none; another thread may have been faster, then
-        // it is refused.
+        // SAFETY: this is a new reservation. If another thread has taken the place, it is refused.
         let got = unsafe { VirtualAlloc(at, size, MEM_RESERVE, PAGE_NOACCESS) };
         if !got.is_null() {
             return got.cast();
@@ -86,19 +85,19 @@ fn reservation_of(at: *const u8) -> *mut c_void {
         protect: 0,
         kind: 0,
     };
-    // SAFETY: a valid place of this size for the answer; any address may be asked about.
+    // SAFETY: a valid place of this size for the answer; any address is allowed.
     let got = unsafe { VirtualQuery(at.cast(), &raw mut region, size_of::<Region>()) };
     if got == 0 { ptr::null_mut() } else { region.allocation_base }
 }
 
 /// # Safety
 ///
-/// The range is of a reservation, and nobody uses it.
+/// The range is of a reservation, and no thread uses it.
 pub(super) unsafe fn release(at: *mut u8, size: usize) -> bool {
     let is_whole = reservation_of(at).addr() == at.addr()
         && reservation_of(at.wrapping_add(size - 1)).addr() == at.addr()
         && reservation_of(at.wrapping_add(size)).addr() != at.addr();
-    // SAFETY: a whole reservation, of which the caller says that nobody uses it.
+    // SAFETY: this is a whole reservation, and by the contract no thread uses it.
     is_whole && unsafe { VirtualFree(at.cast(), 0, MEM_RELEASE) } != 0
 }
 
@@ -106,24 +105,24 @@ pub(super) unsafe fn release(at: *mut u8, size: usize) -> bool {
 ///
 /// The range is of a reservation.
 pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
-    // SAFETY: by the contract the range is the caller's reservation; what is committed already
-    // stays as it is.
+    // SAFETY: by the contract the range is the caller's reservation; committed parts stay as they
+    // are.
     size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
-/// By pieces, so that no more than one of them is missing at a time: what is decommitted is not
-/// ours any more.
+/// Works in pieces, so that at most one of them is missing at a time: the system may not return
+/// decommitted memory.
 ///
 /// # Safety
 ///
-/// The range is committed, and nobody uses its contents.
+/// The range is committed, and no thread uses its contents.
 pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     const PIECE: usize = 1 << 20;
     for from in (0..size).step_by(PIECE) {
         let (piece, length) = (at.wrapping_add(from), PIECE.min(size - from));
-        // SAFETY: by the contract nobody uses the contents.
+        // SAFETY: by the contract no thread uses the contents.
         if unsafe { VirtualFree(piece.cast(), length, MEM_DECOMMIT) } == 0 {
-            // SAFETY: committed still, and nobody uses it.
+            // SAFETY: the piece is still committed, and no thread uses it.
             unsafe { piece.write_bytes(0, length) };
             continue;
         }
@@ -145,10 +144,10 @@ pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let length =
         unsafe { GetEnvironmentVariableA(ended.as_ptr(), value.as_mut_ptr(), 4096) } as usize;
     if length == 0 {
-        // Not there, or empty, which says as much.
+        // The variable is not set, or empty, which means the same.
         return None;
     }
-    // What does not fit is told by its length alone, and its zero is counted.
+    // If the value does not fit, only its length is returned, with its zero.
     let whole = if length > value.len() { length - 1 } else { length };
     let fits = if length < value.len() { length.min(out.len()) } else { 0 };
     out[..fits].copy_from_slice(&value[..fits]);

@@ -4,8 +4,8 @@
 //!   | guard | T | T | T | .......... zeroes, no memory until touched | guard |
 //! ```
 //!
-//! A check must not allocate from the heap that it checks, and may need a byte and a word for each
-//! block. Untouched memory costs nothing.
+//! A check may need a byte and a word for each block, and must not allocate from the heap that it
+//! checks. Untouched memory costs nothing.
 //!
 //! Small arrays are cut from one piece, which a check maps and unmaps as a whole ([`Shelf`]).
 //! Otherwise a dozen arrays would cost a process of a millisecond sixty system calls.
@@ -36,8 +36,8 @@ static CUT: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct Shelf(());
 
 impl Shelf {
-    /// Maps the piece, if there is memory. The caller holds the lock of checks, or is a copy of the
-    /// process.
+    /// Maps the piece, if there is memory. The caller holds the lock of checks, or runs in the
+    /// forked copy of the process that does the check.
     pub(super) fn take() -> Self {
         CUT.store(0, Ordering::Relaxed);
         PIECE.store(room(SHELF), Ordering::Relaxed);
@@ -107,16 +107,16 @@ impl<T: Plain> Deref for ZeroedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours while this
-        // lives.
+        // SAFETY: `count` elements, zeroed at first, lie there, aligned to a cache line or more.
+        // They are ours while this lives.
         unsafe { slice::from_raw_parts(self.at.cast(), self.count) }
     }
 }
 
 impl<T: Plain> DerefMut for ZeroedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours alone
-        // while this is borrowed.
+        // SAFETY: `count` elements, zeroed at first, lie there, aligned to a cache line or more.
+        // They are ours alone while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }
@@ -127,7 +127,7 @@ impl<T: Plain> Drop for ZeroedArray<T> {
             return;
         }
         let bytes = (self.count * size_of::<T>()).max(1);
-        // SAFETY: mapped with this many bytes, and no code uses it any more.
+        // SAFETY: `new` mapped this many bytes, and no code uses them any more.
         unsafe { give_room(self.at, bytes) };
     }
 }
