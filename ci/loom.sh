@@ -172,8 +172,8 @@ mutant $gang "more come than may" '&& inner\.present < inner\.most' ''
 mutant $gang "closing does not wait" 'while inner\.present > 0' 'while false'
 tests=held::
 held=gc/held.rs
-mutant $held "pages are not asked again after regions" '(what it wrote to its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
-mutant $held "pages are asked again without an order" '(what it wrote to its page\.\s+)fence[^;]*;' '$1'
+mutant $held "pages are not asked again after regions" '(wrote to its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
+mutant $held "pages are asked again without an order" '(wrote to its page\.\s+)fence[^;]*;' '$1'
 mutant $held "a cursor is published without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
 mutant $held "a cursor is read without an order" 'offset < self\.cursor\.get_acquired\(\)' 'offset < self.cursor.get()'
 mutant $held "bits are read before the cursor" 'offset < self\.cursor\.get_acquired\(\) \|\| bits::is_set\(&self\.taken, offset\)' 'bits::is_set(\&self.taken, offset) || offset < self.cursor.get_acquired()'
@@ -192,12 +192,12 @@ mutant $held "swept is read without an order" 'self\.swept\.get_acquired\(\)( . 
 mutant $held "nobody looks whether the page is still the same" 'Seen\(self\.state\.get\(\)\) == seen' 'true || Seen(self.state.get()) == seen'
 mutant $held "a thread that looks again does not fence" '(sees the change\.\s+)fence[^;]*;' '$1'
 mutant $held "changes of a page are not counted" 'wrapping_add\(STATE \+ 1\)' 'wrapping_add(0)'
-mutant $held "a thread that changes a page does not fence" '(by another thread, maybe\.\s+)fence[^;]*;' '$1'
+mutant $held "a thread that changes a page does not fence" '(thread may have closed it\.\s+)fence[^;]*;' '$1'
 mutant $held "a page is there before it is whole" 'set\(\);(\s+self\.cursor)' 'self.set_state(State::InUse); set();$1'
 mutant gc/bits.rs "a mark is taken without an order" 'fetch_and\(!mask, Ordering::Release\)' 'fetch_and(!mask, Ordering::Relaxed)'
 region=gc/region.rs
-mutant $region "a region is closed without an order" '(what it wrote to its page|what it wrote\s+[^\n]*page)\.(\s+)fence[^;]*;' '$1.$2'
-mutant $region "a region is opened without an order" '(sees of which page\.\s+)fence[^;]*;' '$1'
+mutant $region "a region is closed without an order" '(its last writes to its page\.\s+)fence[^;]*;' '$1'
+mutant $region "a region is opened without an order" '(sees the page\.\s+)fence[^;]*;' '$1'
 mutant $region "the page of a region is read once" 'next <= end && self\.page\.get\(\) == page' 'next <= end'
-mutant $region "where a region is is read without an order" '(at by now\.\s+)fence[^;]*;' '$1'
+mutant $region "where a region is is read without an order" '(not of a later one\.\s+)fence[^;]*;' '$1'
 all_noticed

@@ -65,7 +65,7 @@ under() { # MODEL
     export HEAPWRIGHT_TEST_CACHE=$1
     say "cache=$1"
     run --quiet -p heapwright-malloc --test api --test cxx --test dlopen --test fork --test lifetime --test statistics --test threads || status=$?
-    run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack strace || status=$?
+    run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack || status=$?
     return $status
 }
 shared() { under shared:2; }
