@@ -58,8 +58,8 @@ others() { run "${OTHERS[@]}"; }
 cargo test --locked --no-run --quiet "${LIBRARY[@]}" "${ALL[@]}" || status=$?
 cargo test --locked --no-run --quiet "${OTHERS[@]}" || status=$?
 both library others
-# What of malloc's suite the cache model matters to, where threads share caches. (Two caches:
-# fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
+# The tests of malloc's suite that depend on the cache model, where threads share caches. (Two
+# caches: fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
 under() { # MODEL
     local status=0
     export HEAPWRIGHT_TEST_CACHE=$1
@@ -68,7 +68,6 @@ under() { # MODEL
     run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack || status=$?
     return $status
 }
-shared() { under shared:2; }
-per_cpu() { under percpu; }
-both shared per_cpu
+# (One after the other: their tests write the same files.)
+for model in shared:2 percpu; do under $model || status=$?; done
 exit $status
