@@ -26,7 +26,7 @@ const TABLE: [u32; 16] = {
     table
 };
 
-/// The checksum of some bytes.
+/// Returns the checksum of some bytes.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     let step = |sum: u32| (sum >> 4) ^ TABLE[(sum & 15) as usize];
     !bytes.iter().fold(!0, |sum, &byte| step(step(sum ^ u32::from(byte))))
@@ -52,7 +52,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The checksum for callers with many bytes and room for tables.
+/// Returns the checksum for callers with many bytes and room for tables.
 pub(super) fn of_much(bytes: &[u8]) -> u32 {
     let [zero, one, two, three, four, five, six, seven] = &TABLES;
     let at = |table: &[u32; 256], word: u32, byte: u32| table[(word >> (8 * byte) & 0xff) as usize];

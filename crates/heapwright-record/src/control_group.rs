@@ -26,8 +26,8 @@ pub struct Group<'a> {
     pub is_second_version: bool,
 }
 
-/// The group with the least limit, and the limit. `groups` is the text of a process's `cgroup`.
-/// `read` returns the number in a group's file.
+/// Returns the group with the least limit, and the limit. `groups` is the text of a process's
+/// `cgroup`. `read` returns the number in a group's file.
 pub fn least<'a>(
     groups: &'a [u8],
     mut read: impl FnMut(&Group<'a>, &'static str) -> Option<u64>,
@@ -68,7 +68,7 @@ pub fn least<'a>(
 mod tests {
     use super::*;
 
-    /// A number for each existing file.
+    /// Returns a number for each existing file.
     fn of(groups: &str) -> Option<(&[u8], u64)> {
         let read = |group: &Group<'_>, file: &str| match (group.root, group.path, file) {
             ("/sys/fs/cgroup", b"/a/b", "memory.high") => Some(3 << 20),

@@ -6,12 +6,12 @@
 /// Bits of a byte of a number; the top one says that more follow.
 const BITS: u32 = 7;
 
-/// A number with a sign as one without: what is near zero stays small.
+/// Returns a number with a sign as one without: what is near zero stays small.
 pub(crate) const fn fold(step: i64) -> u64 {
     ((step << 1) ^ (step >> 63)).cast_unsigned()
 }
 
-/// The number that was folded.
+/// Returns the number that was folded.
 pub(crate) const fn unfold(folded: u64) -> i64 {
     (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed())
 }
@@ -45,14 +45,14 @@ impl Out<'_> {
     }
 }
 
-/// The next byte.
+/// Returns the next byte.
 pub(crate) fn byte(rest: &mut &[u8]) -> Option<u8> {
     let (first, behind) = rest.split_first()?;
     *rest = behind;
     Some(*first)
 }
 
-/// A number, if it is whole and has 64 bits at most.
+/// Returns a number, if it is whole and has 64 bits at most.
 pub(crate) fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..u64::BITS).step_by(BITS as usize) {

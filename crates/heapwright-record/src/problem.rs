@@ -31,7 +31,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// A fault of such a file.
+    /// Returns a fault of such a file.
     pub(crate) const fn problem(&'static self, fault: Fault) -> Problem {
         Problem { format: self, fault }
     }
@@ -55,13 +55,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The fault, for any kind of file.
+    /// Returns the fault, for any kind of file.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// Whether the file has no other fault than to end within a frame.
+    /// Returns whether the file has no other fault than to end within a frame.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self.fault, Fault::EndsWithin(_))

@@ -33,14 +33,14 @@ macro_rules! stats {
             /// The number of scalar words before the histogram.
             const SCALARS: usize = [$(stringify!($name)),*].len();
 
-            /// A snapshot with every word zero.
+            /// Creates a snapshot with every word zero.
             #[must_use]
             pub const fn zero() -> Self {
                 Self { $( $name: 0, )* sizes: [0; SIZE_BUCKETS] }
             }
 
-            /// The figures with their names, in the order of the struct: all scalar
-            /// fields but the two that hold the process's name ([`Stats::name`]).
+            /// Returns the figures with their names, in the order of the struct: all scalar fields
+            /// but the two that hold the process's name ([`Stats::name`]).
             ///
             /// ```
             /// let stats = heapwright_record::Stats::zero();
@@ -194,7 +194,7 @@ impl Stats {
     /// Bytes in the encoding, header included.
     pub const ENCODED_BYTES: usize = HEADER_BYTES + 8 * Self::WORDS;
 
-    /// The bucket of [`Stats::sizes`] that counts an allocation of `size` bytes.
+    /// Returns the bucket of [`Stats::sizes`] that counts an allocation of `size` bytes.
     ///
     /// ```
     /// use heapwright_record::Stats;
@@ -214,7 +214,7 @@ impl Stats {
         }
     }
 
-    /// The process's name as the kernel knows it: up to 15 bytes, then zeros.
+    /// Returns the process's name as the kernel knows it: up to 15 bytes, then zeros.
     ///
     /// ```
     /// use heapwright_record::Stats;
@@ -248,7 +248,7 @@ impl Stats {
             + self.rss_not_ours
     }
 
-    /// The bytes of a stats file.
+    /// Returns the bytes of a stats file.
     ///
     /// ```
     /// use heapwright_record::Stats;

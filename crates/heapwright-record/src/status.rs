@@ -139,8 +139,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// The class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for each of
-    /// the others in KiB. Larger values are cut to fit.
+    /// Returns the class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for
+    /// each of the others in KiB. Larger values are cut to fit.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);
@@ -234,8 +234,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// The report of the process, with no number larger than [`MOST`]. `None`: there is none yet,
-    /// or the process is writing it.
+    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is
+    /// none yet, or the process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -265,7 +265,7 @@ impl Slot {
         self.watched_until.fetch_max(until_ns, Ordering::Relaxed);
     }
 
-    /// Whether a command watches this process.
+    /// Returns whether a command watches this process.
     #[must_use]
     pub fn is_watched(&self, now_ns: u64) -> bool {
         self.watched_until.load(Ordering::Relaxed) > now_ns
@@ -288,8 +288,8 @@ impl Slot {
         number
     }
 
-    /// The order that has no answer yet: its number, the order (`None` if this version does not
-    /// know it), and until when it counts.
+    /// Returns the order that has no answer yet: its number, the order (`None` if this version does
+    /// not know it), and until when it counts.
     #[must_use]
     pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
         let number = self.asked.load(Ordering::Acquire);
@@ -315,7 +315,7 @@ impl Slot {
         self.answered.store(number, Ordering::Release);
     }
 
-    /// The answer to an order. `None`: there is none yet.
+    /// Returns the answer to an order. `None`: there is none yet.
     #[must_use]
     pub fn answer_to(&self, number: u64) -> Option<Answer> {
         if self.answered.load(Ordering::Acquire) != number {
@@ -367,7 +367,7 @@ impl Status {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
-    /// Whether the memory has this layout, for a command that only reads.
+    /// Returns whether the memory has this layout, for a command that only reads.
     #[must_use]
     pub fn is_of_this_version(&self) -> bool {
         self.magic.load(Ordering::Relaxed) == MAGIC
@@ -398,13 +398,13 @@ impl Status {
         }
     }
 
-    /// The owner of a slot, if it has one.
+    /// Returns the owner of a slot, if it has one.
     #[must_use]
     pub fn owner(&self, index: usize) -> Option<Owner> {
         Owner::of_word(self.owners.get(index)?.load(Ordering::Acquire))
     }
 
-    /// The slot of an index.
+    /// Returns the slot of an index.
     #[must_use]
     pub fn slot(&self, index: usize) -> Option<&Slot> {
         self.slots.get(index)

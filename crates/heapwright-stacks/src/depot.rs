@@ -69,7 +69,7 @@ const NODE_WORDS: usize = size_of::<Node>() / WORD;
 
 const _: () = assert!(size_of::<Node>() == 16 && align_of::<Node>() <= WORD);
 
-/// The segment of a word, the word's place in it, and the segment's length.
+/// Returns the segment of a word, the word's place in it, and the segment's length.
 const fn locate(word: usize) -> (usize, usize, usize) {
     if word < FIRST_SEGMENT {
         return (0, word, FIRST_SEGMENT);
@@ -115,7 +115,7 @@ pub(super) struct Inserted {
     pub(super) known: bool,
 }
 
-/// One step of the hash of a stack: begins with [`HASH_START`], ends with [`hash_end`].
+/// Returns one step of the hash of a stack: begins with [`HASH_START`], ends with [`hash_end`].
 #[inline(always)]
 pub(super) fn hash_step(hash: u64, frame: usize) -> u64 {
     (hash.rotate_left(23) ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -124,7 +124,7 @@ pub(super) fn hash_step(hash: u64, frame: usize) -> u64 {
 /// The hash of no frame.
 pub(super) const HASH_START: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// The hash of a stack: all bits depend on all frames.
+/// Returns the hash of a stack: all bits depend on all frames.
 #[inline(always)]
 pub(super) fn hash_end(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -148,22 +148,22 @@ impl StackDepot {
         self.limit.store((bytes / WORD).min(WORDS), Ordering::Relaxed);
     }
 
-    /// The bytes of all stacks.
+    /// Returns the bytes of all stacks.
     pub(super) fn used_bytes(&self) -> usize {
         (self.cursor.load(Ordering::Relaxed) - 1) * WORD
     }
 
-    /// The number of distinct stacks.
+    /// Returns the number of distinct stacks.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
 
-    /// The frames of a stack from this depot; none for [`Stack::NONE`].
+    /// Returns the frames of a stack from this depot; none for [`Stack::NONE`].
     pub(super) fn frames(&self, stack: Stack) -> &'static [usize] {
         self.node(stack.0).map_or(&[], |(_, frames)| frames)
     }
 
-    /// The node of a number from [`StackDepot::insert`], a head or a child, and its frames.
+    /// Returns the node of a number from [`StackDepot::insert`], a head or a child, and its frames.
     #[inline(always)]
     fn node(&self, number: u32) -> Option<(&'static Node, &'static [usize])> {
         if number == 0 || number as usize >= WORDS {
@@ -184,7 +184,7 @@ impl StackDepot {
         Some((node, frames))
     }
 
-    /// The table in use. It only grows, and threads may see that at different times.
+    /// Returns the table in use. It only grows, and threads may see that at different times.
     #[inline(always)]
     fn table(&self) -> usize {
         let count = self.count();
@@ -227,7 +227,7 @@ impl StackDepot {
         }
     }
 
-    /// The number of a stack, whose hash is `hash`.
+    /// Returns the number of a stack, whose hash is `hash`.
     pub(super) fn insert(&self, frames: &[usize], hash: u64) -> Inserted {
         let table = self.table();
         match self.find(table, frames, hash) {
@@ -304,8 +304,8 @@ impl StackDepot {
         }
     }
 
-    /// The stack, if a table that is smaller than the one in use has it; else its link is sealed.
-    /// `None`: not known, because there is no memory for the table.
+    /// Returns the stack, if a table that is smaller than the one in use has it; else its link is
+    /// sealed. `None`: not known, because there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {

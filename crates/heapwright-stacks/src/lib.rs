@@ -151,7 +151,7 @@ pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     imp::capture(scratch, depth, &start)
 }
 
-/// The stack at a signal's interruption. The first frame is the address of the interrupted
+/// Returns the stack at a signal's interruption. The first frame is the address of the interrupted
 /// instruction itself.
 ///
 /// # Safety
@@ -162,13 +162,13 @@ pub unsafe fn of_context(scratch: &mut Scratch, depth: usize, context: *const c_
     unsafe { imp::of_context(scratch, depth, context) }
 }
 
-/// The frames of a stack, innermost first.
+/// Returns the frames of a stack, innermost first.
 pub fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)
 }
 
-/// The addresses of heapwright's code and data, if it is a module of its own and not part of the
-/// program.
+/// Returns the addresses of heapwright's code and data, if it is a module of its own and not part
+/// of the program.
 pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
 }
@@ -220,24 +220,24 @@ pub struct Module {
 }
 
 impl Module {
-    /// The build id from the linker; empty if there is none.
+    /// Returns the build id from the linker; empty if there is none.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id[..self.build_id_length]
     }
 
-    /// The path of the file, cut to fit.
+    /// Returns the path of the file, cut to fit.
     pub fn path(&self) -> &[u8] {
         &self.path[..self.path_length]
     }
 }
 
-/// The addresses of the module that contains an address: as [`module_of`] finds it, without the
-/// file's name, which may take a system call.
+/// Returns the addresses of the module that contains an address: as [`module_of`] finds it, without
+/// the file's name, which may take a system call.
 pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
     imp::module_range(pc)
 }
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub fn module_of(pc: usize) -> Option<Module> {
     imp::module_of(pc)
 }

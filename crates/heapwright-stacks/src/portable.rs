@@ -11,12 +11,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// An unused one; the same as zeroed memory.
+    /// Creates an unused one; the same as zeroed memory.
     pub const fn new() -> Self {
         Self { counts: Counts::ZERO }
     }
 
-    /// The counts of this scratch, and the process's stacks in the depot.
+    /// Returns the counts of this scratch, and the process's stacks in the depot.
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }

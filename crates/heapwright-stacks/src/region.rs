@@ -6,7 +6,7 @@ use core::ptr;
 use heapwright_substrate::os::{Memory, System};
 use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
-/// Zeroed memory of at least `size` bytes, aligned to a page. Null: there is none.
+/// Returns zeroed memory of at least `size` bytes, aligned to a page. Null: there is none.
 fn guarded(size: usize) -> *mut u8 {
     let page = System.page_size();
     let Some(size) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
@@ -54,7 +54,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// A region without memory.
+    /// Creates a region without memory.
     pub(super) const fn new() -> Self {
         Self {
             at: AtomicPtr::new(ptr::null_mut()),

@@ -78,8 +78,8 @@ pub(super) struct Section<'a> {
 
 type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// The rule for the instruction at `pc`. `header` is the module's `.eh_frame_hdr` with all that
-/// follows it. `find` returns the part of the module that contains an address.
+/// Returns the rule for the instruction at `pc`. `header` is the module's `.eh_frame_hdr` with all
+/// that follows it. `find` returns the part of the module that contains an address.
 pub(super) fn rule_at<'a>(
     pc: usize,
     header: Section<'a>,
@@ -98,7 +98,7 @@ pub(super) const PC_RELATIVE_4: u8 = 0x1b;
 const UNSIGNED_4: u8 = 0x03;
 const HEADER_RELATIVE_4: u8 = 0x3b;
 
-/// The address of the table entry that may describe `pc`.
+/// Returns the address of the table entry that may describe `pc`.
 fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     let (start, rest) = header.bytes.split_first_chunk::<12>()?;
     let [1, PC_RELATIVE_4, UNSIGNED_4, HEADER_RELATIVE_4, _, _, _, _, count @ ..] = *start else {
@@ -114,7 +114,7 @@ fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     Some(word(pairs.get(after.checked_sub(1)?)?, 4))
 }
 
-/// The rule for the instruction at `pc`, by the entry at an address in `section`.
+/// Returns the rule for the instruction at `pc`, by the entry at an address in `section`.
 #[cold]
 #[inline(never)]
 pub(super) fn rule_of(
@@ -238,7 +238,7 @@ struct Symbols<'a, 'b> {
 }
 
 impl Symbols<'_, '_> {
-    /// The value of an expression. `None`: it needs unknown values.
+    /// Returns the value of an expression. `None`: it needs unknown values.
     fn run(&self, expression: &UnwindExpression<usize>, first: Option<Symbol>) -> Option<Symbol> {
         let encoding =
             gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
@@ -335,8 +335,8 @@ mod tests {
     const FRAMES: usize = 0x2000;
     const CODE: usize = 0x3000;
 
-    /// A module of one function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE with
-    /// these programs.
+    /// Returns a module of one function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE
+    /// with these programs.
     fn module(augmentation: &[u8], column: u8, shared: &[u8], own: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let pad = |mut body: Vec<u8>| {
             while body.len() % 8 != 4 {

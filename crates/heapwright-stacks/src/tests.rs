@@ -36,7 +36,7 @@ unsafe extern "C" fn note(context: *mut c_void, to: *mut c_void) -> c_int {
     0
 }
 
-/// The path of a file of so many bytes that does not shrink.
+/// Returns the path of a file of so many bytes that does not shrink.
 pub(super) fn memfd(bytes: usize) -> std::ffi::CString {
     // SAFETY: makes a file.
     let file = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING) };
@@ -47,7 +47,7 @@ pub(super) fn memfd(bytes: usize) -> std::ffi::CString {
     std::ffi::CString::new(std::format!("/proc/self/fd/{file}")).unwrap()
 }
 
-/// The C runtime's answer.
+/// Returns the C runtime's answer.
 #[inline(never)]
 fn expected() -> Vec<usize> {
     let mut frames = Vec::with_capacity(256);
@@ -160,7 +160,7 @@ fn frames_of_the_c_library_are_passed() {
     assert!(numbers.is_sorted());
 }
 
-/// A function that no optimiser looks into, with a frame of its own.
+/// Returns a function that no optimiser looks into, with a frame of its own.
 #[inline(never)]
 fn loop_and_capture(scratch: &mut Scratch, times: usize) -> Stack {
     let mut stack = Stack::NONE;

@@ -29,19 +29,19 @@ pub(crate) use with_stacks::*;
 #[cfg(not(feature = "debug"))]
 pub(crate) use without_stacks::*;
 
-/// Whether some calls are looked at, to be sampled or served with a guarded block.
+/// Returns whether some calls are looked at, to be sampled or served with a guarded block.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::is_watched()
 }
 
-/// Whether blocks are sampled.
+/// Returns whether blocks are sampled.
 #[inline(always)]
 pub(crate) fn is_sampling() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::period() != 0
 }
 
-/// Whether some blocks stand between guards.
+/// Returns whether some blocks stand between guards.
 #[inline(always)]
 pub(crate) fn is_guarding() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::rate() != 0
@@ -130,7 +130,7 @@ mod with_stacks {
     /// would forget what that has.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
-    /// Whether blocks are sampled on this behalf.
+    /// Returns whether blocks are sampled on this behalf.
     pub(crate) fn samples_by(by: By) -> bool {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
@@ -198,12 +198,12 @@ mod with_stacks {
         COUNTED.counts_out_here(bytes, draw::period())
     }
 
-    /// Bytes that a request counts for.
+    /// Returns bytes that a request counts for.
     pub(crate) fn counted(request: Request) -> usize {
         request.class().map_or(request.size, size_class::size)
     }
 
-    /// A sample for a request. `None`: there can be none just now.
+    /// Returns a sample for a request. `None`: there can be none just now.
     pub(crate) fn sample(request: Request) -> Option<*mut u8> {
         if sync::is_interrupted() || sync::holds_all() {
             return None;
@@ -398,7 +398,7 @@ mod with_stacks {
         }
     }
 
-    /// The owner of the block that begins at `address`.
+    /// Returns the owner of the block that begins at `address`.
     fn owner_at(address: usize) -> u32 {
         let (unit, entry) = MAP.lookup(address);
         match MAP.kind_of(unit, entry) {
@@ -408,7 +408,7 @@ mod with_stacks {
         }
     }
 
-    /// A guarded block for a request of the hardened heap's, whose refill is about to bring
+    /// Returns a guarded block for a request of the hardened heap's, whose refill is about to bring
     /// `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
     pub(crate) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
@@ -420,9 +420,9 @@ mod with_stacks {
         block
     }
 
-    /// A block between guards. `None`: there can be none just now, because too many are live, this
-    /// one is too large, there is no memory, or the caller must not wait; or its stack is not new
-    /// and had to be.
+    /// Returns a block between guards. `None`: there can be none just now, because too many are
+    /// live, this one is too large, there is no memory, or the caller must not wait; or its stack
+    /// is not new and had to be.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
@@ -434,8 +434,8 @@ mod with_stacks {
         Some(block)
     }
 
-    /// The guarded block for a request of which the thread's own cache says that one may be made.
-    /// `None`: there is none, and the next refill does not ask for one.
+    /// Returns the guarded block for a request of which the thread's own cache says that one may be
+    /// made. `None`: there is none, and the next refill does not ask for one.
     #[cold]
     pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
@@ -448,8 +448,8 @@ mod with_stacks {
         block
     }
 
-    /// A guarded block for a request that a refill of caches that threads share is about to serve,
-    /// and that brings about `blocks` blocks. `None`: it is not drawn, or there can be none.
+    /// Returns a guarded block for a request that a refill of caches that threads share is about to
+    /// serve, and that brings about `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
     pub(crate) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
@@ -481,8 +481,8 @@ mod with_stacks {
         unsafe { guards::free(block, plain(call)) };
     }
 
-    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and
-    /// ends the process.
+    /// Returns the bytes that were asked for of a guarded block. What is no block in use is
+    /// reported, and ends the process.
     #[cold]
     #[inline(never)]
     pub(crate) fn size_of_guarded(call: Call, block: *const u8) -> usize {

@@ -60,8 +60,8 @@ pub fn room(address: usize) -> usize {
     }
 }
 
-/// Whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or slow cases.
-/// False is no answer.
+/// Returns whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or
+/// slow cases. False is no answer.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -86,14 +86,14 @@ pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
     entry == Entry::FOREIGN || hooks::holds(unit, entry, address, bytes)
 }
 
-/// Whether `address` is outside of the heap's window.
+/// Returns whether `address` is outside of the heap's window.
 #[inline(always)]
 #[must_use]
 pub fn is_outside(address: usize) -> bool {
     MAP.unit_of(address) >= MAP.limit()
 }
 
-/// The room in a slab, as exactly as its heap knows.
+/// Returns the room in a slab, as exactly as its heap knows.
 #[inline(always)]
 fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     if entry.is_hardened() {
@@ -103,7 +103,7 @@ fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usiz
     }
 }
 
-/// The room in a slot of a slab; 0 behind the last one.
+/// Returns the room in a slot of a slab; 0 behind the last one.
 #[inline(always)]
 fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
@@ -113,7 +113,7 @@ fn room_in_slot(class: usize, address: usize) -> usize {
     if end > UNIT { 0 } else { end - offset }
 }
 
-/// The room in memory that is neither foreign nor a slab.
+/// Returns the room in memory that is neither foreign nor a slab.
 #[cold]
 #[inline(never)]
 fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
@@ -134,7 +134,7 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// The room in the large block that begins at a unit; 0 if it was freed.
+/// Returns the room in the large block that begins at a unit; 0 if it was freed.
 #[inline(always)]
 fn room_in_large(head: usize, address: usize) -> usize {
     let record = MAP.record(head);
@@ -148,7 +148,7 @@ fn room_in_large(head: usize, address: usize) -> usize {
     (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 
-/// Whether functions of the C library are checked: not with `detect=-bounds`.
+/// Returns whether functions of the C library are checked: not with `detect=-bounds`.
 #[must_use]
 pub fn checks_bounds() -> bool {
     options::get().detect.bounds

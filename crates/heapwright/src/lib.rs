@@ -197,13 +197,13 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// The process's id. In a sandbox the id read before; a forked child has its own.
+    /// Returns the process's id. In a sandbox the id read before; a forked child has its own.
     #[must_use]
     pub fn id() -> u32 {
         crate::os::process_id()
     }
 
-    /// The calling thread's id.
+    /// Returns the calling thread's id.
     #[must_use]
     pub fn thread_id() -> u32 {
         crate::os::thread_id()
@@ -233,8 +233,8 @@ pub mod process {
         crate::os::save_file(path, |file| crate::os::write_all(file, bytes))
     }
 
-    /// Whether the caller runs in the process that the heap was started in: false in a child of
-    /// `vfork`, which borrows its parent's memory.
+    /// Returns whether the caller runs in the process that the heap was started in: false in a
+    /// child of `vfork`, which borrows its parent's memory.
     #[must_use]
     pub fn is_original_process() -> bool {
         crate::substrate::is_original_process()

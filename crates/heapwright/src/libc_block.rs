@@ -52,7 +52,7 @@ fn add(block: usize) {
     }
 }
 
-/// The word at an address.
+/// Returns the word at an address.
 ///
 /// # Safety
 ///
@@ -127,8 +127,8 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// The bytes of the mapped chunk whose header is at an address, `before` bytes behind the first
-/// byte of its mapping, which can be read. `None`: there is none.
+/// Returns the bytes of the mapped chunk whose header is at an address, `before` bytes behind the
+/// first byte of its mapping, which can be read. `None`: there is none.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;
@@ -142,7 +142,7 @@ fn place_of(address: usize) -> Option<&'static AtomicUsize> {
     written.iter().find(|place| address != 0 && place.load(Ordering::Relaxed) == address)
 }
 
-/// Whether a listed block begins at an address.
+/// Returns whether a listed block begins at an address.
 #[cfg(feature = "debug")]
 pub(crate) fn has(address: usize) -> bool {
     place_of(address).is_some()
@@ -155,7 +155,7 @@ pub(crate) fn take(address: usize) -> bool {
     place_of(address).is_some_and(|at| at.compare_exchange(address, 0, order, order).is_ok())
 }
 
-/// The usable bytes of a listed block. `None`: no listed block begins at the address.
+/// Returns the usable bytes of a listed block. `None`: no listed block begins at the address.
 pub(crate) fn usable_size(address: usize) -> Option<usize> {
     place_of(address)?;
     // SAFETY: the C library made this block, which was not passed on.

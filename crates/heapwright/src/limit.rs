@@ -83,7 +83,7 @@ pub fn set(bytes: usize) {
     ticks::begin(Whose::Limit, tick);
 }
 
-/// The limit in bytes, if the last reading found or used one.
+/// Returns the limit in bytes, if the last reading found or used one.
 ///
 /// ```
 /// let _ = heapwright::limit::get();

@@ -24,7 +24,7 @@ const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 ///
 /// All-zero bytes are a valid value with key 0, and the type needs no drop.
 pub(crate) unsafe trait Keyed: Copy {
-    /// The key; 0: the slot is vacant.
+    /// Returns the key; 0: the slot is vacant.
     fn key(&self) -> u64;
 }
 
@@ -60,22 +60,22 @@ impl<T: Keyed> Table<T> {
         unsafe { slice::from_raw_parts_mut(self.at, self.capacity) }
     }
 
-    /// All elements.
+    /// Returns all elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots().iter().filter(|slot| slot.key() != 0)
     }
 
-    /// All elements, mutable except for their keys.
+    /// Returns all elements, mutable except for their keys.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots_mut().iter_mut().filter(|slot| slot.key() != 0)
     }
 
-    /// The first place for a key.
+    /// Returns the first place for a key.
     fn home(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & (self.capacity - 1)
     }
 
-    /// The slot of a key, or the vacant slot for it. The table has slots.
+    /// Returns the slot of a key, or the vacant slot for it. The table has slots.
     fn find(&self, key: u64) -> usize {
         let slots = self.slots();
         let mut at = self.home(key);
@@ -85,7 +85,7 @@ impl<T: Keyed> Table<T> {
         at
     }
 
-    /// The element with a key, which is not 0.
+    /// Returns the element with a key, which is not 0.
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.capacity == 0 {
             return None;
@@ -138,8 +138,8 @@ impl<T: Keyed> Table<T> {
         Some(removed)
     }
 
-    /// The first key that `is_wanted` from slot `from` on, and its slot. After its removal the
-    /// search continues at that slot.
+    /// Returns the first key that `is_wanted` from slot `from` on, and its slot. After its removal
+    /// the search continues at that slot.
     pub(crate) fn key_from(
         &self,
         from: usize,

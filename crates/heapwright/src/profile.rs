@@ -62,7 +62,7 @@ pub fn end() {
     drawn::end_sampling();
 }
 
-/// Whether blocks are sampled now.
+/// Returns whether blocks are sampled now.
 ///
 /// ```
 /// assert!(!heapwright::profile::is_on());
@@ -103,7 +103,7 @@ pub fn write_at_exit() {
     }
 }
 
-/// Whether the options ask for a profile at the program's end.
+/// Returns whether the options ask for a profile at the program's end.
 ///
 /// ```
 /// assert!(!heapwright::profile::is_wanted());

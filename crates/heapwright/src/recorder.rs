@@ -54,7 +54,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder without a file.
+    /// Creates a recorder without a file.
     pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
@@ -95,12 +95,12 @@ impl Recorder {
         self.length = 0;
     }
 
-    /// Whether a record is wanted and possible.
+    /// Returns whether a record is wanted and possible.
     pub(crate) fn is_wanted(&self) -> bool {
         (self.path.is_given() || self.file.is_some()) && !self.broken
     }
 
-    /// Whether this process has a record.
+    /// Returns whether this process has a record.
     pub(crate) fn has_begun(&self) -> bool {
         self.process == os::process_id()
     }

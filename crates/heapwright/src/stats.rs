@@ -40,7 +40,7 @@ use crate::unit_record::Record;
 
 const _: () = assert!(TOLD == CLASSES);
 
-/// Bytes of the range that are in memory.
+/// Returns bytes of the range that are in memory.
 fn resident(at: usize, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
@@ -69,7 +69,7 @@ enum Residency {
 }
 
 impl Residency {
-    /// Resident bytes of a range of the window, in units of `kind` that begin at `unit`.
+    /// Returns resident bytes of a range of the window, in units of `kind` that begin at `unit`.
     fn of(self, kind: Kind, unit: usize, length: usize) -> u64 {
         match (self, kind) {
             (Self::Asked, _) => resident(MAP.address_of(unit).addr(), length),
@@ -90,7 +90,7 @@ fn take(pot: &mut u64, want: u64) -> u64 {
     taken
 }
 
-/// The live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
+/// Returns the live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
     // At most one of the two exists.
@@ -118,7 +118,7 @@ fn debug_counts(stats: &mut Stats) {
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
-/// The blocks and bytes in shared caches; adds their other figures to `stats`.
+/// Returns the blocks and bytes in shared caches; adds their other figures to `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();

@@ -147,7 +147,7 @@ fn open() -> Option<()> {
     Some(())
 }
 
-/// Whether other processes can see this one.
+/// Returns whether other processes can see this one.
 ///
 /// ```
 /// let _ = heapwright::status::is_published();
@@ -192,7 +192,7 @@ fn status() -> Option<&'static Status> {
     unsafe { STATUS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Whether this process shows no address and follows no order.
+/// Returns whether this process shows no address and follows no order.
 fn is_hardened() -> bool {
     options::get().hardening != Hardening::Off
 }
@@ -258,7 +258,7 @@ fn tick(_now: u32) -> u32 {
     LOOK_MS
 }
 
-/// Bytes of runs that are neither free nor released.
+/// Returns bytes of runs that are neither free nor released.
 fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }
@@ -388,7 +388,7 @@ fn end_samples() {
 #[cfg(not(feature = "debug"))]
 fn end_samples() {}
 
-/// The path of the file for an ordered heap profile in a folder.
+/// Returns the path of the file for an ordered heap profile in a folder.
 #[cfg(feature = "debug")]
 fn profile_in(folder: Path) -> Path {
     let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);

@@ -59,7 +59,7 @@ pub enum CannotCount {
     TooDeep,
 }
 
-/// Whether any thread counts.
+/// Returns whether any thread counts.
 #[inline(always)]
 fn is_on() -> bool {
     COUNTING.load(Ordering::Relaxed) != 0
@@ -128,7 +128,7 @@ struct Place {
 }
 
 impl Counter {
-    /// The innermost level, if there is one and the call is the program's.
+    /// Returns the innermost level, if there is one and the call is the program's.
     fn innermost(&mut self) -> Option<&mut Level> {
         let level = self.depth.checked_sub(1).filter(|_| !self.is_resizing)?;
         self.levels.get_mut(level)
@@ -189,8 +189,8 @@ impl Level {
     }
 }
 
-/// The size of a block as the heap knows it. `None`: `free` does not count it, because the address
-/// is no block's, or a first-class heap's.
+/// Returns the size of a block as the heap knows it. `None`: `free` does not count it, because the
+/// address is no block's, or a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
@@ -207,7 +207,7 @@ fn size_of_block(address: usize) -> Option<usize> {
     is_block.then_some(found.size)
 }
 
-/// The calling thread's place, if it has one.
+/// Returns the calling thread's place, if it has one.
 fn place() -> Option<&'static Place> {
     let index = thread_index::mine();
     // SAFETY: null, or a place, which is never freed.
@@ -228,7 +228,7 @@ impl Place {
     }
 }
 
-/// The calling thread's place; the first call makes it.
+/// Returns the calling thread's place; the first call makes it.
 fn made_place() -> Option<&'static Place> {
     if let Some(place) = place() {
         return Some(place);
@@ -290,7 +290,7 @@ pub(crate) fn forget_after_fork() {
     }
 }
 
-/// Whether the calling thread counts, so that its fast word stays at the sentinel.
+/// Returns whether the calling thread counts, so that its fast word stays at the sentinel.
 #[inline]
 pub(crate) fn counts_here() -> bool {
     is_on() && counts_here_slowly()

@@ -84,7 +84,7 @@ static IS_LOST: AtomicBool = AtomicBool::new(false);
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// Whether calls are traced.
+/// Returns whether calls are traced.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
@@ -197,7 +197,7 @@ pub fn traces() -> bool {
     options::trace_file().is_some()
 }
 
-/// A block's name, unique among live blocks.
+/// Returns a block's name, unique among live blocks.
 fn name(block: *mut u8) -> u64 {
     (block.addr() / MIN_ALIGN) as u64
 }
@@ -224,7 +224,7 @@ fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
     set_word(word);
 }
 
-/// The calling thread's word.
+/// Returns the calling thread's word.
 fn word() -> usize {
     match os::watched(Exit::Trace).addr() {
         0 => new_word(),
@@ -321,7 +321,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// All zeros, so that it costs no room in the library's file.
+    /// Returns all zeros, so that it costs no room in the library's file.
     const fn new() -> Self {
         Self {
             prefix: Prefix::none(),

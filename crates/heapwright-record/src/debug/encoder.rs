@@ -35,8 +35,8 @@ impl<'b> Encoder<'b> {
         Self { buffer }
     }
 
-    /// The bytes of an entry, to be written by one `write`. Empty if the buffer cannot hold even
-    /// the entry's numbers, which cannot happen with [`Encoder::SMALLEST`] bytes.
+    /// Returns the bytes of an entry, to be written by one `write`. Empty if the buffer cannot hold
+    /// even the entry's numbers, which cannot happen with [`Encoder::SMALLEST`] bytes.
     #[must_use]
     pub fn entry(&mut self, entry: &Entry<'_>) -> &[u8] {
         self.make(entry).unwrap_or_default()

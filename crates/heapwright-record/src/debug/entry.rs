@@ -364,7 +364,7 @@ macro_rules! entries {
         }
 
         impl<'a> Entry<'a> {
-            /// The number of this kind of entry in the file.
+            /// Returns the number of this kind of entry in the file.
             #[must_use]
             pub const fn tag(&self) -> u32 {
                 match self {

@@ -38,7 +38,7 @@ macro_rules! numbers {
                     }
                 }
 
-                /// The word for it, the same in texts and in JSON.
+                /// Returns the word for it, the same in texts and in JSON.
                 #[must_use]
                 pub const fn word(self) -> &'static str {
                     match self {
@@ -766,7 +766,7 @@ numbers! {
 }
 
 impl FindingKind {
-    /// The first words of a report.
+    /// Returns the first words of a report.
     ///
     /// ```
     /// use heapwright_record::debug::FindingKind;
@@ -780,7 +780,7 @@ impl FindingKind {
 }
 
 impl Function {
-    /// The one of this name.
+    /// Returns the one of this name.
     ///
     /// ```
     /// use heapwright_record::debug::Function;
@@ -800,7 +800,7 @@ impl Function {
     }
 }
 
-/// Whether two names are equal, for constants.
+/// Returns whether two names are equal, for constants.
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;

@@ -176,7 +176,7 @@ impl Finding {
         out.text(if moment.stack == 0 { " (no stack was kept)" } else { ":" });
     }
 
-    /// Whether only the traces of a write were seen, and not the write itself.
+    /// Returns whether only the traces of a write were seen, and not the write itself.
     #[must_use]
     pub fn is_found_later(&self) -> bool {
         !self.is_access()
@@ -215,7 +215,7 @@ impl Finding {
         }
     }
 
-    /// The name of the call for a person.
+    /// Returns the name of the call for a person.
     fn verb(&self) -> &'static str {
         match self.call {
             Call::Unknown | Call::Access | Call::Sweep | Call::Exit | Call::Retire => {
@@ -228,7 +228,7 @@ impl Finding {
         }
     }
 
-    /// The name of the call if it had a size.
+    /// Returns the name of the call if it had a size.
     fn sized_verb(&self) -> &'static str {
         match self.call {
             Call::Delete => "sized delete",
@@ -377,7 +377,7 @@ mod tests {
         line.0
     }
 
-    /// A finding on a block of this size.
+    /// Returns a finding on a block of this size.
     fn on(kind: FindingKind, call: Call, size: u64) -> Finding {
         Finding {
             kind,

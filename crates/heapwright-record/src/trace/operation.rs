@@ -75,8 +75,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether it is a call for memory by the program, which a replay repeats. (Of a `realloc`, its
-    /// first half.)
+    /// Returns whether it is a call for memory by the program, which a replay repeats. (Of a
+    /// `realloc`, its first half.)
     #[must_use]
     pub const fn is_call(&self) -> bool {
         matches!(

@@ -52,7 +52,7 @@ fn chunk_of(before: u64, ms: u64, operations: &[Operation]) -> Vec<u8> {
     seal(&mut buffer, payload).to_vec()
 }
 
-/// The chunks of a file that has everything.
+/// Returns the chunks of a file that has everything.
 fn chunks() -> Vec<Vec<u8>> {
     let all = operations();
     vec![
@@ -101,7 +101,7 @@ fn everything_comes_back() {
     assert_eq!(operations().iter().filter(|one| one.is_call()).count(), 9);
 }
 
-/// A fault of such a file.
+/// Returns a fault of such a file.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

@@ -37,8 +37,8 @@ const _: () = {
 /// no module that the loader knows of (emulators).
 pub(super) const SIGRETURN: Option<[u32; 2]> = Some([0xd280_1168, 0xd400_0001]);
 
-/// The registers here, as after a call: the address before `pc` is in this
-/// function, with this stack pointer.
+/// Returns the registers here, as after a call: the address before `pc` is in this function, with
+/// this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp, link);
@@ -60,8 +60,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link }
 }
 
-/// The address of the thread's control block: another for each living thread, and
-/// above the stack that the C library made for it.
+/// Returns the address of the thread's control block: another for each living thread, and above the
+/// stack that the C library made for it.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;
@@ -72,7 +72,7 @@ pub(super) fn thread_pointer() -> usize {
     found
 }
 
-/// A return address without its signature.
+/// Returns a return address without its signature.
 #[inline(always)]
 pub(super) fn bare(address: usize) -> usize {
     let bare;

@@ -43,12 +43,12 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Unknown bounds.
+    /// Creates unknown bounds.
     pub(super) const fn new() -> Self {
         Self { token: 0, low: 0, high: 0, floor: 0 }
     }
 
-    /// The end of the thread's own stack, if `sp` is on it.
+    /// Returns the end of the thread's own stack, if `sp` is on it.
     #[inline(always)]
     pub(super) fn end(&mut self, sp: usize) -> Option<usize> {
         if self.low <= sp && sp < self.high && self.token == thread_pointer() {
@@ -115,7 +115,7 @@ impl Reader {
         (self.low, self.span)
     }
 
-    /// Whether a word is aligned and readable.
+    /// Returns whether a word is aligned and readable.
     #[inline(always)]
     fn has(&mut self, address: usize) -> bool {
         address.wrapping_sub(self.low) <= self.span || self.try_page(address)
@@ -135,7 +135,7 @@ impl Reader {
         true
     }
 
-    /// A word; `None`: it is not aligned or not readable.
+    /// Returns a word; `None`: it is not aligned or not readable.
     #[inline(always)]
     pub(super) fn word(&mut self, address: usize) -> Option<usize> {
         if !address.is_multiple_of(8) || !self.has(address) {

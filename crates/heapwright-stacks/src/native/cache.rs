@@ -60,7 +60,7 @@ pub(super) fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// The table; `None`: there is no memory for it.
+/// Returns the table; `None`: there is no memory for it.
 #[inline(always)]
 pub(super) fn open() -> Option<Cache> {
     open_table(CURRENT.load(Ordering::Relaxed))
@@ -87,7 +87,7 @@ impl Cache {
         unsafe { self.entries.get_unchecked((hash >> self.shift) as usize) }
     }
 
-    /// The rule of an address, or `Rule(0)`.
+    /// Returns the rule of an address, or `Rule(0)`.
     #[inline(always)]
     pub(super) fn get(self, address: usize) -> Rule {
         let entry = self.entry(address);
@@ -96,7 +96,7 @@ impl Cache {
         Rule(if known { rule } else { 0 })
     }
 
-    /// The rule of an address in a smaller table, or `Rule(0)`.
+    /// Returns the rule of an address in a smaller table, or `Rule(0)`.
     pub(super) fn get_from_smaller(self, address: usize) -> Rule {
         let smaller = (0..TABLES).take_while(|&number| 1 << ORDERS[number] < self.entries.len());
         let mut found = smaller.filter_map(open_table).map(|table| table.get(address));

@@ -48,12 +48,12 @@ pub(super) struct Image {
     pub(super) headers: &'static [Header],
 }
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     if os::knows_objects() { by_loader(address) } else { mapped::image_of(address) }
 }
 
-/// The same, from glibc's loader.
+/// Returns the same, from glibc's loader.
 fn by_loader(address: usize) -> Option<Image> {
     let found = os::find_object(address)?;
     // SAFETY: the loader's record lives while its module does.
@@ -77,9 +77,9 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// The bias of the file with these headers, which contain their own address. A program without that
-/// entry is mapped at its file's addresses, or (a static one that is mapped anywhere) has its
-/// headers at the start of its first page.
+/// Returns the bias of the file with these headers, which contain their own address. A program
+/// without that entry is mapped at its file's addresses, or (a static one that is mapped anywhere)
+/// has its headers at the start of its first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
     if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {
@@ -95,7 +95,7 @@ pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     }
 }
 
-/// The program headers of a module that is mapped from an address on, if there is one.
+/// Returns the program headers of a module that is mapped from an address on, if there is one.
 pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     if start == 0 || !start.is_multiple_of(FIRST_PAGE) || !os::is_readable(start) {
         return None;
@@ -124,15 +124,15 @@ pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     agrees.then_some(headers)
 }
 
-/// Whether headers that a tool has moved to the end of a file (BOLT, patchelf) can be
-/// read where they are if the file is mapped as it is.
+/// Returns whether headers that a tool has moved to the end of a file (BOLT, patchelf) can be read
+/// where they are if the file is mapped as it is.
 fn are_moved(start: usize, offset: usize, end: usize) -> bool {
     let first = (start + offset) & !(FIRST_PAGE - 1);
     end - offset <= FIRST_PAGE && (first..start + end).step_by(FIRST_PAGE).all(os::is_readable)
 }
 
 impl Image {
-    /// The module with these headers, if they promise any memory.
+    /// Returns the module with these headers, if they promise any memory.
     pub(super) fn new(
         headers: &'static [Header],
         bias: usize,
@@ -146,18 +146,18 @@ impl Image {
         Some(Self { start, end, bias, name, unwind_header, headers })
     }
 
-    /// Whether one of its segments has an address.
+    /// Returns whether one of its segments has an address.
     pub(super) fn has(&self, address: usize) -> bool {
         self.load_of(address).is_some()
     }
 
-    /// Whether it is the program, which the loader has no name for.
+    /// Returns whether it is the program, which the loader has no name for.
     pub(super) fn is_program(&self) -> bool {
         // SAFETY: the loader's names are C strings that live while their module does.
         self.name.is_null() || unsafe { self.name.read() } == 0
     }
 
-    /// Whether the name of the module's file begins so.
+    /// Returns whether the name of the module's file begins so.
     pub(super) fn is_named(&self, name: &[u8]) -> bool {
         if self.name.is_null() {
             return false;
@@ -167,19 +167,19 @@ impl Image {
         path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(name))
     }
 
-    /// The bytes from an address to the end of the readable segment it lies in.
+    /// Returns the bytes from an address to the end of the readable segment it lies in.
     pub(super) fn rest(&self, address: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;
         self.piece(address, end - address)
     }
 
-    /// The readable segment that an address lies in.
+    /// Returns the readable segment that an address lies in.
     pub(super) fn segment_around(&self, address: usize) -> Option<Section<'static>> {
         let (start, end) = self.segment_of(address)?;
         self.piece(start, end - start)
     }
 
-    /// Some bytes of a readable segment.
+    /// Returns some bytes of a readable segment.
     fn piece(&self, address: usize, size: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;
         if size > end - address {
@@ -192,7 +192,7 @@ impl Image {
         Some(Section { address, bytes })
     }
 
-    /// From where to where the readable segment around an address goes.
+    /// Returns from where to where the readable segment around an address goes.
     fn segment_of(&self, address: usize) -> Option<(usize, usize)> {
         let header = self.load_of(address)?;
         let start = self.bias.wrapping_add(header.p_vaddr as usize);
@@ -200,7 +200,7 @@ impl Image {
         (header.p_flags & READABLE != 0).then_some((start, end))
     }
 
-    /// Whether there is code at an address.
+    /// Returns whether there is code at an address.
     pub(super) fn is_code(&self, address: usize) -> bool {
         self.load_of(address).is_some_and(|header| header.p_flags & EXECUTABLE != 0)
     }

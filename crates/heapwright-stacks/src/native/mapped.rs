@@ -41,7 +41,7 @@ const LOOKS: usize = 1024;
 /// The generation of a place that is being written. Code is not unloaded four billion times.
 const TAKEN: u32 = u32::MAX;
 
-/// A place's state, made of its generation and its version.
+/// Returns a place's state, made of its generation and its version.
 const fn state(generation: u32, version: u32) -> u64 {
     (generation as u64) << 32 | version as u64
 }
@@ -80,7 +80,7 @@ static KNOWN: [Place; PLACES] = [const {
 
 const _: () = assert!(size_of::<Place>() == 72);
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     let program = os::program_headers();
     let image = image(program, bias_of(program), c"".as_ptr());
@@ -91,14 +91,14 @@ pub(super) fn image_of(address: usize) -> Option<Image> {
     known(address, now).unwrap_or_else(|| look(address, now))
 }
 
-/// The module with these headers.
+/// Returns the module with these headers.
 fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option<Image> {
     let unwind = headers.iter().find(|header| header.p_type == UNWIND);
     let unwind = unwind.map_or(0, |header| bias.wrapping_add(header.p_vaddr as usize));
     Image::new(headers, bias, name, unwind)
 }
 
-/// The kept result for an address, `Some(None)` for no module; `None`: none is kept.
+/// Returns the kept result for an address, `Some(None)` for no module; `None`: none is kept.
 fn known(address: usize, now: u32) -> Option<Option<Image>> {
     KNOWN.iter().find_map(|place| {
         let seen = place.state.load(Ordering::Acquire);
@@ -243,8 +243,8 @@ const NAME_SIZE: usize = os::Mapping::NAME;
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// A name as a permanent C string. "?" if no place is left, or if the name was cut: half a path may
-/// be another file's.
+/// Returns a name as a permanent C string. "?" if no place is left, or if the name was cut: half a
+/// path may be another file's.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();

@@ -137,8 +137,8 @@ impl Memo {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }
 
-    /// The result of a walk from here, if it is known. The start is on the thread's own stack,
-    /// which ends at `end`.
+    /// Returns the result of a walk from here, if it is known. The start is on the thread's own
+    /// stack, which ends at `end`.
     #[inline(always)]
     pub(super) fn find(
         &self,
@@ -198,7 +198,7 @@ impl Memo {
     }
 }
 
-/// Whether all slots hold the same words.
+/// Returns whether all slots hold the same words.
 #[inline(always)]
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;

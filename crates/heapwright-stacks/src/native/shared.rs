@@ -50,7 +50,7 @@ pub(in super::super) fn share(path: &CStr) {
     }
 }
 
-/// Whether there is a file.
+/// Returns whether there is a file.
 #[inline]
 fn is_shared() -> bool {
     !FILE.load(Ordering::Relaxed).is_null()
@@ -85,7 +85,7 @@ fn version() -> u64 {
 impl Known {
     pub(super) const NONE: Self = Self { start: 0, end: 0, bias: 0, id: 0, generation: 0 };
 
-    /// The key of an address, if it is in the module.
+    /// Returns the key of an address, if it is in the module.
     #[inline]
     pub(super) fn key(&self, address: usize, generation: u32) -> Option<Key> {
         let is_in = self.generation == generation && (self.start..self.end).contains(&address);
@@ -118,7 +118,7 @@ fn entry(key: Key) -> Option<&'static Entry> {
     Some(unsafe { &*at })
 }
 
-/// The rule that another process has read; `Rule(0)`: none is known.
+/// Returns the rule that another process has read; `Rule(0)`: none is known.
 pub(super) fn get(key: Key) -> Rule {
     entry(key).map_or(Rule(0), |entry| {
         let rule = entry.rule.load(Ordering::Relaxed);

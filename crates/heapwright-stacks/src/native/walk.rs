@@ -80,7 +80,7 @@ pub struct Scratch {
 const _: () = assert!(size_of::<Scratch>() <= 24 << 10);
 
 impl Scratch {
-    /// An unused one; the same as zeroed memory.
+    /// Creates an unused one; the same as zeroed memory.
     pub const fn new() -> Self {
         Self {
             own: Own::new(),
@@ -94,7 +94,7 @@ impl Scratch {
         }
     }
 
-    /// The counts of this scratch, and the process's stacks in the depot.
+    /// Returns the counts of this scratch, and the process's stacks in the depot.
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }
@@ -174,8 +174,8 @@ pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Reg
     walk(scratch, depth, start, false, end, generation)
 }
 
-/// The stack at a signal's interruption, from the handler's third argument. The first frame is the
-/// interrupted address itself.
+/// Returns the stack at a signal's interruption, from the handler's third argument. The first frame
+/// is the interrupted address itself.
 ///
 /// # Safety
 ///
@@ -207,8 +207,8 @@ pub(in super::super) unsafe fn of_context(
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// The addresses whose frames are left out at the top of a stack: our own code, if it is a module
-/// of its own.
+/// Returns the addresses whose frames are left out at the top of a stack: our own code, if it is a
+/// module of its own.
 #[inline(always)]
 fn own_code() -> (usize, usize) {
     // The tests are in the module of what they test.
@@ -219,7 +219,7 @@ fn own_code() -> (usize, usize) {
     if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
 }
 
-/// The addresses of heapwright, if it is a module of its own.
+/// Returns the addresses of heapwright, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
     let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
     // A library that contains the archive has data of its own.
@@ -424,7 +424,7 @@ fn plain_steps(
     Ran { to: (at, Noted { count, fp_matters }, found), stop }
 }
 
-/// The rule of an address that the cache does not have, and whether it is permanent.
+/// Returns the rule of an address that the cache does not have, and whether it is permanent.
 #[cold]
 #[inline(never)]
 fn learn(
@@ -499,7 +499,7 @@ fn learn(
     (rule, true)
 }
 
-/// The rule that another process has read for an address in the last module.
+/// Returns the rule that another process has read for an address in the last module.
 fn learnt_by_others(scratch: &Scratch, address: usize, generation: u32) -> Option<Rule> {
     let rule = shared::get(scratch.module.key(address, generation)?);
     (rule != Rule(0)).then_some(rule)
@@ -519,7 +519,7 @@ fn is_at(pc: usize, code: [u32; 2]) -> bool {
     }) == code
 }
 
-/// A step by any rule. `None`: the walk ends.
+/// Returns a step by any rule. `None`: the walk ends.
 #[cold]
 #[inline(never)]
 fn odd_step(
@@ -615,7 +615,7 @@ fn through_signal(scratch: &mut Scratch, reader: &mut Reader, at: &mut Position)
     is_address(now.pc).then_some(())
 }
 
-/// Whether code may be at an address.
+/// Returns whether code may be at an address.
 #[inline(always)]
 fn is_address(pc: usize) -> bool {
     (4096..1 << 56).contains(&pc)
@@ -634,7 +634,7 @@ pub(in super::super) fn capture_by_walking(
 
 #[cfg(all(test, target_env = "gnu"))]
 impl Registers {
-    /// The stack pointer.
+    /// Returns the stack pointer.
     pub(in super::super) fn sp_for_test(&self) -> usize {
         self.sp
     }

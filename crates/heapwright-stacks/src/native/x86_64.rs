@@ -35,8 +35,8 @@ const _: () = {
 /// What a signal handler returns to is always the C library's, and in its tables.
 pub(super) const SIGRETURN: Option<[u32; 2]> = None;
 
-/// The registers here, as after a call: the address before `pc` is in this
-/// function, with this stack pointer.
+/// Returns the registers here, as after a call: the address before `pc` is in this function, with
+/// this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp);
@@ -55,8 +55,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link: 0 }
 }
 
-/// The address of the thread's control block: another for each living thread, and
-/// above the stack that the C library made for it.
+/// Returns the address of the thread's control block: another for each living thread, and above the
+/// stack that the C library made for it.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;
@@ -71,7 +71,7 @@ pub(super) fn thread_pointer() -> usize {
     found
 }
 
-/// A return address without its signature; there are none here.
+/// Returns a return address without its signature; there are none here.
 #[inline(always)]
 pub(super) fn bare(address: usize) -> usize {
     address

@@ -17,7 +17,7 @@ use crate::arena::{Arena, Scope};
 
 /// The operations that the traits need of a kind of memory.
 pub(super) trait Source {
-    /// A block, or `None` if there is no memory. The size is not 0.
+    /// Returns a block, or `None` if there is no memory. The size is not 0.
     fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>>;
 
     /// Frees a block.
@@ -113,7 +113,7 @@ macro_rules! of_arena {
 of_arena!(&Arena);
 of_arena!(&Scope<'_>);
 
-/// A block, or `None` if there is no memory.
+/// Returns a block, or `None` if there is no memory.
 #[inline]
 pub(super) fn allocate(
     source: &impl Source,

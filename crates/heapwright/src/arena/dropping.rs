@@ -63,7 +63,7 @@ unsafe fn drop_all<T>(values: NonNull<u8>, count: usize) {
 }
 
 impl<'a> DropArena<'a> {
-    /// An empty arena. Takes no memory yet.
+    /// Creates an empty arena. Takes no memory yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { arena: Arena::new(), last: Cell::new(ptr::null_mut()), holds: PhantomData }

@@ -163,7 +163,7 @@ macro_rules! allocating {
             Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) })
         }
 
-        /// Uninitialised memory for a layout. O(1) amortised.
+        /// Returns uninitialised memory for a layout. O(1) amortised.
         #[inline(always)]
         pub fn alloc_layout(&self, layout: Layout) -> NonNull<u8> {
             match self.place_here(layout) {

@@ -73,7 +73,7 @@ pub(super) enum Allowance {
 }
 
 impl Allowance {
-    /// Whether there is time for guards beyond the due ones.
+    /// Returns whether there is time for guards beyond the due ones.
     pub(super) fn is_generous(self) -> bool {
         matches!(self, Self::All | Self::Some)
     }

@@ -71,7 +71,7 @@ pub(crate) unsafe fn check(at: *const u8, size: usize) -> Option<Damage> {
     if wrong == 0 { None } else { unsafe { damage(at, size) } }
 }
 
-/// Whether the last `size` bytes before `end`, 1 to 16, hold the pattern.
+/// Returns whether the last `size` bytes before `end`, 1 to 16, hold the pattern.
 ///
 /// # Safety
 ///

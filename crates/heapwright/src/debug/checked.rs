@@ -125,25 +125,25 @@ impl<A> Checked<A> {
         Self { inner, heap: DebugHeap::new(config) }
     }
 
-    /// The allocator whose blocks are checked.
+    /// Returns the allocator whose blocks are checked.
     #[must_use]
     pub const fn inner(&self) -> &A {
         &self.inner
     }
 
-    /// The number of mistakes found, repetitions included.
+    /// Returns the number of mistakes found, repetitions included.
     #[must_use]
     pub fn findings(&self) -> u32 {
         self.heap.findings()
     }
 
-    /// The last mistake found, if any.
+    /// Returns the last mistake found, if any.
     #[must_use]
     pub fn last_finding(&self) -> Option<Finding> {
         self.heap.last_finding()
     }
 
-    /// The live blocks and their bytes. Takes constant time.
+    /// Returns the live blocks and their bytes. Takes constant time.
     #[must_use]
     pub fn live(&self) -> Leaks {
         self.heap.heap().map_or_else(Leaks::default, |heap| {
@@ -359,7 +359,7 @@ pub(super) fn report_leak(heap: &'static Heap, entry: &Entry) {
     heap.report(Finding { kind: FindingKind::Leak, call: Call::Exit, ..known(entry) });
 }
 
-/// A finding filled in with the record of a block.
+/// Returns a finding filled in with the record of a block.
 fn known(entry: &Entry) -> Finding {
     Finding {
         origin: Origin::Rust,

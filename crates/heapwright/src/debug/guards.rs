@@ -127,8 +127,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// A guarded block for a request. `None`: no block is available now, or the draw requires a new
-/// stack and this one is known.
+/// Returns a guarded block for a request. `None`: no block is available now, or the draw requires a
+/// new stack and this one is known.
 ///
 /// The caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
@@ -143,7 +143,7 @@ pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     heap.allocate_guarded(request, draw, most)
 }
 
-/// Whether an address is in the memory of guarded blocks, in use or freed.
+/// Returns whether an address is in the memory of guarded blocks, in use or freed.
 pub(crate) fn has(address: usize) -> bool {
     span(address).is_some()
 }
@@ -214,12 +214,12 @@ pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32)
     true
 }
 
-/// The number of live blocks, and their bytes.
+/// Returns the number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// The numbers of blocks made and freed so far, and the bytes requested.
+/// Returns the numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }

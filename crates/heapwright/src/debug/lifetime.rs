@@ -66,7 +66,7 @@ impl LifetimePredictor {
     }
 }
 
-/// The counter of a key.
+/// Returns the counter of a key.
 #[inline]
 const fn counter(stack: u32, class: usize) -> usize {
     // The golden ratio's bits spread similar stack numbers.

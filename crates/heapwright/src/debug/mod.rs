@@ -133,7 +133,7 @@ static HEAPS: Recycled<Heap> = Recycled::new();
 /// The initial value of a heap. It is copied, because it is too large for a stack.
 static FRESH: Heap = Heap::new();
 
-/// An unused heap. `None`: there is no memory.
+/// Returns an unused heap. `None`: there is no memory.
 fn take_heap() -> Option<&'static Slot<Heap>> {
     describe::read_with(Front::Debug, &READER);
     // SAFETY: no thread uses `FRESH`. A heap holds no pointer to itself and has no states, and zero

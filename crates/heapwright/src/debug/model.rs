@@ -26,7 +26,7 @@ trait Subject: GlobalAlloc {
     fn sweep(&self);
     fn live(&self) -> Leaks;
     fn end(self) -> Leaks;
-    /// Unused bytes behind a block of `size` bytes, and before it.
+    /// Returns unused bytes behind a block of `size` bytes, and before it.
     fn room(&self, size: usize) -> (usize, usize);
 }
 
@@ -75,7 +75,7 @@ impl Block {
     }
 }
 
-/// Whether bytes can be read without a fault.
+/// Returns whether bytes can be read without a fault.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn is_readable(at: *const u8, count: usize) -> bool {
     use std::os::unix::fs::FileExt;

@@ -71,7 +71,7 @@ impl ModuleAdvances {
         }
     }
 
-    /// Whether a module's advance pays for a guarded block of a site with these calls, the
+    /// Returns whether a module's advance pays for a guarded block of a site with these calls, the
     /// innermost first. `find` returns the range of an address's module. Takes time in proportion
     /// to the modules.
     pub(super) fn advance(

@@ -51,7 +51,7 @@ pub(crate) struct Piece {
     pub(crate) bytes: usize,
 }
 
-/// The row of a unit of a span.
+/// Returns the row of a unit of a span.
 fn row(unit: usize) -> &'static Row {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a
     // slab uses them; a span's unit has no slab.
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// The words with bits of a piece, and a mask for each.
+/// Returns the words with bits of a piece, and a mask for each.
 fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
     let (from, end) = (piece.from, piece.from + piece.bytes);
     (from / 64..end.div_ceil(64)).map(move |word| {
@@ -92,7 +92,7 @@ pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece
 }
 
 impl Piece {
-    /// The address of the first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn address(self) -> usize {
         MAP.address_of(self.unit).addr() + self.from
     }
@@ -173,7 +173,7 @@ pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// The place in the unit of a word's lowest bit.
+/// Returns the place in the unit of a word's lowest bit.
 fn first(word: usize, ones: u64) -> Option<usize> {
     (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
 }

@@ -117,7 +117,7 @@ pub(crate) fn begun() {
     join_forks();
 }
 
-/// The heap of a span.
+/// Returns the heap of a span.
 #[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
     let id = span.heap.load(Ordering::Relaxed);
@@ -201,12 +201,12 @@ fn report_if_foreign(address: usize, what: Return) -> bool {
     true
 }
 
-/// The region of an address that is no block of this heap.
+/// Returns the region of an address that is no block of this heap.
 pub(super) fn region(address: usize) -> Region {
     region_unless_block(address).unwrap_or(Region::OtherHeap)
 }
 
-/// The region of an address. `None`: it may be a block of another heap or allocator.
+/// Returns the region of an address. `None`: it may be a block of another heap or allocator.
 fn region_unless_block(address: usize) -> Option<Region> {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -222,7 +222,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
     }
 }
 
-/// The kind of foreign memory at an address.
+/// Returns the kind of foreign memory at an address.
 fn region_of(address: usize) -> Region {
     let (contents, mapping) = match os::what_is_at(address) {
         Ok(Some(found)) => found,
@@ -242,14 +242,14 @@ fn region_of(address: usize) -> Region {
     }
 }
 
-/// Whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit `head`,
-/// in a live block without poison. False is no answer.
+/// Returns whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit
+/// `head`, in a live block without poison. False is no answer.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Bytes from an address in a span's unit to the end of its live block; 0 if it is in none.
+/// Returns bytes from an address in a span's unit to the end of its live block; 0 if it is in none.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }
@@ -276,16 +276,16 @@ pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     }
 }
 
-/// The number of successive poisoned bytes from an address on, at most `most`. `None`: the address
-/// is in no debug heap's unit.
+/// Returns the number of successive poisoned bytes from an address on, at most `most`. `None`: the
+/// address is in no debug heap's unit.
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     let span = Span::of(address)?;
     let left = bounds::left(span, address).min(most);
     Some(if span.has_poison() { poisoned::poisoned_bytes(address, left) } else { 0 })
 }
 
-/// The thread number and stack of the call that made, or freed, the block at an address. `None`:
-/// there is no such block, or it was not freed.
+/// Returns the thread number and stack of the call that made, or freed, the block at an address.
+/// `None`: there is no such block, or it was not freed.
 pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     let Found::Slot(place) = Span::of(address)?.locate(address) else { return None };
     let word = place.record().word();
@@ -307,17 +307,17 @@ pub(crate) fn keep_new(kept: bool) {
     }
 }
 
-/// The number of live blocks, and their bytes.
+/// Returns the number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// The numbers of blocks made and freed so far, and the bytes requested.
+/// Returns the numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// The block of a span at an address. `None`: the address is in none, or between blocks.
+/// Returns the block of a span at an address. `None`: the address is in none, or between blocks.
 pub(crate) fn find_block(address: usize) -> Option<Description> {
     let span = Span::of(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -367,7 +367,7 @@ pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     }
 }
 
-/// Whether the page of an address is a guard.
+/// Returns whether the page of an address is a guard.
 pub(crate) fn is_guarded(address: usize) -> bool {
     heap().is_some_and(|heap| super::unprotect::is_guarded(heap, address))
 }
@@ -404,12 +404,12 @@ pub(crate) fn give_record(from: u32, to: u32) {
     path.give(os::process_id(), from, to);
 }
 
-/// Whether the process is checked at its end, for findings or leaks.
+/// Returns whether the process is checked at its end, for findings or leaks.
 pub(crate) fn looks_at_end() -> bool {
     options::get().debugs && (options::leaks().at_exit || options::record_file().is_some())
 }
 
-/// Whether the caller is a signal handler that interrupted the heap in its own thread.
+/// Returns whether the caller is a signal handler that interrupted the heap in its own thread.
 pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }

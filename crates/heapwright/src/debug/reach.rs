@@ -35,7 +35,7 @@ pub(super) struct Suspect {
 }
 
 impl Suspect {
-    /// Whether the block is still live.
+    /// Returns whether the block is still live.
     pub(super) fn is_live(&self) -> bool {
         self.heap.with_live(self.start, &mut |_, _| ())
     }
@@ -55,7 +55,7 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// All live blocks of a scope. `None`: there is no memory for the list.
+    /// Returns all live blocks of a scope. `None`: there is no memory for the list.
     pub(super) fn of(scope: u32) -> Option<Self> {
         let mut count = 0;
         each(scope, &mut |_, _, _, is_of_scope| count += usize::from(is_of_scope));
@@ -90,7 +90,7 @@ impl Suspects {
         unsafe { slice::from_raw_parts_mut(self.memory.cast(), self.count) }
     }
 
-    /// The suspects that nothing leads to.
+    /// Returns the suspects that nothing leads to.
     pub(super) fn unreached(&mut self) -> impl Iterator<Item = Suspect> {
         self.list().iter().filter(|suspect| !suspect.is_reached).copied()
     }

@@ -168,7 +168,7 @@ impl Words for Text {
     }
 }
 
-/// The key of a finding; findings of one mistake share it.
+/// Returns the key of a finding; findings of one mistake share it.
 fn key(finding: &Finding) -> u64 {
     let parts = [
         finding.kind as u64,
@@ -241,12 +241,12 @@ impl Reporter {
         self.records.store(true, Ordering::Relaxed);
     }
 
-    /// The record, if this heap has one.
+    /// Returns the record, if this heap has one.
     pub(in crate::debug) fn recorder(&self) -> Option<Guard<'static, Recorder>> {
         self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon())?
     }
 
-    /// The record, started, if this heap has one and its lock is free.
+    /// Returns the record, started, if this heap has one and its lock is free.
     pub(in crate::debug) fn begun_recorder(&self) -> Option<Guard<'static, Recorder>> {
         let mut recorder = self.recorder()?;
         recorder.begins().then_some(recorder)
@@ -258,12 +258,12 @@ impl Reporter {
         Some(Output { state, recorder: self.recorder(), process: os::process_id() })
     }
 
-    /// Whether findings are printed.
+    /// Returns whether findings are printed.
     pub(in crate::debug) fn is_loud(&self) -> bool {
         !self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Whether each operation is logged.
+    /// Returns whether each operation is logged.
     #[inline]
     pub(crate) fn logs(&self) -> bool {
         self.logs.load(Ordering::Relaxed)
@@ -274,18 +274,18 @@ impl Reporter {
         os::now_ns().saturating_sub(self.began.load(Ordering::Relaxed))
     }
 
-    /// The number of all findings.
+    /// Returns the number of all findings.
     pub(crate) fn found(&self) -> u32 {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// The last finding.
+    /// Returns the last finding.
     pub(crate) fn last(&self) -> Option<Finding> {
         self.state.lock().last
     }
 
-    /// Whether the last finding is about a function that this thread called and a block that begins
-    /// at `block`.
+    /// Returns whether the last finding is about a function that this thread called and a block
+    /// that begins at `block`.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();
@@ -483,7 +483,7 @@ pub(in crate::debug) struct Lost {
 }
 
 impl Output<'_> {
-    /// The record, if there is one.
+    /// Returns the record, if there is one.
     pub(in crate::debug) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()
     }

@@ -71,12 +71,12 @@ enum Why {
     Spare,
 }
 
-/// Whether the next block of a site that is not flagged is due.
+/// Returns whether the next block of a site that is not flagged is due.
 fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// The decision for a block by its site's word, and the next word, except for the turn.
+/// Returns the decision for a block by its site's word, and the next word, except for the turn.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
@@ -156,19 +156,19 @@ impl Sites {
         Some(side)
     }
 
-    /// Whether the site of `stack` made no block yet.
+    /// Returns whether the site of `stack` made no block yet.
     pub(crate) fn is_new(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) == 0)
     }
 
-    /// The end for the next block of `stack`, if all blocks are guarded.
+    /// Returns the end for the next block of `stack`, if all blocks are guarded.
     pub(crate) fn turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// The same if few blocks are guarded, new sites first; the site is not new afterwards.
+    /// Returns the same if few blocks are guarded, new sites first; the site is not new afterwards.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -176,7 +176,7 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// Whether all blocks of `stack` are to be guarded.
+    /// Returns whether all blocks of `stack` are to be guarded.
     pub(crate) fn is_flagged(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
     }
@@ -207,7 +207,7 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// The blocks that are guarded of so many of one site.
+    /// Returns the blocks that are guarded of so many of one site.
     fn guarded(blocks: u32, allowance: Allowance) -> Vec<u32> {
         let mut word = 0;
         let mut guarded = Vec::new();

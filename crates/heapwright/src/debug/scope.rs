@@ -49,13 +49,13 @@ static SCOPES: [Scope; MOST as usize] = [const {
 }; MOST as usize];
 static ROUND: AtomicU32 = AtomicU32::new(0);
 
-/// The scope of this number, while it runs.
+/// Returns the scope of this number, while it runs.
 fn get(id: u32) -> Option<&'static Scope> {
     let scope = &SCOPES[(id % MOST) as usize];
     (id != 0 && scope.id.load(Ordering::Acquire) == id).then_some(scope)
 }
 
-/// The calling thread's scope, by its mark; 0: none.
+/// Returns the calling thread's scope, by its mark; 0: none.
 pub(super) fn of_this_thread() -> u32 {
     match os::mark().checked_sub(UNMARKED) {
         Some(id @ 1..0x1_0000) if get(id as u32).is_some() => id as u32,
@@ -63,13 +63,13 @@ pub(super) fn of_this_thread() -> u32 {
     }
 }
 
-/// Whether a scope has not ended.
+/// Returns whether a scope has not ended.
 #[cfg(feature = "symbols")]
 pub(super) fn is_running(id: u32) -> bool {
     get(id).is_some()
 }
 
-/// Whether a scope is `outer`, or runs in it.
+/// Returns whether a scope is `outer`, or runs in it.
 pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     while id != outer {
         match get(id) {
@@ -125,7 +125,7 @@ impl Entered {
         Some(Self { id, parent, mark })
     }
 
-    /// The number of findings, and the kind of the last one.
+    /// Returns the number of findings, and the kind of the last one.
     pub(super) fn findings(&self) -> (u32, FindingKind) {
         get(self.id).map_or((0, FindingKind::Unknown), |scope| {
             let last = scope.last.load(Ordering::Relaxed) as u16;
@@ -133,7 +133,7 @@ impl Entered {
         })
     }
 
-    /// Whether threads started in the scope still run.
+    /// Returns whether threads started in the scope still run.
     pub(super) fn has_threads(&self) -> bool {
         let me = os::thread_id();
         let mut running = false;

@@ -44,12 +44,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Bytes in a bucket: a power of two.
+    /// Returns bytes in a bucket: a power of two.
     pub(crate) const fn bucket(&self) -> usize {
         1 << self.shift
     }
 
-    /// The bucket of an offset into a span, and its slot; `None` in a lead or a tail.
+    /// Returns the bucket of an offset into a span, and its slot; `None` in a lead or a tail.
     #[inline]
     pub(crate) const fn locate(&self, offset: usize) -> (usize, Option<usize>) {
         let bucket = offset >> self.shift;
@@ -59,29 +59,29 @@ impl Shape {
         (bucket, if slot < self.slots as usize { Some(slot) } else { None })
     }
 
-    /// Bytes from a span's start to a slot's.
+    /// Returns bytes from a span's start to a slot's.
     #[inline]
     pub(crate) const fn slot_at(&self, bucket: usize, slot: usize) -> usize {
         (bucket << self.shift) + self.lead as usize + slot * self.slot as usize
     }
 
-    /// Bytes before its first slot that are watched.
+    /// Returns bytes before its first slot that are watched.
     #[inline]
     pub(crate) const fn lead_watched(&self) -> usize {
         let lead = self.lead as usize;
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// Bytes of the pages that are touched if all slots are in use. A lead and a tail may be
-    /// longer, because address space costs nothing.
+    /// Returns bytes of the pages that are touched if all slots are in use. A lead and a tail may
+    /// be longer, because address space costs nothing.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Whether few of the touched bytes are outside of slots. Larger slots may waste more, because
-    /// one live block would pin more in a bucket of many.
+    /// Returns whether few of the touched bytes are outside of slots. Larger slots may waste more,
+    /// because one live block would pin more in a bucket of many.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;
@@ -93,7 +93,7 @@ impl Shape {
         }
     }
 
-    /// The start of a bucket's tail, and the number of its checked bytes.
+    /// Returns the start of a bucket's tail, and the number of its checked bytes.
     pub(crate) const fn tail(&self) -> (usize, usize) {
         let end = self.lead as usize + self.slots as usize * self.slot as usize;
         let tail = self.bucket() - end;

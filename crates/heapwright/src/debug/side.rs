@@ -82,7 +82,7 @@ impl Side {
         }
     }
 
-    /// Bytes in records that are in use.
+    /// Returns bytes in records that are in use.
     pub(crate) const fn used(&self) -> usize {
         self.used
     }

@@ -167,7 +167,7 @@ impl BucketRef {
         ptr::from_ref(self.span).cast_mut().map_addr(|at| at | self.index)
     }
 
-    /// From one word; null is none.
+    /// Returns from one word; null is none.
     pub(crate) fn unpack(word: *mut Span) -> Option<Self> {
         let index = word.addr() % 64;
         // SAFETY: the pointer is null or a packed span; spans' memory stays readable for ever.
@@ -184,7 +184,7 @@ impl BucketRef {
         self.span.start().wrapping_add(self.index * self.span.bucket_bytes())
     }
 
-    /// The slots in it.
+    /// Returns the slots in it.
     pub(crate) fn slots(self) -> impl Iterator<Item = Place> {
         (0..self.span.slots_a_bucket()).map(move |slot| Place { bucket: self, slot })
     }
@@ -198,27 +198,27 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The slot's record.
+    /// Returns the slot's record.
     #[inline]
     pub(crate) fn record(self) -> &'static Slot {
         // SAFETY: side memory was taken for all slots of all buckets; zero is valid.
         unsafe { &*self.records() }
     }
 
-    /// The record as a pointer, which also reaches the records of the bucket's later slots.
+    /// Returns the record as a pointer, which also reaches the records of the bucket's later slots.
     #[inline]
     pub(crate) fn records(self) -> *const Slot {
         self.bucket.span.slot_record(self.bucket.index, self.slot)
     }
 
-    /// The slot's first byte.
+    /// Returns the slot's first byte.
     #[inline]
     pub(crate) fn slot_start(self) -> *mut u8 {
         let shape = self.bucket.span.shape();
         self.bucket.span.start().wrapping_add(shape.slot_at(self.bucket.index, self.slot))
     }
 
-    /// The block's first byte; valid after the slot was handed out.
+    /// Returns the block's first byte; valid after the slot was handed out.
     #[inline]
     pub(crate) fn block(self) -> *mut u8 {
         match self.bucket.span.form() {
@@ -227,13 +227,13 @@ impl Place {
         }
     }
 
-    /// Whether a live block begins at `address`, an address in the slot, by its word.
+    /// Returns whether a live block begins at `address`, an address in the slot, by its word.
     #[inline]
     pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
         word.state() == State::Live && self.block().addr() == address
     }
 
-    /// Bytes from the slot's start to the block's.
+    /// Returns bytes from the slot's start to the block's.
     fn offset(self) -> usize {
         match self.bucket.span.form() {
             Form::Small => 0,
@@ -250,7 +250,7 @@ impl Place {
         }
     }
 
-    /// Whether the slot can be handed out.
+    /// Returns whether the slot can be handed out.
     #[inline]
     pub(crate) fn is_unused(self) -> bool {
         self.record().word() == Word::UNUSED
@@ -279,7 +279,7 @@ impl Place {
         }
     }
 
-    /// The bytes requested, by the slot's word.
+    /// Returns the bytes requested, by the slot's word.
     #[inline]
     pub(crate) fn size(self, word: Word) -> usize {
         match word.size() {
@@ -301,7 +301,7 @@ pub(crate) enum Found {
 }
 
 impl Span {
-    /// Bytes of the record of a span with this many slots.
+    /// Returns bytes of the record of a span with this many slots.
     pub(crate) const fn bytes_with(slots: usize) -> usize {
         size_of::<Self>() + slots * size_of::<Slot>()
     }
@@ -344,14 +344,14 @@ impl Span {
         self.form.store(Form::Gone as u8, Ordering::Release);
     }
 
-    /// The span of `address`. Does not touch the memory there.
+    /// Returns the span of `address`. Does not touch the memory there.
     #[inline]
     pub(crate) fn of(address: usize) -> Option<&'static Self> {
         let (unit, entry) = MAP.lookup(address);
         Self::of_entry(unit, entry)
     }
 
-    /// The span of a unit whose entry is known.
+    /// Returns the span of a unit whose entry is known.
     #[inline]
     pub(crate) fn of_entry(unit: usize, entry: Entry) -> Option<&'static Self> {
         let head = match entry.kind() {
@@ -365,7 +365,7 @@ impl Span {
         (span.unit() == head && span.form() != Form::Gone).then_some(span)
     }
 
-    /// The span of the heap `heap` that begins at `unit`, which is below the map's limit.
+    /// Returns the span of the heap `heap` that begins at `unit`, which is below the map's limit.
     pub(crate) fn heading(unit: usize, heap: u32) -> Option<&'static Self> {
         let span = Self::of(MAP.address_of(unit).addr())?;
         (span.unit() == unit && span.heap.load(Ordering::Relaxed) == heap).then_some(span)
@@ -376,8 +376,8 @@ impl Span {
         (0..self.bucket_count()).map(move |index| BucketRef { span: self, index })
     }
 
-    /// The slot that begins at an address in a span of small blocks; `None`: no slot does. (A fast
-    /// case of [`Span::locate`].)
+    /// Returns the slot that begins at an address in a span of small blocks; `None`: no slot does.
+    /// (A fast case of [`Span::locate`].)
     #[inline(always)]
     pub(crate) fn small_slot_at(&'static self, address: usize) -> Option<Place> {
         if self.form.load(Ordering::Acquire) != Form::Small as u8 {
@@ -393,8 +393,8 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Whether the fast check finds `bytes` bytes at `address` in a live block without poison, in
-    /// the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
+    /// Returns whether the fast check finds `bytes` bytes at `address` in a live block without
+    /// poison, in the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
     /// [`Entry::debug_rest`] (`is_rest`). False is no answer.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
@@ -435,13 +435,13 @@ impl Span {
         word.state() == State::Live && into <= word.size() && bytes <= word.size() - into
     }
 
-    /// Whether some bytes of it may be poisoned.
+    /// Returns whether some bytes of it may be poisoned.
     #[inline(always)]
     pub(crate) fn has_poison(&self) -> bool {
         self.poison.load(Ordering::Relaxed) == Poison::Some as u32
     }
 
-    /// Whether some units of the span may have poison bits.
+    /// Returns whether some units of the span may have poison bits.
     pub(crate) fn has_bits(&self) -> bool {
         self.poison.load(Ordering::Relaxed) != Poison::Never as u32
     }
@@ -451,7 +451,7 @@ impl Span {
         self.poison.store(poison as u32, Ordering::Relaxed);
     }
 
-    /// The part of the span that contains an address.
+    /// Returns the part of the span that contains an address.
     #[inline]
     pub(crate) fn locate(&'static self, address: usize) -> Found {
         let Some(offset) = address.checked_sub(self.start().addr()) else { return Found::Nothing };
@@ -522,7 +522,7 @@ impl Span {
         }
     }
 
-    /// Bytes in a slot.
+    /// Returns bytes in a slot.
     #[inline]
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slot.load(Ordering::Relaxed) as usize
@@ -556,7 +556,7 @@ impl Span {
         slots.wrapping_add(bucket * self.slots_a_bucket() + slot)
     }
 
-    /// The span's record as side memory returned it, valid for all of its bytes.
+    /// Returns the span's record as side memory returned it, valid for all of its bytes.
     pub(crate) fn side_memory(&self) -> *mut u8 {
         self.records.load(Ordering::Relaxed).cast::<u8>().wrapping_sub(size_of::<Self>())
     }
@@ -613,7 +613,7 @@ impl Bucket {
     }
 }
 
-/// The place in the address map's side rows with a unit's span.
+/// Returns the place in the address map's side rows with a unit's span.
 #[inline]
 fn row(unit: usize) -> &'static AtomicPtr<Span> {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a

@@ -49,8 +49,8 @@ const NOTED: usize = 8;
 /// Open bytes that are always allowed beyond live blocks.
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
-/// Bytes that may be open or remembered with `live` bytes in use. Beyond that sparse buckets are
-/// reopened, and the history is short.
+/// Returns bytes that may be open or remembered with `live` bytes in use. Beyond that sparse
+/// buckets are reopened, and the history is short.
 pub(super) const fn spared(live: u64) -> usize {
     let live = live as usize;
     SPARED_LEAST.saturating_add(live).saturating_add(live / 2)
@@ -106,7 +106,7 @@ impl SparseBuckets {
         None
     }
 
-    /// The next bucket of the search, or `None` in a unit without one.
+    /// Returns the next bucket of the search, or `None` in a unit without one.
     fn next(&mut self, heap: u32, units: &Units) -> Option<BucketRef> {
         let (unit, index) = self.at;
         if let Some(span) = Span::heading(unit, heap)
@@ -121,7 +121,7 @@ impl SparseBuckets {
     }
 }
 
-/// Whether the bucket is a candidate.
+/// Returns whether the bucket is a candidate.
 fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
     let live = usize::from(bucket.record().live.load(Ordering::Relaxed));
     bucket.span.form() == Form::Small

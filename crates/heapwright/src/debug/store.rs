@@ -80,13 +80,13 @@ impl Units {
         Self { first: AtomicUsize::new(usize::MAX), end: AtomicUsize::new(0) }
     }
 
-    /// From the first span's unit to the end of the last span.
+    /// Returns from the first span's unit to the end of the last span.
     pub(crate) fn all(&self) -> Range<usize> {
         let end = self.end.load(Ordering::Acquire);
         self.first.load(Ordering::Relaxed).min(end)..end
     }
 
-    /// The unit after `unit`, or the first again.
+    /// Returns the unit after `unit`, or the first again.
     pub(crate) fn after(&self, unit: usize) -> usize {
         let all = self.all();
         if all.contains(&(unit + 1)) { unit + 1 } else { all.start }
@@ -230,7 +230,7 @@ impl Store {
         Some(opened)
     }
 
-    /// A bucket of a class whose freed slots are reused; see `sparse`.
+    /// Returns a bucket of a class whose freed slots are reused; see `sparse`.
     fn reopen_sparse(&mut self, class: usize, now: u32, found: Verify<'_>) -> Option<BucketRef> {
         if self.limits.retain || self.memory_bytes() <= sparse::spared(self.live_bytes) {
             return None;
@@ -241,7 +241,7 @@ impl Store {
         Some(bucket)
     }
 
-    /// Whether large blocks stand between guards.
+    /// Returns whether large blocks stand between guards.
     pub(crate) fn has_ends(&self) -> bool {
         self.limits.ends
     }
@@ -347,13 +347,13 @@ impl Store {
         Some(opened)
     }
 
-    /// Whether resized large blocks may stay in place: not if each end must stand at a guard, or if
-    /// no address is reused.
+    /// Returns whether resized large blocks may stay in place: not if each end must stand at a
+    /// guard, or if no address is reused.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
 
-    /// Whether [`Store::resize_large`] can give this much room.
+    /// Returns whether [`Store::resize_large`] can give this much room.
     pub(crate) fn has_room(&self, bucket: BucketRef, room: usize) -> bool {
         let had = bucket.record().room.load(Ordering::Relaxed);
         self.may_stay()
@@ -404,7 +404,7 @@ impl Store {
         Some(made)
     }
 
-    /// The first span of a list, or a new one; without memory, one from the history.
+    /// Returns the first span of a list, or a new one; without memory, one from the history.
     fn available(
         &mut self,
         list: usize,
@@ -558,7 +558,7 @@ impl Store {
         }
     }
 
-    /// Bytes of memory that open buckets may take, without guards and unused addresses.
+    /// Returns bytes of memory that open buckets may take, without guards and unused addresses.
     fn memory_bytes(&self) -> usize {
         self.open_bytes - self.spare_bytes - self.sampled_pages * PAGE
     }
@@ -725,12 +725,12 @@ impl Store {
         Span::bytes_with(buckets * span.slots_a_bucket())
     }
 
-    /// The cost of the history's buckets, in bytes.
+    /// Returns the cost of the history's buckets, in bytes.
     pub(crate) fn history(&self) -> usize {
         self.history.bytes()
     }
 
-    /// The next bucket for the sweep, within `most` units.
+    /// Returns the next bucket for the sweep, within `most` units.
     pub(crate) fn next_for_sweep(&mut self, most: usize) -> Option<BucketRef> {
         for _ in 0..most {
             let (unit, index) = self.sweep_at;
@@ -746,7 +746,7 @@ impl Store {
     }
 }
 
-/// The bucket of a span that is opened next; one exists.
+/// Returns the bucket of a span that is opened next; one exists.
 fn first_free(span: &'static Span) -> BucketRef {
     BucketRef { span, index: span.free.load(Ordering::Relaxed).trailing_zeros() as usize }
 }

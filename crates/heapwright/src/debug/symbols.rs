@@ -57,7 +57,7 @@ pub(super) fn note(scope: u32, finding: &Finding) {
     }
 }
 
-/// Whether two findings are the same mistake.
+/// Returns whether two findings are the same mistake.
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let key = |finding: &Finding| {
         (finding.kind, finding.here.stack, finding.freed.stack, finding.allocated.stack)
@@ -93,7 +93,7 @@ pub(super) fn tell(taken: &Taken) {
     }
 }
 
-/// Whether a source file is heapwright's or std's.
+/// Returns whether a source file is heapwright's or std's.
 fn is_of_library(file: &str) -> bool {
     file.starts_with(concat!(env!("CARGO_MANIFEST_DIR"), "/src/"))
         || file.contains("/heapwright-stacks")

@@ -74,7 +74,7 @@ pub(super) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 48 || size_of::<usize>() != 8);
 
 impl Entry {
-    /// The block's first byte, with the provenance it was made with.
+    /// Returns the block's first byte, with the provenance it was made with.
     pub(super) fn block(&self) -> *mut u8 {
         self.complement.map_addr(|address| !address)
     }
@@ -83,12 +83,12 @@ impl Entry {
         1 << self.align
     }
 
-    /// The record with the state before the free.
+    /// Returns the record with the state before the free.
     pub(super) const fn before(self) -> Self {
         Self { state: State::Live, ..self }
     }
 
-    /// Whether the program freed the block.
+    /// Returns whether the program freed the block.
     pub(super) fn is_freed(&self) -> bool {
         !matches!(self.state, State::Live | State::Unused)
     }
@@ -153,7 +153,7 @@ pub(super) struct Table {
 // SAFETY: only the table's holder uses the memory behind the pointers; blocks are not touched.
 unsafe impl Send for Table {}
 
-/// Zeroed memory between two guards. Null: there is none.
+/// Returns zeroed memory between two guards. Null: there is none.
 pub(super) fn room(bytes: usize) -> *mut u8 {
     let page = SYSTEM.page_size();
     let bytes = bytes.next_multiple_of(page);
@@ -184,7 +184,7 @@ pub(super) unsafe fn give_room(at: *mut u8, bytes: usize) {
 }
 
 impl Table {
-    /// An empty table.
+    /// Creates an empty table.
     pub(super) const fn new() -> Self {
         Self {
             chains: ptr::null_mut(),
@@ -202,7 +202,7 @@ impl Table {
         }
     }
 
-    /// The number of records ever made; all indices are below.
+    /// Returns the number of records ever made; all indices are below.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -212,7 +212,7 @@ impl Table {
         self.segments[segment].wrapping_add(index)
     }
 
-    /// The record of an index below [`Table::made`].
+    /// Returns the record of an index below [`Table::made`].
     pub(super) fn get(&self, index: u32) -> Entry {
         // SAFETY: indices in chains and lists are of records that were made.
         unsafe { self.at(index).read() }
@@ -236,7 +236,7 @@ impl Table {
         unsafe { self.chain_of(address).read() }
     }
 
-    /// The record of the block at `address`.
+    /// Returns the record of the block at `address`.
     fn find(&self, address: usize) -> Option<u32> {
         let mut index = self.first_of(address);
         while index != NONE {
@@ -369,7 +369,7 @@ impl Table {
         true
     }
 
-    /// The live block at `address`.
+    /// Returns the live block at `address`.
     pub(super) fn live_at(&self, address: usize) -> Option<Entry> {
         let entry = self.get(self.find(address)?);
         (entry.state == State::Live).then_some(entry)
@@ -439,7 +439,7 @@ impl Table {
         }
     }
 
-    /// The quarantine's oldest block, if all together cost more than `budget` bytes.
+    /// Returns the quarantine's oldest block, if all together cost more than `budget` bytes.
     pub(super) fn oldest(
         &mut self,
         budget: usize,

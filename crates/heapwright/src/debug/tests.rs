@@ -10,7 +10,7 @@ use std::vec::Vec;
 use super::shape::PAGE;
 use super::*;
 
-/// A heap that keeps its findings to itself.
+/// Creates a heap that keeps its findings to itself.
 fn quiet(config: Config) -> DebugHeap {
     DebugHeap::new(Config { quiet: true, ..config })
 }
@@ -359,7 +359,7 @@ fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     make_sparse_and_freed(heap, count, stays).0
 }
 
-/// The same; and those that were freed.
+/// Returns the same; and those that were freed.
 fn make_sparse_and_freed(
     heap: &DebugHeap,
     count: usize,
@@ -380,7 +380,7 @@ fn make_sparse_and_freed(
     (kept, freed)
 }
 
-/// All of a block of 100 bytes.
+/// Returns all of a block of 100 bytes.
 fn bytes_of(block: *mut u8) -> [u8; 100] {
     // SAFETY: the block's bytes.
     unsafe { block.cast::<[u8; 100]>().read() }
@@ -492,7 +492,7 @@ fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
     assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
 }
 
-/// Whether the kernel refuses to read a byte.
+/// Returns whether the kernel refuses to read a byte.
 #[cfg(target_os = "linux")]
 fn is_inaccessible(address: usize) -> bool {
     // SAFETY: the kernel looks at the address, which it takes for a file's name, and says whether

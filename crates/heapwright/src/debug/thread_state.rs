@@ -125,7 +125,7 @@ impl ThreadState {
         true
     }
 
-    /// Whether it is entered.
+    /// Returns whether it is entered.
     pub(crate) fn is_entered(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ impl ThreadState {
         }
     }
 
-    /// The part that only the thread uses.
+    /// Returns the part that only the thread uses.
     ///
     /// # Safety
     ///
@@ -162,7 +162,7 @@ impl ThreadState {
         unsafe { &mut *self.mine.get() }
     }
 
-    /// Whether `mine` is this state's.
+    /// Returns whether `mine` is this state's.
     pub(crate) fn is_of(&self, mine: &Mine) -> bool {
         ptr::eq(self.mine.get(), mine)
     }
@@ -201,7 +201,7 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Mine {
-    /// Whether the state has a new holder.
+    /// Returns whether the state has a new holder.
     #[inline]
     pub(crate) fn is_new(&self, holder: u32) -> bool {
         self.holder != holder || self.thread == 0
@@ -228,7 +228,7 @@ impl Mine {
         self.last = self.next;
     }
 
-    /// The next sequence number.
+    /// Returns the next sequence number.
     #[inline]
     pub(crate) fn sequence(&mut self, all: &AtomicU32) -> u32 {
         if self.next == self.last {
@@ -239,7 +239,7 @@ impl Mine {
         self.next
     }
 
-    /// The caller's stack.
+    /// Returns the caller's stack.
     #[inline(always)]
     pub(crate) fn stack(&mut self, depth: usize) -> u32 {
         if depth == 0 {
@@ -249,7 +249,7 @@ impl Mine {
     }
 }
 
-/// The system's number of the calling thread.
+/// Returns the system's number of the calling thread.
 pub(crate) fn system_thread() -> u32 {
     os::thread_id()
 }

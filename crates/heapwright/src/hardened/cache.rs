@@ -192,7 +192,7 @@ impl Shape {
     }
 }
 
-/// Most slots of a class that are drawn at a time.
+/// Returns most slots of a class that are drawn at a time.
 const fn most_drawn(class: usize, shape: Shape) -> usize {
     let most = match size_class::size(class) {
         0..=512 => 32,
@@ -211,8 +211,8 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// The most entries that wait in the ring of a class, if [`budget`] has room for them: 320, or 80
-/// KiB; with `full` 1984, or 416 KiB. Where address space is limited: [`first_stays`].
+/// Returns the most entries that wait in the ring of a class, if [`budget`] has room for them: 320,
+/// or 80 KiB; with `full` 1984, or 416 KiB. Where address space is limited: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -221,13 +221,13 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
     if shape.is_limited || last < first { first } else { last }
 }
 
-/// Bytes by which the waiting slots of all classes in a thread's rings may grow together: no more
-/// than those of one class may.
+/// Returns bytes by which the waiting slots of all classes in a thread's rings may grow together:
+/// no more than those of one class may.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
 
-/// The fewest entries that become ready at a time.
+/// Returns the fewest entries that become ready at a time.
 const fn renewed(class: usize, shape: Shape) -> usize {
     let (slots, bytes) = if shape.full { (128, 16 << 10) } else { (96, 12 << 10) };
     let most = bytes / size_class::size(class);
@@ -237,7 +237,7 @@ const fn renewed(class: usize, shape: Shape) -> usize {
     if renewed == 0 { 1 } else { renewed }
 }
 
-/// The most entries of a class that need not wait.
+/// Returns the most entries of a class that need not wait.
 const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
@@ -276,7 +276,7 @@ const _: () = {
     }
 };
 
-/// Bytes of a cache with its places.
+/// Returns bytes of a cache with its places.
 const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
@@ -327,15 +327,15 @@ static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 impl Cache {
-    /// The calling thread's cache, by its fast word, which leads to a hardened stub.
+    /// Returns the calling thread's cache, by its fast word, which leads to a hardened stub.
     #[inline(always)]
     pub(super) fn of(hot: &Hot) -> &'static Self {
         // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// A cache for the calling thread, whose calls `serve` serves: an ended thread's, or a new one.
-    /// `None`: there is no memory.
+    /// Returns a cache for the calling thread, whose calls `serve` serves: an ended thread's, or a
+    /// new one. `None`: there is no memory.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: null, or a cache, which is never freed.
@@ -505,8 +505,8 @@ impl Cache {
             }) == Some(true)
     }
 
-    /// Whether the periodic work of slow paths follows this renewal: not every time, for a renewal
-    /// is short.
+    /// Returns whether the periodic work of slow paths follows this renewal: not every time, for a
+    /// renewal is short.
     pub(super) fn is_time_to_pass(&self) -> bool {
         self.renewals.get().is_multiple_of(32)
     }
@@ -671,7 +671,7 @@ impl Cache {
         Ok(block)
     }
 
-    /// About how many slots the next refill of a class draws.
+    /// Returns about how many slots the next refill of a class draws.
     pub(super) fn batch(&self, class: usize) -> usize {
         self.rings[class].batch.load(Ordering::Relaxed).max(1) as usize
     }
@@ -955,12 +955,12 @@ impl Ring {
         self.waiting(self.head.load(Ordering::Relaxed))
     }
 
-    /// The fewest entries that become ready at a time, times [`PLACE`].
+    /// Returns the fewest entries that become ready at a time, times [`PLACE`].
     fn renewed(&self) -> i32 {
         i32::from(self.renewed) * PLACE as i32
     }
 
-    /// Whether the oldest entry is ready.
+    /// Returns whether the oldest entry is ready.
     #[inline(always)]
     fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -986,7 +986,7 @@ impl Ring {
         }
     }
 
-    /// Whether the fast path may put no more slots in.
+    /// Returns whether the fast path may put no more slots in.
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -1084,13 +1084,13 @@ impl Ring {
     }
 }
 
-/// The later one of two places.
+/// Returns the later one of two places.
 fn later(one: u32, other: u32) -> u32 {
     if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
 
-/// Whether a slot begins at an offset into a slab. `product` is the offset times the reciprocal of
-/// the class.
+/// Returns whether a slot begins at an offset into a slab. `product` is the offset times the
+/// reciprocal of the class.
 #[inline(always)]
 fn is_start(product: u64) -> bool {
     // The compiler's own compare has two more instructions.
@@ -1132,7 +1132,7 @@ impl Place {
     }
 }
 
-/// All caches that were made.
+/// Returns all caches that were made.
 fn all() -> impl Iterator<Item = &'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
     let first = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
@@ -1140,7 +1140,7 @@ fn all() -> impl Iterator<Item = &'static Cache> {
     core::iter::successors(first, |cache| unsafe { cache.older.as_ref() })
 }
 
-/// Whether a slot is in a ring. The process has one thread.
+/// Returns whether a slot is in a ring. The process has one thread.
 pub(super) fn holds(block: *mut u8) -> bool {
     all().flat_map(|cache| &cache.rings).any(|ring| {
         let head = ring.head.load(Ordering::Relaxed);

@@ -60,7 +60,7 @@ impl Run {
         self.first + self.before
     }
 
-    /// The run of the block at a unit, by its record.
+    /// Returns the run of the block at a unit, by its record.
     fn of(unit: usize) -> Self {
         let record = MAP.record(unit);
         let before = record.carved.load(Ordering::Relaxed) as usize;
@@ -69,7 +69,7 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
-    /// The run's place, for `warm`.
+    /// Returns the run's place, for `warm`.
     fn place(self) -> Place {
         let usable = large_block::usable(MAP.record(self.block()));
         let (block, before, behind) = (self.block(), self.before, self.units + self.after);
@@ -165,7 +165,7 @@ impl Queue {
         }
     }
 
-    /// The random lengths of two guards.
+    /// Returns the random lengths of two guards.
     fn guards(&mut self) -> (usize, usize) {
         (1 + self.random.below(MOST_GUARD), 1 + self.random.below(MOST_GUARD))
     }
@@ -179,19 +179,19 @@ fn made_as(request: Request) -> u16 {
     super::maker_of(request) | (request.align.trailing_zeros() as u16) << ALIGN_SHIFT
 }
 
-/// The usable bytes of a block of `size` bytes: whole pages, at least one.
+/// Returns the usable bytes of a block of `size` bytes: whole pages, at least one.
 fn whole_pages(size: usize) -> usize {
     size.max(1).next_multiple_of(SYSTEM.page_size())
 }
 
-/// The range behind a block's usable bytes: the rest of its units, and the guard.
+/// Returns the range behind a block's usable bytes: the rest of its units, and the guard.
 fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     let block = MAP.address_of(run.block());
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// A block of `request.size` bytes; 0 if the alignment exceeds that of empty slots. Null: there is
-/// no memory.
+/// Returns a block of `request.size` bytes; 0 if the alignment exceeds that of empty slots. Null:
+/// there is no memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
@@ -272,7 +272,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
     Some(run)
 }
 
-/// The unit of the large block of this heap that begins at an address.
+/// Returns the unit of the large block of this heap that begins at an address.
 fn unit_of(address: usize) -> Option<usize> {
     let (unit, entry) = MAP.lookup(address);
     let is_one = entry == Entry::LARGE_HEAD
@@ -281,7 +281,7 @@ fn unit_of(address: usize) -> Option<usize> {
     is_one.then_some(unit)
 }
 
-/// The block, live or just freed, that contains an address.
+/// Returns the block, live or just freed, that contains an address.
 pub(super) fn find(address: usize) -> Option<Extent> {
     let (unit, entry) = MAP.lookup(address);
     let head = match entry.kind() {
@@ -299,7 +299,7 @@ pub(super) fn find(address: usize) -> Option<Extent> {
     Some(Extent { block, size: if is_live { asked } else { large_block::usable(record) }, is_live })
 }
 
-/// The bytes requested for the live block that begins at an address.
+/// Returns the bytes requested for the live block that begins at an address.
 pub(super) fn asked(address: usize) -> Option<usize> {
     asked_of(unit_of(address)?)
 }

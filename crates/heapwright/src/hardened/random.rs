@@ -54,7 +54,7 @@ impl Random {
         Self { generation: 0, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
     }
 
-    /// The next 32 bits.
+    /// Returns the next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
         let generation = GENERATION.load(Ordering::Relaxed);
         if self.left == 0 || self.generation != generation {
@@ -71,7 +71,7 @@ impl Random {
         core::mem::take(&mut self.block[self.left])
     }
 
-    /// A number below `bound`, which is not 0. (Biased by less than `bound` in 2^32.)
+    /// Returns a number below `bound`, which is not 0. (Biased by less than `bound` in 2^32.)
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
@@ -114,7 +114,7 @@ pub(super) fn begin() {
     }
 }
 
-/// A key for a stream.
+/// Returns a key for a stream.
 fn draw_key() -> [u32; 8] {
     let mut key = [0; 8];
     for (word, secret) in key.iter_mut().zip(&PROCESS_KEY) {

@@ -61,13 +61,13 @@ static THE: Page = Page {
     }),
 };
 
-/// Whether the hardened heap serves this process's `malloc`.
+/// Returns whether the hardened heap serves this process's `malloc`.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     THE.on.load(Ordering::Acquire)
 }
 
-/// The settings of a hardened process.
+/// Returns the settings of a hardened process.
 #[inline(always)]
 pub(super) fn get() -> &'static Settings {
     // SAFETY: only the hardened heap calls this, and it starts after the settings are final.

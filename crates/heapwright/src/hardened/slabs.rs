@@ -55,12 +55,12 @@ const GROUPED: usize = EMPTY + 1;
 const GROUPS: usize = HARDENED_GROUPS as usize;
 const ALL_CLASSES: usize = GROUPED + GROUPS * CLASSES;
 
-/// The class of a group for slots of `class`.
+/// Returns the class of a group for slots of `class`.
 pub(super) fn grouped(class: usize, group: usize) -> usize {
     GROUPED + group * CLASSES + class
 }
 
-/// The class whose slots a (grouped or empty) class uses, and the owner of its slabs.
+/// Returns the class whose slots a (grouped or empty) class uses, and the owner of its slabs.
 fn slots_of(class: usize) -> (usize, u32) {
     match class.checked_sub(GROUPED) {
         Some(at) => (at % CLASSES, HARDENED_GROUP + (at / CLASSES) as u32),
@@ -69,7 +69,7 @@ fn slots_of(class: usize) -> (usize, u32) {
     }
 }
 
-/// The group of a slab, by its unit's entry. `None`: it is no slab, or in no group.
+/// Returns the group of a slab, by its unit's entry. `None`: it is no slab, or in no group.
 pub(super) fn group_of(entry: Entry) -> Option<usize> {
     let Kind::Slab(_) = entry.kind() else { return None };
     let group = entry.owner().checked_sub(HARDENED_GROUP)?;
@@ -142,7 +142,7 @@ const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
-/// The locked class. `None`: this is a signal handler that may have interrupted the holder.
+/// Returns the locked class. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
@@ -261,7 +261,7 @@ impl Class {
         }
     }
 
-    /// A slab with a free or unopened slot; a new one if it `may_grow`.
+    /// Returns a slab with a free or unopened slot; a new one if it `may_grow`.
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
@@ -368,7 +368,7 @@ impl Class {
         }
     }
 
-    /// The number of idle slabs that keep their memory in any case.
+    /// Returns the number of idle slabs that keep their memory in any case.
     fn kept(&self) -> usize {
         self.units / KEPT
     }
@@ -508,13 +508,13 @@ impl Class {
     }
 }
 
-/// Whether the unit at a place in an extent is a guard.
+/// Returns whether the unit at a place in an extent is a guard.
 fn is_guard(place: usize) -> bool {
     let every = if settings::get().full { GUARD_EVERY_FULL } else { GUARD_EVERY_LIGHT };
     place % every == every - 1
 }
 
-/// The class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
+/// Returns the class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
 pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
     // SAFETY: callers pass units below the frontier, which is below the map's limit.
     let entry = unsafe { MAP.entry(unit) };

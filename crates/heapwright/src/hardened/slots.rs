@@ -97,21 +97,21 @@ pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     at.cast()
 }
 
-/// The word of slot `index` of `unit`.
+/// Returns the word of slot `index` of `unit`.
 #[inline(always)]
 pub(super) fn word_of(unit: usize, index: usize) -> *const AtomicU16 {
     settings::get().words.wrapping_add(unit * A_UNIT + index)
 }
 
 impl Slot {
-    /// The slot `index` of the slab at `unit`.
+    /// Returns the slot `index` of the slab at `unit`.
     pub(super) fn at(unit: usize, class: usize, index: usize, is_empty: bool) -> Self {
         let block = MAP.address_of(unit).wrapping_add(index * size_class::size(class));
         Self { block, word: word_of(unit, index), class, is_empty }
     }
 
-    /// The slot that contains an address, and the offset in it. `None`: no slab of the hardened
-    /// heap is there, or the address is behind its last slot.
+    /// Returns the slot that contains an address, and the offset in it. `None`: no slab of the
+    /// hardened heap is there, or the address is behind its last slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
@@ -132,7 +132,7 @@ impl Slot {
         Some((slot, offset - index * size_class::size(class)))
     }
 
-    /// The slot as a free one.
+    /// Returns the slot as a free one.
     pub(super) fn as_free(&self) -> Free {
         Free { block: self.block, word: self.word }
     }
@@ -157,7 +157,7 @@ impl Slot {
         unsafe { end(self.block, asked, self.size()) };
     }
 
-    /// Whether the canary and the zeros behind the live block of `asked` bytes are intact.
+    /// Returns whether the canary and the zeros behind the live block of `asked` bytes are intact.
     pub(super) fn is_whole(&self, asked: usize) -> bool {
         // SAFETY: the slot is this heap's, and its size is a multiple of 16 bytes.
         unsafe { is_whole(self.block, asked, self.size()) }
@@ -169,19 +169,19 @@ impl Slot {
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
     }
 
-    /// The slot's bytes.
+    /// Returns the slot's bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)
     }
 
-    /// The slot's block, live or free, if its word is `word`.
+    /// Returns the slot's block, live or free, if its word is `word`.
     pub(super) fn extent(&self, word: u16) -> Extent {
         let is_live = word::maker_of(word) != 0;
         let size = if is_live { self.asked(word) } else { self.size() };
         Extent { block: self.block.addr(), size, is_live }
     }
 
-    /// The bytes requested for a live block with this word.
+    /// Returns the bytes requested for a live block with this word.
     pub(super) fn asked(&self, word: u16) -> usize {
         if self.is_empty {
             return 0;
@@ -230,7 +230,7 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
     unsafe { is_zero(block.wrapping_add(aligned), room - aligned) }
 }
 
-/// Whether all of `size` bytes are zero.
+/// Returns whether all of `size` bytes are zero.
 ///
 /// # Safety
 ///
@@ -254,7 +254,7 @@ type Lane = core::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]
 type Lane = u128;
 
-/// 0 if the first 16 bytes are zero.
+/// Returns 0 if the first 16 bytes are zero.
 ///
 /// # Safety
 ///
@@ -268,7 +268,7 @@ pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
     first | unsafe { words.wrapping_add(1).read() }
 }
 
-/// 0 if all of `size` bytes are zero.
+/// Returns 0 if all of `size` bytes are zero.
 ///
 /// # Safety
 ///
@@ -297,7 +297,7 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     u64::from(!is_none(any))
 }
 
-/// 0 if all of `size` bytes are zero: for long slots.
+/// Returns 0 if all of `size` bytes are zero: for long slots.
 ///
 /// # Safety
 ///

@@ -88,7 +88,7 @@ impl Place {
         [(self.at().wrapping_sub(before), before), (self.at().wrapping_add(self.usable), behind)]
     }
 
-    /// Whether the run is warm.
+    /// Returns whether the run is warm.
     pub(super) fn is_warm(self) -> bool {
         self.known() >= WARM
     }

@@ -20,7 +20,7 @@ use crate::misuse;
 /// The fill of free slots.
 const POISON: u8 = 0xDF;
 
-/// A slot, or null.
+/// Returns a slot, or null.
 pub(super) fn alloc(store: &mut Store) -> *mut u8 {
     let returned = store.take_one();
     if let Some(slot) = returned {

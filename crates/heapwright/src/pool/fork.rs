@@ -15,7 +15,7 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// Whether this process is the child of one with several threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether magazines of other threads may be copies of different moments.
+/// Returns whether magazines of other threads may be copies of different moments.
 pub(super) fn has_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

@@ -89,7 +89,7 @@ impl Front {
         self.count = 0;
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -88,24 +88,24 @@ pub struct Stats {
 macro_rules! builder_choices {
     ($builder:ident $(< $parameter:ident >)?) => {
         impl $(<$parameter>)? $builder $(<$parameter>)? {
-            /// The pool's name in reports of misuse.
+            /// Returns the pool's name in reports of misuse.
             #[must_use]
             pub const fn name(mut self, name: &'static str) -> Self {
                 self.config.called = super::store::Called::Name(name);
                 self
             }
 
-            /// The most live objects. The pool reserves address space for them in one piece, if
-            /// possible.
+            /// Returns the most live objects. The pool reserves address space for them in one
+            /// piece, if possible.
             #[must_use]
             pub const fn limit(mut self, objects: u32) -> Self {
                 self.config.limit = objects;
                 self
             }
 
-            /// Whether segments of 2 MiB or more use huge pages. By default, pools of objects up to
-            /// 1 KiB use them from 4 MiB on, in segments that will be filled: these are faster to
-            /// touch, to walk and to access at random. A trimmed segment has none.
+            /// Returns whether segments of 2 MiB or more use huge pages. By default, pools of
+            /// objects up to 1 KiB use them from 4 MiB on, in segments that will be filled: these
+            /// are faster to touch, to walk and to access at random. A trimmed segment has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

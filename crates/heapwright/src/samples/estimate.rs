@@ -49,7 +49,7 @@ impl Estimate {
         }
     }
 
-    /// One standard deviation of the bytes.
+    /// Returns one standard deviation of the bytes.
     pub(super) fn error(&self) -> u64 {
         deviation(self.variance)
     }
@@ -59,7 +59,7 @@ impl Estimate {
     }
 }
 
-/// One standard deviation.
+/// Returns one standard deviation.
 pub(super) fn deviation(variance: f64) -> u64 {
     u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
 }

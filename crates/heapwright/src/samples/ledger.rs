@@ -77,7 +77,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// An empty profile.
+    /// Creates an empty profile.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -274,8 +274,8 @@ impl Samples {
         now
     }
 
-    /// The process's resident bytes; 0 if no file is saved. The kernel tells them in a file, which
-    /// a sandbox may forbid.
+    /// Returns the process's resident bytes; 0 if no file is saved. The kernel tells them in a
+    /// file, which a sandbox may forbid.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }

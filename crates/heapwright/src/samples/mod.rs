@@ -68,12 +68,12 @@ pub(crate) fn join() {
     }
 }
 
-/// Whether [`join`] was called.
+/// Returns whether [`join`] was called.
 pub(crate) fn has_joined() -> bool {
     HAS_JOINED.load(Ordering::Acquire)
 }
 
-/// Whether a profile was ever begun.
+/// Returns whether a profile was ever begun.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }

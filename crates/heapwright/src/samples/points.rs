@@ -53,7 +53,7 @@ impl Points {
         self.push(Point { ns: 0, live, resident });
     }
 
-    /// Whether a change at that moment must add a point first.
+    /// Returns whether a change at that moment must add a point first.
     #[inline]
     pub(super) fn is_due(&self, ns: u64) -> bool {
         ns >= self.next_ns
@@ -69,7 +69,7 @@ impl Points {
         self.next_ns = (ns / self.step_ns).saturating_add(1).saturating_mul(self.step_ns);
     }
 
-    /// All points, by time.
+    /// Returns all points, by time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Point> {
         self.list[..self.count].iter()
     }

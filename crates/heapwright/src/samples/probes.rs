@@ -27,7 +27,7 @@ use crate::sync::atomic::{AtomicU16, Ordering};
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
 
-/// Whether a tracer is attached to one of the probes.
+/// Returns whether a tracer is attached to one of the probes.
 pub(crate) fn is_traced() -> bool {
     SEMAPHORE.load(Ordering::Relaxed) != 0
 }

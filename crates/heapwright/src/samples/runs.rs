@@ -29,7 +29,7 @@ pub(crate) fn sample_runs(are: bool) {
     runs::sample(are.then_some(&SAMPLER));
 }
 
-/// The number of skipped runs.
+/// Returns the number of skipped runs.
 pub(super) fn missed() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
@@ -65,8 +65,8 @@ fn gave(start: *mut u8) {
     }
 }
 
-/// The lock, for a thread that may hold others. `None`: a signal handler interrupted the lock's
-/// holder, or the holder takes too long.
+/// Returns the lock, for a thread that may hold others. `None`: a signal handler interrupted the
+/// lock's holder, or the holder takes too long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),
@@ -75,7 +75,7 @@ fn lock_under_others() -> Option<Guard<'static, Samples>> {
 }
 
 impl Samples {
-    /// Whether a run of this many bytes becomes a sample.
+    /// Returns whether a run of this many bytes becomes a sample.
     fn is_chosen(&mut self, bytes: usize) -> bool {
         // A forked child draws other runs than its siblings.
         let process = substrate::process();

@@ -46,8 +46,8 @@ impl Owned {
     }
 }
 
-/// Whether all bytes of a block are `byte`: its first, its last, and under Miri
-/// only some of those between.
+/// Returns whether all bytes of a block are `byte`: its first, its last, and under Miri only some
+/// of those between.
 fn is_all(block: *const u8, size: usize, byte: u8) -> bool {
     // SAFETY: tests ask about blocks in use, all of whose bytes were written.
     let bytes = unsafe { core::slice::from_raw_parts(block, size) };

@@ -152,12 +152,12 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Whether all live blocks are reachable.
+    /// Returns whether all live blocks are reachable.
     pub(super) fn has_all(&self) -> bool {
         self.left == 0
     }
 
-    /// The result for a block.
+    /// Returns the result for a block.
     pub(super) fn reach(&self, block: &Block) -> Reach {
         Reach::from_u8(self.reach[block.number])
     }
@@ -168,12 +168,12 @@ impl<'a> Marks<'a> {
         self.via[block.number] = 0;
     }
 
-    /// The address of the word that led to a reachable or possibly lost block; 0: unknown.
+    /// Returns the address of the word that led to a reachable or possibly lost block; 0: unknown.
     pub(super) fn via(&self, block: &Block) -> usize {
         self.via[block.number]
     }
 
-    /// The number of the definitely lost block that a lost one is lost with.
+    /// Returns the number of the definitely lost block that a lost one is lost with.
     pub(super) fn lost_with(&mut self, number: usize) -> usize {
         let mut at = number;
         while self.reach[at] == INDIRECT {

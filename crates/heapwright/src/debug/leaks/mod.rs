@@ -90,7 +90,7 @@ static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
 /// Bytes of thread-local variables below a thread's pointer and above it.
 static THREAD_LOCAL: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// The sum for a reach.
+/// Returns the sum for a reach.
 fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     match reach {
         Reach::Definite => &mut found.definite,
@@ -114,7 +114,7 @@ struct Assignment {
     since: Option<u32>,
 }
 
-/// The range of heapwright's own data, if it is a module of its own.
+/// Returns the range of heapwright's own data, if it is a module of its own.
 fn own_module() -> Option<Range<usize>> {
     static START: AtomicUsize = AtomicUsize::new(0);
     static END: AtomicUsize = AtomicUsize::new(0);
@@ -276,14 +276,14 @@ fn reap(milliseconds: u64) -> bool {
     ended == Some(true)
 }
 
-/// The number of the process's threads. `None`: it is unknown, and so are their registers.
+/// Returns the number of the process's threads. `None`: it is unknown, and so are their registers.
 fn count_threads() -> Option<usize> {
     let mut count = 0;
     os::each_thread(&mut |_| count += 1).then_some(count)
 }
 
-/// The first operation whose blocks a forked child reports; the inner `None`: all. `None`: a check
-/// is not worthwhile.
+/// Returns the first operation whose blocks a forked child reports; the inner `None`: all. `None`:
+/// a check is not worthwhile.
 fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
     if occasion != Occasion::Exit {
@@ -298,8 +298,8 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     Some((os::parent_id() == parent).then_some(sequence))
 }
 
-/// The start of the calling thread's stack at exit: above the frames of `exit`, which overwrote
-/// part of the program's.
+/// Returns the start of the calling thread's stack at exit: above the frames of `exit`, which
+/// overwrote part of the program's.
 fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
@@ -328,7 +328,7 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
     here
 }
 
-/// Whether a return address is in the C library's `exit`.
+/// Returns whether a return address is in the C library's `exit`.
 fn is_exit(pc: usize) -> bool {
     /// The function only calls another one.
     const LENGTH: usize = 64;

@@ -148,7 +148,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(())
     }
 
-    /// Whether sums are enough for reachable blocks.
+    /// Returns whether sums are enough for reachable blocks.
     fn is_brief(&self) -> bool {
         let options = options::leaks();
         let is_only = self.work.occasion == Occasion::Exit && self.work.number == 1;
@@ -261,7 +261,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(groups)
     }
 
-    /// Whether a thread that did not publish its registers made the block.
+    /// Returns whether a thread that did not publish its registers made the block.
     fn is_of_silent(&self, block: &Block) -> bool {
         let made_by = u32::from(block.word.made_by());
         let Some((system, _)) = self.heap.threads.identity(made_by) else { return false };

@@ -133,7 +133,7 @@ impl Roots {
         Some(Self { regions, count: 0, is_full: false, caller, answers, thread_local: (0, 0) })
     }
 
-    /// The ranges of a kind.
+    /// Returns the ranges of a kind.
     pub(super) fn regions(&self, kind: Root) -> impl Iterator<Item = Region> {
         let all = self.regions[..self.count].iter().copied();
         all.filter(move |region| region.kind() == kind)
@@ -158,7 +158,7 @@ impl Roots {
         core::iter::once(Running { thread, stack, pointer }).chain(others)
     }
 
-    /// Whether a thread did not publish its registers.
+    /// Returns whether a thread did not publish its registers.
     fn has_silent(&self) -> bool {
         self.answers.iter().any(Answer::is_silent)
     }
@@ -371,7 +371,7 @@ impl Roots {
     }
 }
 
-/// Whether a shared mapping is memory and not a file's contents.
+/// Returns whether a shared mapping is memory and not a file's contents.
 fn is_memory(name: &[u8]) -> bool {
     const MEMORY: [&[u8]; 7] = [
         b"/dev/zero",
@@ -385,8 +385,8 @@ fn is_memory(name: &[u8]) -> bool {
     name.is_empty() || MEMORY.iter().any(|memory| name.starts_with(memory))
 }
 
-/// The end of what is ours at an address, if anything is: a reservation, the window,
-/// the library's own data.
+/// Returns the end of what is ours at an address, if anything is: a reservation, the window, the
+/// library's own data.
 fn ours(address: usize) -> Option<usize> {
     if let Some(end) = os::is_own(address) {
         return Some(end);
@@ -399,7 +399,7 @@ fn ours(address: usize) -> Option<usize> {
     super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
 }
 
-/// The next address behind this one where something of ours begins.
+/// Returns the next address behind this one where something of ours begins.
 fn next_of_ours(address: usize) -> usize {
     let own = super::own_module().map_or(0, |own| own.start);
     let window = MAP.base().addr();

@@ -94,7 +94,7 @@ pub(super) struct ZeroedArray<T: Plain> {
 }
 
 impl<T: Plain> ZeroedArray<T> {
-    /// An array of `count` elements. `None`: there is no memory.
+    /// Creates an array of `count` elements. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
         let bytes = count.checked_mul(size_of::<T>())?.max(1);
         let cut = Shelf::cut(bytes);

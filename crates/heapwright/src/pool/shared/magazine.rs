@@ -67,7 +67,7 @@ unsafe impl Place for Magazine {
 }
 
 impl Magazine {
-    /// The number of slots; any thread may read it.
+    /// Returns the number of slots; any thread may read it.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -78,7 +78,7 @@ impl Magazine {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// The address of entry `at`.
+    /// Returns the address of entry `at`.
     #[inline(always)]
     fn place(&self, at: usize) -> *mut *mut u8 {
         self.slots.get().cast::<*mut u8>().wrapping_add(at)
@@ -116,7 +116,7 @@ impl Magazine {
         has_room
     }
 
-    /// The slots.
+    /// Returns the slots.
     ///
     /// # Safety
     ///

@@ -40,7 +40,7 @@ impl<T> SharedPool<T> {
         }
     }
 
-    /// The next live object.
+    /// Returns the next live object.
     fn next_live(&mut self, walk: &mut Walk) -> Option<NonNull<T>> {
         let settled = walk.has_begun();
         let store = if settled { self.slots.store.made()? } else { self.slots.settle()? };
