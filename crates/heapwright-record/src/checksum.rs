@@ -1,9 +1,9 @@
 //! CRC-32C (Castagnoli), four bits at a time.
 //!
 //! It finds every change of up to 32 neighbouring bits, and so every changed byte. (A changed
-//! length moves the checksum itself, and is found all but one time in four billion.) A table of 16
-//! words is small enough for a library that is loaded into every program, and fast enough for
-//! entries of a few hundred bytes.
+//! length moves the checksum itself; one such change in four billion is missed.) A table of 16
+//! words is small enough for a library in every program, and fast enough for entries of a few
+//! hundred bytes.
 //!
 //! A reader of a gigabyte takes eight bytes at a time ([`of_much`]). Its tables of 8 KiB are not in
 //! the library, which does not call it.

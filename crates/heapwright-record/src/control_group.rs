@@ -7,12 +7,11 @@
 //!   for each line      /a/b, /a, /       the group, and those that it is in
 //! ```
 //!
-//! Pure: the library and the command read the files in their own ways, and pass the contents to
-//! [`least`].
+//! This code reads no file: the library and the command pass the contents to [`least`].
 
 /// The least valid limit, in bytes: a `memory.high` of 0 only makes the kernel reclaim memory.
 pub const LEAST_LIMIT: u64 = 1 << 20;
-/// Larger limits mean none. In version 1, "none" is a number that depends on the page size.
+/// Larger limits mean no limit. In version 1, "none" is a number that depends on the page size.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// A group.
@@ -20,9 +19,9 @@ const NO_LIMIT: u64 = 1 << 60;
 pub struct Group<'a> {
     /// The folder that contains all groups of its version.
     pub root: &'static str,
-    /// Its path in that folder, without a slash at its end.
+    /// The group's path in that folder, without a slash at its end.
     pub path: &'a [u8],
-    /// Whether it is of version 2.
+    /// Whether the group is of version 2.
     pub is_second_version: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file.
 //!
-//! A format gives its frames, and a way to read a file that returns the number of frames it read
-//! and checks that they are the first ones.
+//! A format gives its frames and a function that reads a file. The function checks that the frames
+//! it reads are the first ones, and returns their number.
 
 extern crate std;
 

@@ -61,7 +61,7 @@ impl Problem {
         self.fault
     }
 
-    /// Returns whether the file has no other fault than to end within a frame.
+    /// Returns whether the file's only fault is that it ends within a frame.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self.fault, Fault::EndsWithin(_))
@@ -78,7 +78,7 @@ pub enum Fault {
     Other,
     /// The file is of a version that cannot be read.
     Version(u32),
-    /// The file has flags that a reader must know, and this one does not.
+    /// The file has binding flags that this reader does not know.
     Flags(u32),
     /// The file ends within the frame that begins at this byte.
     EndsWithin(u64),

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `heapwright::gc::Event` explains the words. A newer writer may make events longer; an older
-//! reader skips the unknown part. Events of one thread are in order, those of two nearly so: a
-//! reader sorts by time.
+//! reader skips the unknown part. Events of one thread are in order, those of several threads
+//! nearly so: a reader sorts by time.
 
 use crate::problem::{Fault, Format, Problem};
 
@@ -91,7 +91,7 @@ pub mod span {
 pub struct Event {
     /// The kind of span that begins or ends: one of [`span`].
     pub span: u16,
-    /// Whether it ends.
+    /// Whether the span ends.
     pub ends: bool,
     /// [`MINOR`], [`COMPACTS`], and others.
     pub flags: u32,

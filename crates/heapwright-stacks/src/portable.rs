@@ -11,7 +11,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates an unused one; the same as zeroed memory.
+    /// Creates an unused scratch, equal to zeroed memory.
     pub const fn new() -> Self {
         Self { counts: Counts::ZERO }
     }

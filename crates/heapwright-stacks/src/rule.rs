@@ -146,19 +146,19 @@ impl Rule {
         self.0 & FP_AT_CFA != 0
     }
 
-    /// Returns bytes from the base to the CFA (of a plain rule).
+    /// Returns the bytes from the base to the CFA (of a plain rule).
     #[inline(always)]
     pub(super) fn cfa_offset(self) -> isize {
         ((self.0 << 32) as i64 >> 40) as isize
     }
 
-    /// Returns bytes from the CFA to the return address.
+    /// Returns the bytes from the CFA to the return address.
     #[inline(always)]
     pub(super) fn return_offset(self) -> isize {
         (self.0 as i64 >> 48) as isize * 8
     }
 
-    /// Returns bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
+    /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
     /// rule without one: bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {

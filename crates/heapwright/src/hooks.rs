@@ -164,7 +164,7 @@ pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
     false
 }
 
-/// Returns bytes from an address in a debug heap's unit to its block's end; 0 in no live block.
+/// Returns the bytes from an address in a debug heap's unit to its block's end; 0 in no live block.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);

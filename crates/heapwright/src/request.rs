@@ -1,8 +1,8 @@
 //! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap ignores the kind. A debug heap does not. Errors are: `free` of a block of `new[]`,
-//! a sized delete with another size, and a Rust `Layout` with another alignment. Only the entry
-//! point knows the call.
+//! The fast heap ignores the kind. A debug heap does not, because these are errors: `free` of a
+//! block of `new[]`, a sized delete with another size, and a Rust `Layout` with another alignment.
+//! Only the entry point knows the call.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> table: malloc(n)                         \
@@ -86,7 +86,7 @@ impl Origin {
         family(self) == family(other)
     }
 
-    /// As records write it.
+    /// Returns the origin as records write it.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub(crate) const fn record(self) -> record::Origin {
@@ -99,7 +99,7 @@ impl Origin {
         }
     }
 
-    /// Returns the one that this heap's records write so.
+    /// Returns the origin that this heap's records write like that.
     #[cfg(feature = "debug")]
     pub(crate) const fn of_record(record: record::Origin) -> Self {
         match record {
@@ -127,7 +127,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// Creates a request with any alignment. One that is no power of two is rounded up to the next.
-    /// If there is none, no memory has the alignment.
+    /// If there is none, the request is impossible.
     #[inline(always)]
     pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
         let align = match align.checked_next_power_of_two() {
@@ -211,7 +211,7 @@ impl Said {
 }
 
 impl Return {
-    /// Returns the facts of a call; `call` is that of a report of misuse, which does not
+    /// Returns the facts of a call. `call` is the call in a report of misuse, which does not
     /// distinguish origins.
     #[inline(always)]
     pub(crate) const fn new(
@@ -234,7 +234,7 @@ impl Return {
         Self { call, origin, size, align }
     }
 
-    /// Returns the facts of a call that passes as much as `said` tells.
+    /// Returns the facts of a call that passes the ones that `said` names.
     #[inline(always)]
     pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
         Self {

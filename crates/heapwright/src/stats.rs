@@ -40,7 +40,7 @@ use crate::unit_record::Record;
 
 const _: () = assert!(TOLD == CLASSES);
 
-/// Returns bytes of the range that are in memory.
+/// Returns the bytes of the range that are in memory.
 fn resident(at: usize, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
@@ -69,7 +69,7 @@ enum Residency {
 }
 
 impl Residency {
-    /// Returns resident bytes of a range of the window, in units of `kind` that begin at `unit`.
+    /// Returns the resident bytes of `length` units of `kind` that begin at `unit`.
     fn of(self, kind: Kind, unit: usize, length: usize) -> u64 {
         match (self, kind) {
             (Self::Asked, _) => resident(MAP.address_of(unit).addr(), length),

@@ -258,7 +258,7 @@ fn tick(_now: u32) -> u32 {
     LOOK_MS
 }
 
-/// Returns bytes of runs that are neither free nor released.
+/// Returns the bytes of runs that are neither free nor released.
 fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }

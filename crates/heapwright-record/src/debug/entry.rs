@@ -9,7 +9,7 @@ use super::wire::{Cursor, Field, Sink, record};
 record! {
     /// The writing process: the first entry. A later one begins the record of another program in
     /// the same process, or of a later process with the same number. Modules, threads, stacks and
-    /// checks from before it do not hold after it.
+    /// checks before it are not valid after it.
     Process<'a> {
         /// Its number.
         pid: u32,
@@ -37,16 +37,15 @@ record! {
         start: u64,
         /// One past the last address.
         end: u64,
-        /// What the loader added to the file's addresses.
+        /// The number that the loader added to the file's addresses.
         bias: u64,
-        /// The build-id, up to 32 bytes; empty where the file has none.
+        /// The build-id, up to 32 bytes; empty if the file has none.
         build_id: Text<'a>,
         /// The path of the file.
         path: Text<'a>,
     }
 
-    /// A piece of the text of `/proc/self/maps`, which is split where it does not fit into one
-    /// entry.
+    /// A piece of the text of `/proc/self/maps`, which is split if it does not fit into one entry.
     Map<'a> {
         /// The piece.
         bytes: Text<'a>,
@@ -88,7 +87,7 @@ record! {
         bytes: Text<'a>,
     }
 
-    /// How the process ended. A record without this entry is of a process that runs or was killed.
+    /// The end of the process. A record without this entry is of a process that runs or was killed.
     End {
         /// Findings, including those that were not written.
         findings: u32,
@@ -139,7 +138,7 @@ record! {
     Leak {
         /// The number of the check.
         check: u32,
-        /// Whether something still leads to the blocks.
+        /// The way in which pointers lead to the blocks.
         reach: Reach,
         /// The kind of call that allocated them.
         origin: Origin,
@@ -155,7 +154,7 @@ record! {
         indirect_blocks: u64,
         /// The bytes of those.
         indirect_bytes: u64,
-        /// The address of one block, the example that the next fields and entries describe.
+        /// The address of one block: the example in the next fields and entries.
         block: u64,
         /// Its size.
         size: u64,
@@ -221,7 +220,7 @@ record! {
     Checked {
         /// Its number.
         check: u32,
-        /// Nanoseconds that the check worked.
+        /// Nanoseconds that the check took.
         took_ns: u64,
         /// Live blocks.
         blocks: u64,
@@ -410,11 +409,11 @@ entries! {
     5 Stack(Stack<'a>),
     /// A mistake.
     6 Finding(Finding),
-    /// A place to guard next time.
+    /// A site to guard next time.
     7 Site(Site),
     /// A line of text.
     8 Note(Note<'a>),
-    /// How the process ended.
+    /// The end of the process.
     9 End(End),
     /// The number of times of a finding.
     10 Times(Times),
@@ -422,7 +421,7 @@ entries! {
     11 Check(Check),
     /// The blocks of one stack and reach.
     12 Leak(Leak),
-    /// A block on the path to a reachable one.
+    /// A block on the path to a reachable block.
     13 Step(Step),
     /// The live blocks of a stack.
     14 Usage(Usage),

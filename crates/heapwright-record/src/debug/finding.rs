@@ -15,7 +15,7 @@ use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use super::wire::record;
 
 record! {
-    /// Where and when an event happened. All zero: not known.
+    /// The place and time of an event. All zero: not known.
     Moment {
         /// The number of the stack; 0: none was kept.
         stack: u32,
@@ -82,7 +82,7 @@ pub enum Role {
 }
 
 impl Moment {
-    /// Returns whether nothing is known.
+    /// Returns whether nothing is known of the moment.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         self.stack == 0 && self.thread == 0 && self.sequence == 0 && self.ns == 0

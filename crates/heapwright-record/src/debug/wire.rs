@@ -23,7 +23,7 @@ impl<'b> Sink<'b> {
         self.at
     }
 
-    // It is not inlined into its many callers, because it is rare and should be small.
+    // Not inlined into its many callers: calls are rare, and the code should be small.
     #[inline(never)]
     pub(super) fn put(&mut self, bytes: &[u8]) {
         // In two steps, so that the compiler sees that the lengths are equal.
@@ -45,7 +45,7 @@ impl<'b> Sink<'b> {
 /// The rest of a payload from which fields are taken.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    /// Whether a field began and did not end.
+    /// Whether the payload ended within a field.
     broken: bool,
 }
 

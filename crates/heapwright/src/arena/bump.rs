@@ -23,7 +23,7 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
-/// Returns bytes of the next chunk, and of the one after it, which is twice as large. A request
+/// Returns the bytes of the next chunk, and of the one after it, which is twice as large. A request
 /// that does not fit gets a chunk of its own and does not change the sequence: one large request
 /// predicts no other.
 pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {

@@ -142,12 +142,12 @@ impl Chunks {
         unsafe { chunk::purge_pages(at, end - from) }
     }
 
-    /// Returns bytes of all chunks.
+    /// Returns the bytes of all chunks.
     pub(super) fn bytes(&self) -> usize {
         self.up_to(None)
     }
 
-    /// Returns bytes of the chunks before `unit`, or of all chunks.
+    /// Returns the bytes of the chunks before `unit`, or of all chunks.
     pub(super) fn up_to(&self, unit: Option<usize>) -> usize {
         let mut bytes = 0;
         let mut at = self.list.first();

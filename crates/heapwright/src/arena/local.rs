@@ -294,13 +294,13 @@ impl Arena {
         self.core.trim()
     }
 
-    /// Returns bytes in use in all chunks, padding included.
+    /// Returns the bytes in use in all chunks, padding included.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.core.used()
     }
 
-    /// Returns bytes of all chunks, used or not.
+    /// Returns the bytes of all chunks, used or not.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         self.core.chunks.bytes()

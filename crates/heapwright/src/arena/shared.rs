@@ -179,7 +179,7 @@ impl SharedArena {
         }
     }
 
-    /// Returns bytes of all chunks.
+    /// Returns the bytes of all chunks.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         self.made().map_or(0, |chunks| chunks.lock().bytes())

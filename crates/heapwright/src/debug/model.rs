@@ -26,7 +26,7 @@ trait Subject: GlobalAlloc {
     fn sweep(&self);
     fn live(&self) -> Leaks;
     fn end(self) -> Leaks;
-    /// Returns unused bytes behind a block of `size` bytes, and before it.
+    /// Returns the unused bytes behind a block of `size` bytes, and before it.
     fn room(&self, size: usize) -> (usize, usize);
 }
 

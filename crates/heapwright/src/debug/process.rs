@@ -249,7 +249,7 @@ pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) ->
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Returns bytes from an address in a span's unit to the end of its live block; 0 if it is in none.
+/// Returns the bytes from an address in a span's unit to its live block's end; 0 if in none.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }

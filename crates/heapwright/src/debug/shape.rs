@@ -44,7 +44,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns bytes in a bucket: a power of two.
+    /// Returns the bytes in a bucket: a power of two.
     pub(crate) const fn bucket(&self) -> usize {
         1 << self.shift
     }
@@ -59,21 +59,21 @@ impl Shape {
         (bucket, if slot < self.slots as usize { Some(slot) } else { None })
     }
 
-    /// Returns bytes from a span's start to a slot's.
+    /// Returns the bytes from a span's start to a slot's.
     #[inline]
     pub(crate) const fn slot_at(&self, bucket: usize, slot: usize) -> usize {
         (bucket << self.shift) + self.lead as usize + slot * self.slot as usize
     }
 
-    /// Returns bytes before its first slot that are watched.
+    /// Returns the bytes before its first slot that are watched.
     #[inline]
     pub(crate) const fn lead_watched(&self) -> usize {
         let lead = self.lead as usize;
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// Returns bytes of the pages that are touched if all slots are in use. A lead and a tail may
-    /// be longer, because address space costs nothing.
+    /// Returns the bytes of the pages that are touched if all slots are in use. A lead and a tail
+    /// may be longer, because address space costs nothing.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();

@@ -82,7 +82,7 @@ impl Side {
         }
     }
 
-    /// Returns bytes in records that are in use.
+    /// Returns the bytes in records that are in use.
     pub(crate) const fn used(&self) -> usize {
         self.used
     }

@@ -49,7 +49,7 @@ const NOTED: usize = 8;
 /// Open bytes that are always allowed beyond live blocks.
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
-/// Returns bytes that may be open or remembered with `live` bytes in use. Beyond that sparse
+/// Returns the bytes that may be open or remembered with `live` bytes in use. Beyond that sparse
 /// buckets are reopened, and the history is short.
 pub(super) const fn spared(live: u64) -> usize {
     let live = live as usize;

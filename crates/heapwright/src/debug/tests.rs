@@ -380,7 +380,7 @@ fn make_sparse_and_freed(
     (kept, freed)
 }
 
-/// Returns all of a block of 100 bytes.
+/// Returns the contents of a block of 100 bytes.
 fn bytes_of(block: *mut u8) -> [u8; 100] {
     // SAFETY: the block's bytes.
     unsafe { block.cast::<[u8; 100]>().read() }

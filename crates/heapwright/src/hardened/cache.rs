@@ -42,7 +42,7 @@
 //!
 //! Invariants: all entries from the oldest to the newest are slots whose words say that they are in
 //! a ring, each in one place; places of pending calls are excepted. Only its thread changes a
-//! cache, and the cache of an ended thread has none. A cache is never freed.
+//! cache. The cache of an ended thread has no thread. A cache is never freed.
 //!
 //! Called by `mod`.
 
@@ -110,7 +110,7 @@ pub(super) struct Ring {
     stays: Cell<i32>,
     /// One more slot may be put while the ring has at most this many.
     full: Cell<i32>,
-    /// A new entry changes places with one of this many newest entries, all of which wait.
+    /// A new entry changes places with one of this many newest entries, which all wait.
     reach: Cell<i32>,
     places: *const Place,
 }
@@ -149,17 +149,17 @@ const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
-/// One thread's.
+/// The cache of one thread.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
-    /// What the thread's fast word leads to.
+    /// The stub that the thread's fast word leads to.
     stub: HotStub,
     rings: [Ring; CLASSES],
     /// [`REACH`] times [`PLACE`] with `hardened:full`, else 0.
     reach: i32,
     /// Bytes by which the waiting entries of all rings have grown: see [`budget`].
     grown: Cell<usize>,
-    /// How often slots have become ready.
+    /// The number of times that slots have become ready.
     renewals: Cell<u32>,
     /// The thread is in a slow path.
     is_busy: AtomicBool,
@@ -176,7 +176,7 @@ unsafe impl Sync for Cache {}
 
 const _: () = assert!(offset_of!(Cache, stub) == 0);
 
-/// How long rings are.
+/// The settings that decide the lengths of rings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
@@ -192,7 +192,7 @@ impl Shape {
     }
 }
 
-/// Returns most slots of a class that are drawn at a time.
+/// Returns the most slots of a class that a refill draws.
 const fn most_drawn(class: usize, shape: Shape) -> usize {
     let most = match size_class::size(class) {
         0..=512 => 32,
@@ -203,7 +203,7 @@ const fn most_drawn(class: usize, shape: Shape) -> usize {
     if shape.full { most * 2 } else { most }
 }
 
-/// Entries that wait in the ring of a class at first: 16, or 8 KiB; twice as many with `full`.
+/// Returns a ring's first number of waiting entries: 16, or 8 KiB; twice as many with `full`.
 const fn first_stays(class: usize, shape: Shape) -> usize {
     let most = (8 << 10) / size_class::size(class);
     let stays = if most > 16 { 16 } else { most };
@@ -212,7 +212,7 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
 }
 
 /// Returns the most entries that wait in the ring of a class, if [`budget`] has room for them: 320,
-/// or 80 KiB; with `full` 1984, or 416 KiB. Where address space is limited: [`first_stays`].
+/// or 80 KiB; with `full` 1984, or 416 KiB. If address space is limited: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -221,8 +221,8 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
     if shape.is_limited || last < first { first } else { last }
 }
 
-/// Returns bytes by which the waiting slots of all classes in a thread's rings may grow together:
-/// no more than those of one class may.
+/// Returns the bytes by which the waiting slots of all classes in a thread's rings may grow
+/// together: no more than those of one class may.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
@@ -242,17 +242,17 @@ const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Places in the ring of a class in which `stays` entries wait: a power of two.
+/// Returns the places of a ring in which `stays` entries wait: a power of two.
 const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
 
-/// Places that the ring of a class has at first: few, which stay in the processor's caches.
+/// Returns a ring's places at first: few, which stay in the processor's caches.
 const fn first_room(class: usize, shape: Shape) -> usize {
     room(class, shape, first_stays(class, shape))
 }
 
-/// Places that the ring of a class may come to have.
+/// Returns the most places that the ring of a class may have.
 const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
 }
@@ -276,7 +276,7 @@ const _: () = {
     }
 };
 
-/// Returns bytes of a cache with its places.
+/// Returns the bytes of a cache with its places.
 const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
@@ -288,7 +288,7 @@ const fn bytes(shape: Shape) -> usize {
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
-/// Where caches lie.
+/// The reservation that holds all caches.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -302,13 +302,13 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for the caches of some 16,000 threads, or of 150 where it is limited.
+/// Bytes of address space for the caches of some 16,000 threads, or of 150 if it is limited.
 /// Further threads have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// From twice this number of caches with threads on, each doubling of the number halves the most
-/// slots that wait in a ring. Those of all threads together stay about as many.
+/// At twice this number of caches with threads, and at each further doubling, the most slots that
+/// wait in a ring are halved. So the sum over all threads stays about the same.
 const MANY: usize = 16;
 /// The most caches without a thread in which slots wait for the next thread.
 const MOST_FILLED: usize = 4;
@@ -321,7 +321,7 @@ static CACHES: Lock<Area> = Lock::new(Area {
     unused: ptr::null(),
     filled: 0,
 });
-/// Caches that threads have.
+/// The number of caches that have a thread.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 /// The newest cache, from which [`all`] goes on to the older ones.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
@@ -415,7 +415,7 @@ impl Cache {
                 Self::give_back(class, ring, ready, leave);
             });
             if left.is_none() {
-                // A signal handler ends the thread in the middle of a call: nobody gets this cache.
+                // A signal handler ends the thread inside a call: no thread gets this cache.
                 let mut area = CACHES.lock();
                 area.filled = area.filled.saturating_sub(is_filled.into());
                 return;
@@ -428,8 +428,8 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots of a class back until no more than `leave` are left, if the class's
-    /// lock can be had. The ring is shut.
+    /// Gives the oldest slots of a class back until at most `leave` are left, if the class's lock
+    /// is available. The ring is shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -468,9 +468,9 @@ impl Cache {
     }
 
     /// Runs `run`, which no other slow path of the thread may interrupt. `None`: the caller is a
-    /// signal handler that interrupted one.
+    /// signal handler that interrupted a slow path.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        // (A handler in between is done before this goes on.)
+        // (A handler in between ends before this continues.)
         if self.is_busy.load(Ordering::Relaxed) {
             return None;
         }
@@ -505,8 +505,8 @@ impl Cache {
             }) == Some(true)
     }
 
-    /// Returns whether the periodic work of slow paths follows this renewal: not every time, for a
-    /// renewal is short.
+    /// Returns whether the periodic work of slow paths follows this renewal. A renewal is short, so
+    /// most have none.
     pub(super) fn is_time_to_pass(&self) -> bool {
         self.renewals.get().is_multiple_of(32)
     }
@@ -556,7 +556,7 @@ impl Cache {
             // A signal handler has refilled the ring in between.
             return true;
         }
-        // (The count is below zero only if more handlers are nested than may be.)
+        // (The count is below zero only if more handlers are nested than [`PENDING`].)
         let count = ring.count().max(0) / PLACE as i32;
         let room = (ring.mask.get() / PLACE) as i32 + 1;
         let is_long = size_class::size(class) > SHORT;
@@ -570,8 +570,7 @@ impl Cache {
         let head = tail.wrapping_sub(count as u32 * PLACE);
         // Drawn slots come out first: they go just before the oldest entry. But a pending call may
         // still have to read a place there, unless the ring has fewer entries than a call leaves.
-        // In this case the drawn slots go behind the newest entry, and change places with the
-        // oldest ones.
+        // In this case the drawn slots go behind the newest entry, and swap with the oldest ones.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -610,7 +609,7 @@ impl Cache {
         drawn > 0
     }
 
-    /// [`Cache::pop`] for slots of any length. `None`: the caller is a signal handler that
+    /// Takes a slot of any length like [`Cache::pop`]. `None`: the caller is a signal handler that
     /// interrupted a slow path.
     #[inline]
     pub(super) fn pop_busily(
@@ -708,7 +707,7 @@ impl Cache {
     ///
     /// # Safety
     ///
-    /// As `free`; `unit` is the window's unit that the address lies in, or beyond.
+    /// As `free`. `unit` is the window's unit of the address, or beyond the window.
     #[inline(always)]
     pub(super) unsafe fn free<const FROM: u8, const FULL: bool>(
         &self,
@@ -754,7 +753,7 @@ impl Cache {
         }
         // SAFETY: the kind of a slab, so this is the ring of its class.
         let ring = unsafe { ptr::from_ref(&self.rings).byte_add(kind * RING_STEP) };
-        // SAFETY: as was just said, and rings live as long as the cache.
+        // SAFETY: as above, and rings live as long as the cache.
         let ring = unsafe { &*ring.cast::<Ring>() };
         let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
         if !is_start(product) {
@@ -783,8 +782,7 @@ impl Cache {
         Some((ring, word, asked))
     }
 
-    /// [`Cache::free`] for a block that the fast path does not take: a long one, or one whose ring
-    /// is full.
+    /// Frees a block that [`Cache::free`] does not take: a long one, or one whose ring is full.
     ///
     /// # Safety
     ///
@@ -856,7 +854,7 @@ impl Cache {
         has_room
     }
 
-    /// Slots and bytes in all rings of all threads.
+    /// Returns the slots and bytes in all rings of all threads.
     pub(super) fn held_by_all() -> (usize, usize) {
         let (mut slots, mut bytes) = (0, 0);
         for cache in all() {
@@ -870,7 +868,7 @@ impl Cache {
     }
 }
 
-/// Why no slot was taken from a ring.
+/// The reason why no slot was taken from a ring.
 pub(super) enum Refused {
     /// No entry is ready.
     TooFew,
@@ -937,19 +935,19 @@ impl Ring {
         }
     }
 
-    /// In a forked child: the next call shuffles all entries before it takes one.
+    /// Makes the next call shuffle all entries first, in a forked child.
     fn forget_order(&self) {
         self.batch.store(0, Ordering::Relaxed);
         self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
     }
 
-    /// Entries from the place `ready` on, times [`PLACE`].
+    /// Returns the entries from the place `ready` on, times [`PLACE`].
     #[inline(always)]
     fn waiting(&self, ready: u32) -> i32 {
         self.tail.load(Ordering::Relaxed).wrapping_sub(ready) as i32
     }
 
-    /// Entries in the ring, times [`PLACE`].
+    /// Returns the entries in the ring, times [`PLACE`].
     #[inline(always)]
     fn count(&self) -> i32 {
         self.waiting(self.head.load(Ordering::Relaxed))
@@ -964,7 +962,7 @@ impl Ring {
     #[inline(always)]
     fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's counters, which are atomics, and loads are relaxed.
+        // SAFETY: aligned loads of a ring's counters, equal to relaxed atomic loads.
         unsafe {
             core::arch::asm!(
                 "mov {head:e}, dword ptr [{ring} + {head_at}]",
@@ -990,8 +988,8 @@ impl Ring {
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads
-        // are relaxed.
+        // SAFETY: aligned loads of a ring's fields; loads of its counters equal relaxed atomic
+        // loads.
         unsafe {
             core::arch::asm!(
                 "mov {count:e}, dword ptr [{ring} + {tail}]",
@@ -1061,8 +1059,8 @@ impl Ring {
     }
 
     /// Writes a slot into the newest place. With `hardened:full`, if enough entries wait, the slot
-    /// changes places with another one. A quick generator makes each choice from the last one. It
-    /// is no secret, but the order in which the slots were drawn is.
+    /// changes places with another one. A quick generator makes each choice from the last one. The
+    /// choices are no secret, but the order of the drawn slots is.
     #[inline(always)]
     fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
@@ -1154,23 +1152,23 @@ pub(super) fn before_fork() {
     CACHES.acquire();
 }
 
-/// Gives the lock back on either side of a fork.
+/// Releases the lock on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: makes other choices than the parent. (Each ring is shuffled at the next call
+/// Makes other choices in a forked child than the parent. (Each ring is shuffled at the next call
 /// of its class, not here: the forking thread may be a signal handler in the middle of a call.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }
 
-/// In a forked child: empties the caches of the parent's other threads, and offers them to new
+/// Empties the caches of the parent's other threads in a forked child, and offers them to new
 /// threads. Their slots are lost, once.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();

@@ -27,7 +27,7 @@
 //!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
-//! random order). New is that one library has them beside its other modes, chosen at start.
+//! random order). The combination in one library, chosen at start beside other modes, is new.
 //!
 //! Invariants: no metadata that the heap trusts lies in the window or at a known distance from it;
 //! the settings are read-only.
@@ -72,15 +72,15 @@ use word::{CANARY, IN_RING, MOST_SLACK};
 /// The block that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// Its first byte.
+    /// The block's first byte.
     pub(crate) block: usize,
     /// The bytes requested, or those of the slot if it is free.
     pub(crate) size: usize,
-    /// Whether it is live.
+    /// Whether the block is live.
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request, if it is drawn. The number is the slots of the next refill.
+/// Makes a guarded block for a request, if one is drawn. The number: slots of the next refill.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. The caller has opened the window, and no thread
@@ -125,7 +125,7 @@ pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -
     }
 }
 
-/// [`malloc`] if no slot is ready.
+/// Serves [`malloc`] if no slot is ready.
 #[cold]
 #[inline(never)]
 fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
@@ -281,14 +281,14 @@ pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
 }
 
-/// The group of a token. Small tokens (`-falloc-token-max=4` or less) are group numbers. Otherwise
-/// the upper two bits are the group; the first of them tells whether the type has pointers.
+/// Returns a token's group. Small tokens (`-falloc-token-max=4` or less) are group numbers. Of
+/// others the upper two bits are the group; the top bit tells whether the type has pointers.
 fn group(token: usize) -> usize {
     const { assert!(HARDENED_GROUPS == 4) };
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
 }
 
-/// [`allocate`] in a group.
+/// Serves a request in a group, like [`allocate`].
 fn allocate_in(group: usize, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     let is_small = size != 0 && size <= isize::MAX as usize && align <= isize::MAX as usize;
@@ -383,7 +383,7 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let (slot, _) = Slot::of(block.addr())?;
     let known = slot.read();
     if known != IN_RING {
-        // Another ring handed it out too: two threads freed it at once.
+        // Another ring handed the slot out, too: two threads freed it at once.
         judge::report(Wrong::DoubleFree, "free", block.addr(), slot.asked(known));
         return None;
     }
@@ -490,7 +490,7 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
         judge::report(Wrong::DoubleFree, call, address, asked);
         return None;
     }
-    // (Any block may be given to ask for its usable size.)
+    // (A usable-size call may name any block.)
     if what.call != Call::UsableSize {
         let made = word::maker_of(known);
         compare(made, None, asked, address, what, |told| is_other(told, asked));
@@ -622,8 +622,8 @@ pub(crate) unsafe fn realloc(
     // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // The new block may have a hole, so it is not used again. Into the next one the bytes are
-    // copied, because pages no longer move.
+    // The new block may have a hole, so it is not used again. The bytes are copied into the next
+    // one, because pages no longer move.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -665,16 +665,15 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Returns bytes from an address in a slab of this heap to the end of its block; 0 behind the block
-/// or if it is free. Bounds checks before copies call this. It takes one load more than the lookup
-/// of the slot.
+/// Returns the bytes from an address in a slab of this heap to the end of its block; 0 behind the
+/// block or if it is free. Bounds checks before copies call this. It takes one load more than the
+/// lookup of the slot.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let index = size_class::slot_of(class, offset);
-    // (Words behind the slab's last slot are never written, so they read as free.)
-    // SAFETY: the
-    // words of a unit are committed with it, and only atomics write them.
+    // (Words behind the slab's last slot are never written, so they read as free.) SAFETY: a unit's
+    // words are committed with it, and only atomics write them.
     let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
     if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
         return 0;

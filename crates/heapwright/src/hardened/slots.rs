@@ -10,7 +10,7 @@
 //!
 //! Invariants: only the holder of a slot changes its word: the holder of its live block, the thread
 //! of its ring, or the holder of its class's lock. The change is a plain store. If two threads free
-//! a block at once, that is found when it returns to its slab or is handed out.
+//! a block at once, the heap finds it when the slot returns to its slab or is handed out.
 //!
 //! Called by the rest of `hardened`.
 
@@ -23,7 +23,7 @@ use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
 use crate::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-/// Words a unit.
+/// The number of words of a unit.
 pub(super) const A_UNIT: usize = UNIT / 16;
 
 /// A slot.
@@ -59,7 +59,7 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
     }
-    // From the last commit on, so that they form one mapping. Untouched words cost nothing.
+    // From the last commit on, so that all words form one mapping. Untouched words cost nothing.
     let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
     let done = to <= from || commit_range(from, to.min(chunk::most_units()));
     if done {
@@ -75,7 +75,7 @@ fn commit_range(first: usize, end: usize) -> bool {
     let from = at.map_addr(|at| at & !(page - 1));
     let length = end.next_multiple_of(page) - from.addr();
     if settings::get().is_limited {
-        // (A neighbour on the same page may have reserved it.)
+        // (The extent next to it may have reserved the same page.)
         let got = SYSTEM.reserve_at(from.addr(), length);
         if got.is_null() && page <= A_UNIT * size_of::<u16>() {
             return false;
@@ -85,8 +85,8 @@ fn commit_range(first: usize, end: usize) -> bool {
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the words of the window, and reserves it unless address space is limited; then
-/// each extent reserves its own. Null: there is none.
+/// Finds a place for the window's words, and reserves it unless address space is limited. Then each
+/// extent reserves its own part. Null: there is no place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
@@ -117,7 +117,7 @@ impl Slot {
         Self::in_unit(unit, entry, address)
     }
 
-    /// [`Slot::of`] for a known unit.
+    /// Does the same as [`Slot::of`] for a known unit.
     pub(super) fn in_unit(unit: usize, entry: Entry, address: usize) -> Option<(Self, usize)> {
         let Kind::Slab(class) = entry.kind() else { return None };
         if !entry.is_hardened() {
@@ -163,7 +163,7 @@ impl Slot {
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Whether the canary of a live block is written yet: `malloc` makes the block live first.
+    /// Returns whether a live block has its canary: `malloc` makes the block live first.
     pub(super) fn has_end(&self, asked: usize) -> bool {
         // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
@@ -203,7 +203,7 @@ pub(super) unsafe fn end(block: *mut u8, asked: usize, room: usize) {
     }
 }
 
-/// Whether the end of a block of `asked` bytes is as [`end`] left it: the canary, then zeros.
+/// Returns whether the end of a block of `asked` bytes is as [`end`] left it.
 ///
 /// # Safety
 ///
@@ -242,7 +242,7 @@ pub(super) unsafe fn is_zero(block: *const u8, size: usize) -> bool {
         any |= unsafe { block.cast::<u64>().wrapping_add(at).read() };
     }
     for at in size & !7..size {
-        // SAFETY: one of the last of the caller's bytes.
+        // SAFETY: one of the caller's last bytes.
         any |= u64::from(unsafe { block.wrapping_add(at).read() });
     }
     any == 0
@@ -381,7 +381,7 @@ fn is_none(lane: Lane) -> bool {
 /// aligned to 16.
 #[inline(always)]
 pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
-    // Volatile, or the compiler would call a library function for a few stores.
+    // Volatile, because the compiler would call a library function for a few stores.
     let put = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
         unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };

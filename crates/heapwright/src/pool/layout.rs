@@ -69,7 +69,7 @@ impl Shape {
         Self { first: if first < 32 { first } else { 32 }, ..self }
     }
 
-    /// Returns bytes from one slot to the next.
+    /// Returns the bytes from one slot to the next.
     #[inline]
     pub(super) const fn size(&self) -> usize {
         self.size
@@ -110,7 +110,7 @@ impl Shape {
         if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
     }
 
-    /// Returns bytes before the first slot of the pool with this id, so that first objects of
+    /// Returns the bytes before the first slot of the pool with this id, so that first objects of
     /// different pools lie in different cache sets. Zero for slots of whole pages, which would
     /// straddle one more page.
     pub(super) const fn colour(&self, id: u32) -> usize {

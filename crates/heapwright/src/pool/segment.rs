@@ -167,7 +167,7 @@ impl Segment {
         address.wrapping_sub(self.base.addr()) < self.span
     }
 
-    /// Returns bytes of address space.
+    /// Returns the bytes of address space.
     pub(super) fn bytes(&self) -> usize {
         self.units * UNIT
     }
@@ -179,7 +179,7 @@ impl Segment {
         self.base.wrapping_add(slot * shape.size())
     }
 
-    /// The number of the slot that begins at `address`, if one does and it was ever handed out.
+    /// Returns the number of the slot that begins at `address`, if it was ever handed out.
     #[inline]
     pub(super) fn number_of(&self, shape: &Shape, address: usize) -> Option<usize> {
         shape.slot_at(address.wrapping_sub(self.base.addr())).filter(|&slot| slot < self.carved)
@@ -242,7 +242,7 @@ impl Segment {
         (self.carved, self.free) = (0, 0);
     }
 
-    /// Records that a slot is out, or no longer. False: that was recorded already.
+    /// Records that a slot is out, or no longer. False: this was recorded already.
     pub(super) fn note_out(&mut self, slot: usize, out: bool) -> bool {
         let levels = self.levels;
         let words = self.words(1);
@@ -284,7 +284,7 @@ impl Segment {
         }
     }
 
-    /// Returns bytes from the units' start to the end of the carved slots.
+    /// Returns the bytes from the units' start to the end of the carved slots.
     fn touched(&self, shape: &Shape) -> usize {
         self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
     }

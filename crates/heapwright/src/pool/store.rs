@@ -35,7 +35,7 @@ use core::ptr;
 
 /// From this many bytes of slots on, segments use huge pages by default.
 const MANY: usize = 4 << 20;
-/// Programs touch all, or nearly all, of objects up to this size.
+/// Programs touch nearly all bytes of objects up to this size.
 const SMALL: usize = 1024;
 
 /// The source of a pool's name.
@@ -43,7 +43,7 @@ const SMALL: usize = 1024;
 pub(super) enum Called {
     /// The builder set it.
     Name(&'static str),
-    /// It is the name of the type.
+    /// The name is the type's.
     Type(fn() -> &'static str),
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Config {
     pub(super) limit: u32,
     /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
-    /// Huge pages for large segments: yes, no, or only where they will be filled.
+    /// Huge pages for large segments: yes, no, or only if they will be filled.
     pub(super) huge: Option<bool>,
 }
 
@@ -140,7 +140,7 @@ impl Store {
         }
     }
 
-    /// Its shape.
+    /// Returns the shape.
     #[inline]
     pub(super) fn shape(&self) -> &Shape {
         &self.shape
@@ -151,7 +151,7 @@ impl Store {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Its name.
+    /// Returns the pool's name.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
@@ -241,7 +241,7 @@ impl Store {
         true
     }
 
-    /// Doubles the pool by a new segment.
+    /// Doubles the pool with a new segment.
     #[cold]
     fn grow(&mut self) -> bool {
         if self.table.is_null() {
@@ -431,7 +431,7 @@ impl Store {
     /// or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
-        // One first segment for all of them, so that they are adjacent.
+        // One first segment for all slots, so that they are adjacent.
         if self.table.is_null()
             && self.config.limit == u32::MAX
             && count < u32::MAX as usize
@@ -442,7 +442,7 @@ impl Store {
         let before: u64 = self.existing();
         while self.ready() < count {
             if !self.grow() {
-                // The segments made so far do not suffice; they are released for others.
+                // The segments made so far do not suffice, and are replaced by others.
                 for number in 0..self.segments().len() {
                     if before >> number & 1 == 0 && self.at(number).exists() {
                         self.at(number).close(false);
@@ -537,8 +537,7 @@ impl Store {
                 segment.purge_behind(&shape, keep - kept);
             }
             if cfg!(feature = "checked") {
-                // In checked builds they stay in the sets, so that they are checked when handed
-                // out.
+                // In checked builds the slots stay in the sets, and are checked when handed out.
                 returned |= u64::from(segment.free > 0) << number;
             } else {
                 segment.forget();
@@ -570,7 +569,7 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// The slot of `index` and the address of its generation, if its segment has generations.
+    /// Returns the slot of `index` and the address of its generation, if there is one.
     #[inline(always)]
     pub(super) fn keyed(&self, index: u32) -> Option<(*mut u8, *mut u32)> {
         let (number, slot) = self.shape.place(index);
@@ -600,8 +599,8 @@ impl Store {
         self.segments().iter().any(|segment| !segment.keys().is_null())
     }
 
-    /// Records that a slot is out, or no longer; ends the process if that was recorded already, or
-    /// it is no slot.
+    /// Records that a slot is out, or no longer. Ends the process if that was recorded already, or
+    /// if it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

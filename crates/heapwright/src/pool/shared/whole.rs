@@ -31,7 +31,7 @@ impl Slots {
         out.saturating_sub(self.in_magazines())
     }
 
-    /// Returns free slots in all magazines, read without their locks.
+    /// Returns the number of free slots in all magazines, read without their locks.
     fn in_magazines(&self) -> usize {
         self.magazines.all().map(Magazine::count).sum()
     }
