@@ -23,16 +23,16 @@
 //!
 //! Frames are found by unwind tables, because most code has no frame pointers. glibc's
 //! `_dl_find_object` (2.35 and later), which was made for this, finds the tables without waiting.
-//! With another C library (musl), an older one, or none (static programs), the program's own
-//! headers and the kernel's list of mappings lead to them, once for each module (`native::mapped`).
+//! Without this function (musl, an older glibc, static programs), a walk finds them by the
+//! program's headers and the kernel's list of mappings, once for each module (`native::mapped`).
 //! musl itself has no tables: a walk passes its frames by the frame pointer, or ends there.
 //!
 //! # Cost
 //!
-//! On a shared machine, x86-64, at its best moments: 16 frames take 16 ns by the memo and 146 ns by
-//! a walk of known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and
-//! 285 ns. Forgetting code takes 17 us. (`cargo test -p heapwright-stacks --release --lib --
-//! --ignored --nocapture stacks_figures`)
+//! Best times on a shared x86-64 machine: 16 frames take 16 ns by the memo and 146 ns by a walk of
+//! known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and 285 ns.
+//! Forgetting code takes 17 us.
+//! (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
 //!
 //! # The floors
 //!
@@ -178,8 +178,8 @@ pub fn prepare() {
     imp::prepare();
 }
 
-/// Learns no more unwind rules on stacks that are not the thread's own (a coroutine's), because
-/// learning takes some 4 KiB of stack. Traces of such a stack end at the first unknown place.
+/// Learns no more unwind rules on foreign stacks (a coroutine's), because learning takes some 4 KiB
+/// of stack. Traces of such a stack end at the first unknown place.
 pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }
@@ -199,7 +199,7 @@ pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
 
-/// Limits the memory of stacks to `bytes`. Captures continue without more: a new stack then has no
+/// Limits the memory of stacks to `bytes`. Captures continue at the limit, but new stacks have no
 /// number.
 pub fn limit(bytes: usize) {
     depot::DEPOT.set_limit(bytes);
@@ -231,8 +231,8 @@ impl Module {
     }
 }
 
-/// Returns the addresses of the module that contains an address: as [`module_of`] finds it, without
-/// the file's name, which may take a system call.
+/// Returns the addresses of the module that contains an address. Unlike [`module_of`] it does not
+/// look up the file's name, which may take a system call.
 pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
     imp::module_range(pc)
 }

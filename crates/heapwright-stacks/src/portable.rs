@@ -56,14 +56,14 @@ pub(super) fn prepare() {}
 /// There are no stacks here.
 pub(super) fn spare_foreign_stacks() {}
 
-/// There is nothing to forget.
+/// Does nothing: there is no code to forget.
 pub(super) fn forget_code() {}
 
 pub(super) const SHARED_BYTES: usize = 1 << 20;
 
 pub(super) fn share(_path: &core::ffi::CStr) {}
 
-/// Modules are unknown here.
+/// Finds nothing: modules are unknown here.
 pub(super) fn module_range(_pc: usize) -> Option<core::ops::Range<usize>> {
     None
 }
@@ -73,7 +73,7 @@ pub(super) fn module_of(_pc: usize) -> Option<Module> {
     None
 }
 
-/// Symbols are unknown here.
+/// Finds nothing: symbols are unknown here.
 pub(super) fn symbol_of(_pc: usize, _found: impl FnOnce(&[u8], usize)) -> bool {
     false
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A process of 20 ms looks up some thousand addresses of code, each once. A general interpreter
-//! keeps 32 columns for each row and copies them when it remembers a row. That takes 15,000
+//! keeps 32 columns for each row and copies them when it remembers a row. It takes 15,000
 //! instructions an address, a seventh of the work of `cc1` for a file of 40 lines. Here a row is 48
 //! bytes.
 //!
@@ -99,7 +99,7 @@ pub(super) fn rule_of(
     machine.row.rule(numbers)
 }
 
-/// Returns the bytes of the entry at an offset, behind its length and the next word; and that word.
+/// Returns the entry's bytes behind its length and the next word, and that word.
 fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     let mut reader = Reader(bytes.get(at..)?);
     let length = reader.word()?;

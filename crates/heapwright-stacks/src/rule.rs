@@ -76,13 +76,13 @@ const FP_AT_FP: u64 = 2 << 5;
 const FP: u64 = 3 << 5;
 const LINK: u64 = 1 << 7;
 
-/// `value` in `bits` bits. `None`: it does not fit.
+/// Returns `value` in `bits` bits. `None`: it does not fit.
 fn fit(value: i64, bits: u32) -> Option<u64> {
     let half = 1i64 << (bits - 1);
     (-half..half).contains(&value).then_some(value as u64 & ((1 << bits) - 1))
 }
 
-/// Returns a byte offset in words, in 16 bits.
+/// Converts a byte offset to words, in 16 bits.
 fn words(offset: i64) -> Option<u64> {
     if offset % 8 == 0 { fit(offset / 8, 16) } else { None }
 }
@@ -123,12 +123,12 @@ impl Rule {
         Some(Self(FRAME | base | cfa | back | at << 48 | frame))
     }
 
-    /// Returns whether it describes a frame.
+    /// Returns whether the rule describes a frame.
     pub(super) fn is_frame(self) -> bool {
         self.0 & KIND == FRAME
     }
 
-    /// Returns whether it is plain.
+    /// Returns whether the rule is plain.
     #[inline(always)]
     pub(super) fn is_plain(self) -> bool {
         self.0 & (KIND | THROUGH | FP_AT_FP | LINK) == FRAME
@@ -159,7 +159,7 @@ impl Rule {
     }
 
     /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
-    /// rule without one: bytes to the return address.
+    /// rule without one: the bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8

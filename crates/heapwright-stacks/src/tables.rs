@@ -8,13 +8,13 @@
 //!                                                 its program, run up to the address: a row
 //! ```
 //!
-//! This module searches the header's table. Every linker writes it in the one form that C runtimes
-//! search fast (32-bit offsets from the header), and a module without it counts as one without
-//! tables. `quick` reads most entries. gimli parses the others and runs their programs, with rows
-//! in the caller's memory. Expressions, of which compilers use a handful of forms, run on symbols:
+//! This module searches the header's table. Every linker writes it in the form that C runtimes
+//! search fast: 32-bit offsets from the header. A module without it counts as one without tables.
+//! `quick` reads most entries. gimli parses the others and runs their programs, with rows in the
+//! caller's memory. Expressions run on symbols (compilers use a handful of forms):
 //! `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
-//! It works on slices and trusts nothing in them: bad tables give [`Rule::UNKNOWN`]. No unsafe
+//! This code works on slices and does not trust them: bad tables give [`Rule::UNKNOWN`]. No unsafe
 //! code.
 
 #![forbid(unsafe_code)]
@@ -78,8 +78,8 @@ pub(super) struct Section<'a> {
 
 type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// Returns the rule for the instruction at `pc`. `header` is the module's `.eh_frame_hdr` with all
-/// that follows it. `find` returns the part of the module that contains an address.
+/// Returns the rule for the instruction at `pc`. `header` is the module's memory from
+/// `.eh_frame_hdr` on. `find` returns the part of the module that contains an address.
 pub(super) fn rule_at<'a>(
     pc: usize,
     header: Section<'a>,
@@ -264,7 +264,7 @@ impl Symbols<'_, '_> {
                     (Symbol::Number(n), other) | (other, Symbol::Number(n)) => other.plus(n)?,
                     _ => return None,
                 },
-                // Procedure linkage tables use this to tell how far into an entry the address is.
+                // Procedure linkage tables use this to find the address's offset in an entry.
                 Operation::And => stack.numbers(|a, b| a & b)?,
                 Operation::Ge => stack.numbers(|a, b| i64::from(a >= b))?,
                 Operation::Shl => {
@@ -311,7 +311,7 @@ impl Stack {
         Some(self.values[self.height])
     }
 
-    /// An operation on two numbers, the second on top.
+    /// Applies an operation to two numbers, the second on top.
     fn numbers(&mut self, operation: impl Fn(i64, i64) -> i64) -> Option<Symbol> {
         match (self.pop()?, self.pop()?) {
             (Symbol::Number(b), Symbol::Number(a)) => Some(Symbol::Number(operation(a, b))),

@@ -12,8 +12,8 @@
 //! for none of them.
 //!
 //! The precision is that of the block's heap. The fast heap knows a slot's size, but neither the
-//! requested size nor whether the slot is free. The hardened heap, for one more load, and the debug
-//! heap know all of it.
+//! requested size nor whether the slot is free. The hardened heap (for one more load) and the debug
+//! heap know both.
 //!
 //! Any caller may pass any address at any time, also in a signal handler: no lock is taken, nothing
 //! is allocated, and the memory is not touched.
@@ -33,7 +33,7 @@ use crate::unit_record::Record;
 /// The result of [`room`] for memory that is not the heap's.
 pub const UNBOUNDED: usize = usize::MAX;
 
-/// Bytes from `address` to the end of its block, or to the next [poisoned](crate::heap::poison)
+/// Returns the bytes from `address` to its block's end or next [poisoned](crate::heap::poison)
 /// byte. 0: the block was freed, or there is none. [`UNBOUNDED`]: the memory is not the heap's, or
 /// its blocks are not known one by one (arenas). Takes constant time.
 ///
@@ -61,7 +61,7 @@ pub fn room(address: usize) -> usize {
 }
 
 /// Returns whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or
-/// slow cases. False is no answer.
+/// slow cases. False means nothing.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -77,8 +77,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// [`has_room`] for the functions of a process in debug mode, where nearly all blocks are the debug
-/// heap's.
+/// Does [`has_room`] in debug mode, where nearly all blocks are the debug heap's.
 #[inline(always)]
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
@@ -154,8 +153,8 @@ pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Reports that a function of the C library would access more bytes than [`room`]; in debug mode as
-/// a finding. Returns if the program continues (`on_misuse=report`, `mode=debug`).
+/// Reports that a function of the C library would access more bytes than [`room`], in debug mode as
+/// a finding. Returns only if the program continues (`on_misuse=report`, `mode=debug`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {

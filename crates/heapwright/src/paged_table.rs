@@ -39,7 +39,7 @@ pub(crate) struct Table<T> {
 unsafe impl<T: Send> Send for Table<T> {}
 
 impl<T: Keyed> Table<T> {
-    /// Empty, and without pages.
+    /// Creates an empty table without pages.
     pub(crate) const fn new() -> Self {
         Self { at: ptr::null_mut(), capacity: 0, count: 0 }
     }
@@ -94,7 +94,7 @@ impl<T: Keyed> Table<T> {
         self.slots_mut().get_mut(at).filter(|slot| slot.key() == key)
     }
 
-    /// The element with the key of `new`, or `new` itself, added. `None`: there is no memory.
+    /// Returns the element with the key of `new`, or adds `new`. `None`: there is no memory.
     pub(crate) fn get_or_put(&mut self, new: T) -> Option<&mut T> {
         if (self.count + 1) * 4 > self.capacity * 3 && !self.grow() {
             return None;
@@ -126,7 +126,7 @@ impl<T: Keyed> Table<T> {
             if next.key() == 0 {
                 break;
             }
-            // It may move up if its home does not lie behind the hole.
+            // The element may move up if its home does not lie behind the hole.
             let home = self.home(next.key());
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.slots_mut()[hole] = next;
@@ -210,7 +210,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(200))]
 
-        /// Few keys, so that homes meet; the same as a map of std's, whatever is done.
+        /// Few keys, so that homes collide. Each step must have the same result as in std's map.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0..3u8, 1u64..600), 0..1500)) {
             let (mut table, mut map) = (Table::<Pair>::new(), BTreeMap::new());

@@ -144,9 +144,9 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 
 /// Fills `stats` with the present use of the process's memory, in bytes and blocks.
 ///
-/// Takes time in proportion to the address space in use, with a system call for each mebibyte, so
-/// it suits reports and not loops. Returns false, and fills nothing in, if the heap stays locked:
-/// the caller may be a signal handler that interrupted the heap.
+/// Takes time in proportion to the address space in use, with a system call for each mebibyte. So
+/// call this for reports, not in loops. Returns false, and fills nothing in, if the heap stays
+/// locked: the caller may be a signal handler that interrupted the heap.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -209,8 +209,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// The common part. `slab` receives each slab's class, and the resident bytes of its slots that are
-/// out and that are not.
+/// Does the common part. `slab` receives each slab's class, and the resident bytes of its slots
+/// that are out and of the others.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,

@@ -2,7 +2,7 @@
 //!
 //! The encoder first measures an entry without its fields of variable length. Texts and frames
 //! share the rest of the buffer, the first field first. A field that does not fit is cut and marked
-//! as cut: a report without the end of a command line is worth more than none.
+//! as cut: a report with a cut command line is better than no report.
 
 use super::entry::Entry;
 use super::wire::Sink;
@@ -42,7 +42,7 @@ impl<'b> Encoder<'b> {
         self.make(entry).unwrap_or_default()
     }
 
-    // It is not inlined into its many callers, because it is rare and should be small.
+    // Not inlined into its many callers: calls are rare, and the code should be small.
     #[inline(never)]
     fn make(&mut self, entry: &Entry<'_>) -> Option<&[u8]> {
         let mut measure = Sink::new(&mut [], 0);

@@ -40,12 +40,12 @@
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! an entry, which an older reader ignores. Fields that an older writer did not have read as zero.
 //! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
-//! take another version. Numbers of tags and enums are never used again.
+//! need another version. Numbers of tags and enums are never used again.
 //!
 //! **Damage.** A reader stops at the first wrong byte, and says where it is. It does not look for a
-//! later entry, because bytes that look like an entry may be text inside one. Nothing is lost by
-//! that: the usual damage is at the end, a write that was not finished. For the same reason a
-//! writer must not write again after a short write.
+//! later entry, because bytes that look like an entry may be text inside one. This loses nothing:
+//! the usual damage is an unfinished write at the end. For the same reason a writer must not write
+//! again after a short write.
 //!
 //! **Stacks.** Frames are return addresses, innermost first: the call is at the byte before. Only
 //! the first frame of `here` of a finding with [`Call::Access`] is the instruction itself.

@@ -42,8 +42,8 @@
 //!                               old one; a frame begins young
 //! ```
 //!
-//! So an object like its neighbour, and as old, takes one byte, and a reference to something near
-//! takes one or two. Ten million objects with three references each take some 100 MB.
+//! So an object like its neighbour, and as old, takes one byte. A reference to a near object takes
+//! one or two. Ten million objects with three references each take some 100 MB.
 //!
 //! **Order.** A type's name comes before the first object of the type. An object's references come
 //! behind it and before the next object. All other entries may come in any order. References name

@@ -136,25 +136,25 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The reason why no more entries come, unless it is the end of the bytes.
+    /// Returns the reason why no more entries come, unless it is the end of the bytes.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// Whether the end was read, and nothing is missing.
+    /// Returns whether the end was read, and nothing is missing.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.state.ended && self.problem.is_none()
     }
 
-    /// The number of skipped frames, which only a newer version knows.
+    /// Returns the number of skipped frames, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The number of bytes that were read without fault.
+    /// Returns the number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 }
 
 impl State {
-    /// The contents of a frame, and the state behind it.
+    /// Returns the contents of a frame, and the state behind it.
     fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Fault> {
         let malformed = || Fault::Malformed(at);
         if self.ended || self.started == (frame.tag == START) {

@@ -60,7 +60,7 @@ fn first() -> Object {
     Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR, old: true }
 }
 
-/// The frames of a dump that has everything, the first behind the header. (Of each sort of
+/// Returns the frames of a dump that has everything, the first behind the header. (Of each sort of
 /// entry some are in a frame with others, some at the start of one.)
 fn frames() -> Vec<Vec<u8>> {
     let frames = frames_of(300);
@@ -68,7 +68,7 @@ fn frames() -> Vec<Vec<u8>> {
     frames
 }
 
-/// The same, with an object of so many references.
+/// Returns the same, with an object of so many references.
 fn frames_of(references: u64) -> Vec<Vec<u8>> {
     let mut buffer = [0xa5; Writer::LEAST];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
@@ -207,7 +207,7 @@ static FRAMES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| if cfg!(miri) { frames_of(3) } else { frames() });
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&FRAMES));
 
-/// A fault of such a file.
+/// Returns a fault of such a file.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

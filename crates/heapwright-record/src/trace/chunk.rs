@@ -26,7 +26,7 @@ pub struct Process<'a> {
     pub parent: u32,
     /// The time of the start, in nanoseconds since 1970.
     pub time: u64,
-    /// Whether it is a forked copy: it has its parent's blocks, which are not recorded.
+    /// Whether the process is a forked copy: it has its parent's blocks, which are not recorded.
     pub forked: bool,
     /// The program's file.
     pub exe: &'a [u8],
@@ -119,7 +119,7 @@ impl<'a> Operations<'a> {
         Some(Self { before, ms, coder: Coder::new(), rest: payload })
     }
 
-    /// Returns whether the bytes behind the last operation are no operation.
+    /// Returns whether the bytes behind the last operation are damaged.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         !self.rest.is_empty()

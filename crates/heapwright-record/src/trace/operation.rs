@@ -15,9 +15,9 @@
 pub enum Operation {
     /// The next operations are those of the thread with this name.
     Thread(u64),
-    /// So many milliseconds passed.
+    /// This many milliseconds passed.
     Time(u64),
-    /// `malloc`, `operator new` and their like.
+    /// `malloc`, `operator new` and similar.
     Malloc {
         /// Its name.
         block: u64,
@@ -31,7 +31,7 @@ pub enum Operation {
         /// Requested bytes in all.
         size: u64,
     },
-    /// `aligned_alloc` and the like, for an alignment of more than 16 bytes.
+    /// `aligned_alloc` and similar, for an alignment of more than 16 bytes.
     Aligned {
         /// Its name.
         block: u64,
@@ -75,8 +75,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns whether it is a call for memory by the program, which a replay repeats. (Of a
-    /// `realloc`, its first half.)
+    /// Returns whether a replay repeats the operation: a call for memory by the program. (Of the
+    /// two halves of a `realloc`, the first.)
     #[must_use]
     pub const fn is_call(&self) -> bool {
         matches!(

@@ -1,8 +1,8 @@
-//! Modules: identifies the file of an address in code, its build and its place, so that a command
+//! Identifies modules: the file of an address in code, its build and its place, so that a command
 //! can find names and lines later.
 //!
-//! It also finds exported names: a module's dynamic symbols are in memory, so a process that is
-//! about to die can name an exported function.
+//! It also finds exported names: a module's dynamic symbols are in memory, so a dying process can
+//! name an exported function.
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB
@@ -88,7 +88,7 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 
 const SYMBOL_SIZE: usize = 24;
 
-/// The needed entries of DYNAMIC.
+/// The entries of DYNAMIC that this file needs.
 #[derive(Default)]
 struct Tables {
     symbols: usize,

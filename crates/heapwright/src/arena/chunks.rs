@@ -57,7 +57,7 @@ fn length(unit: usize) -> usize {
 }
 
 impl Chunks {
-    /// No chunks yet, and at most `limit` bytes of them.
+    /// Creates a list without chunks, for at most `limit` bytes.
     pub(super) const fn new(limit: usize) -> Self {
         Self { list: UnitList::new(), usual: Cell::new(bump::FIRST), left: Cell::new(limit) }
     }

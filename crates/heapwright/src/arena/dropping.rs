@@ -29,8 +29,8 @@ struct Entry {
 
 /// An [`Arena`] that drops its values, the last made first, when it is reset or dropped.
 ///
-/// A value that needs dropping costs four more words; others cost nothing more. Values may borrow
-/// from data that outlives the arena.
+/// A value that needs dropping costs four more words; other values cost nothing more. Values may
+/// borrow from data that outlives the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;

@@ -5,9 +5,9 @@
 //!   scope:   a mark (chunk, position) before, back to it after
 //! ```
 //!
-//! Lifetimes do the bookkeeping. An object borrows its [`Arena`], so a reset finds none in use. An
-//! object of a [`Scope`] cannot leave it. While an inner scope is open, the outer one allocates
-//! nothing, so a return to the mark frees exactly the inner scope's objects.
+//! Lifetimes do the bookkeeping. An object borrows its [`Arena`], so no object is in use at a
+//! reset. An object of a [`Scope`] cannot leave the scope. While an inner scope is open, the outer
+//! one allocates nothing, so a return to the mark frees exactly the inner scope's objects.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -73,7 +73,7 @@ impl Core {
             return None;
         }
         self.position.set(position.with_addr(end));
-        // SAFETY: not null: the position is not, and the start is no less.
+        // SAFETY: not null: the position is not null, and the start is not below it.
         Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
     }
 
@@ -146,7 +146,7 @@ impl Core {
         }
     }
 
-    /// Changes a block's size in place. False: it cannot stay there.
+    /// Changes a block's size in place. False: the block must move.
     #[inline]
     pub(super) fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         if old == 0 || !self.is_last(block, old) {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
-//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until the
-//! arena is reset or dropped, for which the caller has it alone.
+//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until a
+//! reset or drop, for which the caller has the arena alone.
 //!
 //! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
 //! arenas.

@@ -115,7 +115,7 @@ impl DebugHeap {
         self.heap()?.reporter.last()
     }
 
-    /// The live blocks and their bytes. Takes time in proportion to the heap's address space.
+    /// Returns the live blocks and their bytes, in time proportional to the address space.
     #[must_use]
     pub fn live(&self) -> Leaks {
         let mut leaks = Leaks::default();
@@ -128,8 +128,8 @@ impl DebugHeap {
         leaks
     }
 
-    /// Returns the most bytes in use at once, as requested. The heap updates it when a bucket is
-    /// opened or a large block is made, so it may miss up to one current bucket of each thread.
+    /// Returns the most bytes in use at once, as requested. This is updated when a bucket is opened
+    /// or a large block is made, so it may miss one current bucket of each thread.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};

@@ -1,4 +1,4 @@
-//! The history: a queue of emptied buckets that are remembered.
+//! The history: a queue of emptied buckets.
 //!
 //! ```text
 //!   newest <-- ... <-- oldest      as many as the budget holds, linked through their records
@@ -10,8 +10,8 @@
 //! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
 //! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
 //! history. A guard costs two system calls and faults, 2.4 us a page; filling and verifying cost
-//! 0.4 us. By default the heap guards large blocks (up to 256 KiB only without debt), the first
-//! buckets of each class, then one in 64. `guard=all` guards all.
+//! 0.4 us. By default the heap guards large blocks (those up to 256 KiB only without debt), the
+//! first buckets of each class, and then one in 64. `guard=all` guards all.
 //!
 //! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
 //! `free` of a block is reported with the block and the call that freed it. The budget is a
@@ -19,7 +19,7 @@
 //! buckets leave first.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
-//! bucket, without the lock, because they make system calls and no other code uses the bucket.
+//! bucket, without the lock: they make system calls, and no other code uses the bucket.
 
 use core::ptr;
 
@@ -152,7 +152,7 @@ pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
 
 /// Returns the pages of a large block that have memory, one bit each. All bits are set for a long
 /// block or if the kernel does not tell. Other pages need not be zero: they may be in swap. (The
-/// system call takes 0.4 us for 16 pages, and each page may save a fault.)
+/// system call takes 0.4 us for 16 pages, and may save a fault for each page.)
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
     let is_asked = length > ASKED_FROM

@@ -141,14 +141,14 @@ fn take_heap() -> Option<&'static Slot<Heap>> {
     unsafe { HEAPS.take_copy(&FRESH, Heap::STATES) }
 }
 
-/// How an address in a span is described.
+/// The functions that describe an address in a span.
 static READER: Reader = Reader {
     read: |_head, address| {
         process::find_block(address.addr()).unwrap_or(describe::nothing(describe::Kind::Debug))
     },
 };
 
-/// What debug heaps do around a fork.
+/// The functions of debug heaps around a fork.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 
 fn join_forks() {

@@ -1,4 +1,4 @@
-//! Poison: bytes of live blocks that the program forbids for now (AddressSanitizer's interface).
+//! Poison: bytes of live blocks that the program has forbidden (AddressSanitizer's interface).
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
@@ -12,8 +12,8 @@
 //! lets a search skip 4 KiB without poison at once.
 //!
 //! Bits of a live block are set under the store's lock; the free of a block clears its bits without
-//! it. A word that becomes zero there may get a neighbour's bit. So it is read again after its
-//! summary bit was cleared.
+//! it. A word that becomes zero there may get a neighbour's bit at the same time. So the word is
+//! read again after its summary bit was cleared.
 //!
 //! Called by `store` and `heap`. Any thread may read at any time.
 
@@ -36,7 +36,7 @@ const _: () = assert!(size_of::<[AtomicU64; WORDS]>() == BITS);
 struct Row {
     /// The unit's span; see `span`.
     _span: AtomicPtr<Span>,
-    /// The unit's bits, if it has some.
+    /// The unit's bits, if any.
     bits: AtomicPtr<[AtomicU64; WORDS]>,
     summary: [AtomicU64; WORDS / 64],
 }
@@ -139,7 +139,7 @@ pub(crate) fn clear(piece: Piece) {
     }
 }
 
-/// The number of bytes, at most `most`, from an address in a span to the first poisoned one.
+/// Returns the bytes, at most `most`, from an address in a span to the first poisoned one.
 #[cold]
 pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
     let mut clean = 0;
@@ -157,7 +157,7 @@ pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// The number of bytes, at most `most`, from an address in a span to the first unpoisoned one.
+/// Returns the bytes, at most `most`, from an address in a span to the first unpoisoned one.
 #[cold]
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     let mut poisoned = 0;

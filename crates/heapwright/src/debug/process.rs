@@ -112,7 +112,7 @@ pub(crate) fn start() -> bool {
     true
 }
 
-/// Work that waits until the caller holds no lock.
+/// Does the work that waits until the caller holds no lock.
 pub(crate) fn begun() {
     join_forks();
 }
@@ -168,14 +168,14 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
         // SAFETY: the caller promises that only the returned block is used afterwards.
         return Some(unsafe { heap.realloc(span, address, what, request) });
     }
-    // As for a null pointer: the program continues with a new block.
+    // As for a null pointer, the program continues with a new block.
     if !report_if_foreign(address, what) {
         return None;
     }
     Some(heap()?.allocate_for(what.call, request))
 }
 
-/// The bytes of a block. 0: the pointer was reported. `None`: another allocator made the block.
+/// Returns a block's bytes. 0: the pointer was reported. `None`: another allocator's block.
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
     if let Some(span) = Span::of(address)
@@ -348,7 +348,7 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
-/// Restores the guard of an address's page after the one access.
+/// Restores the guard of an address's page after the single access.
 pub(crate) fn put_guard_back(address: usize) {
     if let Some(heap) = heap() {
         super::unprotect::put_back(heap, address);
@@ -392,9 +392,9 @@ pub(crate) fn forget_code() {
     }
 }
 
-/// Gives the record to another user, so that the process can continue it. A process of root calls
-/// this before it changes its user, or afterwards. (It takes no lock, because a child of `vfork`
-/// may call it.)
+/// Gives the record to another user, so that the process can continue it. A root process calls this
+/// before or after it changes its user. (This takes no lock, because a child of `vfork` may call
+/// it.)
 pub(crate) fn give_record(from: u32, to: u32) {
     let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
         return;
@@ -414,7 +414,7 @@ pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }
 
-/// The check at exit, once a process: on a normal exit (0) or a signal.
+/// Runs the check at exit, once a process: on a normal exit (0) or a signal.
 pub(crate) fn at_exit(signal: u32) {
     let Some(heap) = heap() else { return };
     let process = os::process_id();

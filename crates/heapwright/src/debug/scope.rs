@@ -9,7 +9,7 @@
 //! A thread that enters a check gets a new number in each heap, so its earlier blocks do not belong
 //! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
-//! Numbers are reused after some hundred checks. A thread that outlives so many and then enters a
+//! Numbers are reused after some hundred checks. A thread that outlives that many and then enters a
 //! new heap would be assigned to a later check.
 //!
 //! Called by `heap`, `report` and `check`.
@@ -24,7 +24,7 @@ use super::threads::Threads;
 
 /// The most checks that run at a time.
 pub(super) const MOST: u32 = 128;
-/// The mark of scope 0, which is none: the usual slack of timers in nanoseconds.
+/// The mark of scope 0 (no scope): the usual slack of timers in nanoseconds.
 const UNMARKED: u64 = 50_000;
 /// The number of uses of a place before its scopes' numbers repeat.
 const ROUNDS: u32 = 400;

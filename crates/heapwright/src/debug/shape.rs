@@ -33,7 +33,7 @@ pub(crate) const WATCHED: usize = 64;
 pub(crate) struct Shape {
     /// `log2` of the bytes in a bucket.
     pub(crate) shift: u32,
-    /// Bytes before its first slot.
+    /// Bytes before a bucket's first slot.
     pub(crate) lead: u32,
     /// Bytes in a slot.
     pub(crate) slot: u32,
@@ -65,7 +65,7 @@ impl Shape {
         (bucket << self.shift) + self.lead as usize + slot * self.slot as usize
     }
 
-    /// Returns the bytes before its first slot that are watched.
+    /// Returns the checked bytes before a bucket's first slot.
     #[inline]
     pub(crate) const fn lead_watched(&self) -> usize {
         let lead = self.lead as usize;
@@ -100,13 +100,13 @@ impl Shape {
         (end, if tail < WATCHED { tail } else { WATCHED })
     }
 
-    /// Buckets in a unit.
+    /// Returns the buckets in a unit.
     pub(crate) const fn buckets(&self) -> usize {
         UNIT >> self.shift
     }
 }
 
-/// The shape of a class with at most `most` slots a bucket, and as many if a bucket can have them.
+/// Returns a class's shape with as many slots a bucket as possible, up to `most`.
 pub(crate) const fn of(class: usize, most: usize) -> Shape {
     let slot = size_class::size(class);
     let lead = lead(slot);
@@ -125,7 +125,7 @@ pub(crate) const fn of(class: usize, most: usize) -> Shape {
         if now.slots > 0 && now.spills_little() {
             return now;
         }
-        // Does a larger share of its bytes lie in slots?
+        // Take this size if a larger share of the bucket's bytes lies in slots.
         if now.slots as usize * best.bucket() > best.slots as usize * bucket {
             best = now;
         }
@@ -151,7 +151,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// The class for a request with at least one spare byte. `None`: it needs a span of its own.
+/// Returns the class for a request and a spare byte. `None`: it needs a span of its own.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

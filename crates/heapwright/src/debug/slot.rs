@@ -9,9 +9,9 @@
 //!               ^------------- the bucket is opened again --------------/
 //! ```
 //!
-//! The word changes by one compare-and-exchange, so of two threads that free a block at once one
-//! fails. In the state `FREEING` the slot's bytes are being filled and must not be judged. All
-//! other fields are written before the word.
+//! The word changes by one compare-and-exchange. If two threads free a block at once, one fails. In
+//! the state `FREEING` the slot's bytes are being filled and must not be judged. All other fields
+//! are written before the word.
 //!
 //! Sequence numbers count operations: their order is meaningful within one thread, and they wrap
 //! after four thousand million. Threads are numbered in order of arrival, up to 65534.
@@ -136,7 +136,7 @@ impl Slot {
         }
     }
 
-    /// What is known of the slot now.
+    /// Returns the slot's present word.
     #[inline]
     pub(crate) fn word(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))
@@ -149,14 +149,14 @@ impl Slot {
         self.word.store(word.0, Ordering::Release);
     }
 
-    /// Changes the word if it is `from`; of several threads, one succeeds.
+    /// Changes the word if it is `from`. Only one of several threads succeeds.
     #[inline]
     pub(crate) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
         let done = self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
         done.map(|_| ()).map_err(Word)
     }
 
-    /// [`Slot::exchange`]; with a single thread, without a locked instruction.
+    /// Does [`Slot::exchange`], without a locked instruction if there is a single thread.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {

@@ -1,7 +1,7 @@
 //! Functions and lines of a check's findings, resolved in the process (feature `symbols`).
 //!
 //! ```text
-//!   a finding            printed at once, with addresses: whoever comes across it may hold any lock, and must not allocate
+//!   a finding            printed at once, with addresses: the failing thread may hold any lock, and must not allocate
 //!     | noted, with its scope                                                      [`note`]
 //!     v
 //!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]
@@ -65,7 +65,7 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     key(one) == key(other)
 }
 
-/// The findings taken from the notes of a scope.
+/// The findings taken from a scope's notes.
 pub(super) struct Taken([Option<Finding>; MOST]);
 
 /// Takes the findings of a scope that still runs; afterwards another check may reuse their places.

@@ -26,11 +26,11 @@ use crate::os::SYSTEM;
 use crate::os::{self, Memory};
 use crate::segments;
 
-/// Records in the first segment; each further one doubles them all.
+/// Records in the first segment; each further segment doubles the total.
 const FIRST: usize = 256;
 const SEGMENTS: usize = 24;
 const NONE: u32 = u32::MAX;
-/// The most blocks that are remembered after they went back to their allocator.
+/// The most `GONE` blocks that are remembered.
 const GONE_MOST: usize = if cfg!(miri) { 32 } else { 4096 };
 
 /// The state of a block.
@@ -47,9 +47,9 @@ pub(super) enum State {
     Quarantined,
     /// Out of the quarantine, in its last check.
     Leaving,
-    /// Its memory went back.
+    /// The block's memory went back.
     Gone,
-    /// Its address was handed out again; the record is still in a list.
+    /// The address was handed out again; the record is still in a list.
     Stale,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 48 || size_of::<usize>() != 8);
 
 impl Entry {
-    /// Returns the block's first byte, with the provenance it was made with.
+    /// Returns the block's first byte, with its original provenance.
     pub(super) fn block(&self) -> *mut u8 {
         self.complement.map_addr(|address| !address)
     }
@@ -168,7 +168,7 @@ pub(super) fn room(bytes: usize) -> *mut u8 {
     if unsafe { SYSTEM.commit(start, bytes) } {
         return start;
     }
-    // SAFETY: just reserved, and nobody knows it.
+    // SAFETY: just reserved, and no other code has it.
     unsafe { SYSTEM.release(at, bytes + 2 * page) };
     ptr::null_mut()
 }
@@ -232,7 +232,7 @@ impl Table {
         if self.chains.is_null() {
             return NONE;
         }
-        // SAFETY: in the chains.
+        // SAFETY: the index is in the chains.
         unsafe { self.chain_of(address).read() }
     }
 
@@ -253,7 +253,7 @@ impl Table {
         let address = self.get(index).block().addr();
         let first = self.first_of(address);
         self.change(index, |entry| entry.chain = first);
-        // SAFETY: in the chains.
+        // SAFETY: the index is in the chains.
         unsafe { self.chain_of(address).write(index) };
     }
 
@@ -262,7 +262,7 @@ impl Table {
         let address = gone.block().addr();
         let mut at = self.first_of(address);
         if at == index {
-            // SAFETY: in the chains.
+            // SAFETY: the index is in the chains.
             return unsafe { self.chain_of(address).write(gone.chain) };
         }
         while at != NONE {
@@ -282,7 +282,7 @@ impl Table {
             // Without memory the chains become longer.
             return !self.chains.is_null();
         }
-        // SAFETY: so many bytes; all ones is none.
+        // SAFETY: the memory has this many bytes; all ones mean no record.
         unsafe { chains.cast::<u8>().write_bytes(0xff, size_of::<u32>() << bits) };
         let (old, old_bits) = (self.chains, self.chain_bits);
         (self.chains, self.chain_bits) = (chains, bits);
@@ -293,7 +293,7 @@ impl Table {
                     self.enter(index);
                 }
             }
-            // SAFETY: made above, some time ago, with these bytes.
+            // SAFETY: made above, in an earlier call, with these bytes.
             unsafe { give_room(old.cast(), size_of::<u32>() << old_bits) };
         }
         true
@@ -337,7 +337,7 @@ impl Table {
             self.leave(old);
             let entry = self.get(old);
             if entry.state == State::Live {
-                // Its allocator released all memory at once.
+                // The block's allocator released all memory at once.
                 self.live -= 1;
                 self.live_bytes -= entry.size;
                 self.give(old);
@@ -431,7 +431,7 @@ impl Table {
 
     /// Quarantines a claimed and filled block.
     pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
-        // Its allocator may have handed it out again meanwhile.
+        // The block's allocator may have handed it out again meanwhile.
         if self.get(index).state == State::Freeing {
             self.change(index, |entry| entry.state = State::Quarantined);
             self.push(|table| &mut table.quarantined, index);
@@ -439,7 +439,7 @@ impl Table {
         }
     }
 
-    /// Returns the quarantine's oldest block, if all together cost more than `budget` bytes.
+    /// Returns the quarantine's oldest block, if the quarantine costs more than `budget` bytes.
     pub(super) fn oldest(
         &mut self,
         budget: usize,

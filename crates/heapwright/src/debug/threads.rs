@@ -101,7 +101,7 @@ impl Threads {
             return None;
         }
         let entry = self.entry(number)?;
-        // First, because the name was written before it.
+        // This is read first, because the name was written before it.
         let system = entry.system.load(Ordering::Acquire);
         let mut name = [0; 16];
         name[..8].copy_from_slice(&entry.name[0].load(Ordering::Relaxed).to_ne_bytes());

@@ -14,8 +14,8 @@
 //! in random order. A run that leaves the queue returns to the chunk.
 //!
 //! Invariants: the holder of a block owns its record. An exchange sets `requested` to
-//! [`Record::KEPT`], so of two threads that free a block one fails. The queue has a lock. It is
-//! taken with no other lock of this heap, and before the chunk's.
+//! [`Record::KEPT`]: if two threads free a block, one fails. A thread takes the queue's lock with
+//! no other lock of this heap, and before the chunk's.
 //!
 //! Called by `mod`.
 
@@ -196,8 +196,8 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
 
-/// [`allocate`] for a block that grew and probably grows again: half as many more units, which stay
-/// guarded until then.
+/// Does [`allocate`] for a block that grew and probably grows again, with half as many more units,
+/// which stay guarded until then.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -207,7 +207,7 @@ pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
 fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
-    // A signal handler that may have interrupted the holder of a lock.
+    // The caller is a signal handler that may have interrupted the holder of a lock.
     if sync::is_interrupted() || os::is_more_than_there_is(usable) {
         return core::ptr::null_mut();
     }
@@ -254,7 +254,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
 /// Takes a run from the chunk; its bytes read as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
     let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
-    // The block's alignment is that of the run.
+    // The block has the run's alignment.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {
@@ -264,7 +264,8 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // Includes the guards, which the kernel may refuse: a returned run must read as zero.
+        // The guards are included, because the kernel may refuse them, and a returned run must read
+        // as zero.
         let at = MAP.address_of(run.first);
         // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };
@@ -351,7 +352,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
-            // Its addresses are lost, because a signal handler waits for no lock.
+            // The block's addresses are lost, because a signal handler waits for no lock.
             return true;
         }
     }
@@ -382,7 +383,7 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     }
 }
 
-/// The bytes requested for the live block that begins at an address, after the checks of [`free`].
+/// Returns the requested bytes of the live block at an address, after the checks of [`free`].
 pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
     let unit = unit_of(address)?;
     let asked = asked_of(unit)?;
@@ -401,8 +402,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let (usable, asked) = (large_block::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
-    // A block shrinks in place, but moves below half its size, because its addresses are worth
-    // more.
+    // A block shrinks in place, but moves below half its size, to free its addresses.
     if wanted > run.units * UNIT || wanted < usable / 2 {
         return false;
     }

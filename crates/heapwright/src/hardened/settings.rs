@@ -6,7 +6,8 @@
 //!
 //! An attacker who can write anywhere cannot switch a check off here.
 //!
-//! [`set`] writes them once, under the lock of the process heap's start. All other code only reads.
+//! [`set`] writes the settings once, under the lock of the process heap's start. All other code
+//! only reads them.
 
 use core::cell::UnsafeCell;
 use core::ptr;

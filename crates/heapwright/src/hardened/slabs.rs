@@ -1,4 +1,5 @@
-//! A size class's slabs: extents that never change their class, random slots, and guards between.
+//! A size class's slabs: extents that never change their class, random slots, and guards in
+//! between.
 //!
 //! ```text
 //!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light
@@ -24,8 +25,8 @@
 //!
 //! One more class serves blocks of size 0. All of its extents are guarded, so every access fails.
 //!
-//! Invariants: the class's lock covers all of this; it is taken with no other lock of this heap,
-//! and before the chunk's. A slab is listed while it has free or unopened slots.
+//! Invariants: the class's lock covers all of this. A thread takes it with no other lock of this
+//! heap, and before the chunk's. A slab is listed while it has free or unopened slots.
 //!
 //! Called by `cache` and `mod`.
 
@@ -50,7 +51,7 @@ use crate::unit_list::{BySize, UnitList};
 
 /// The class of blocks of size 0, with slots as in class 0.
 pub(super) const EMPTY: usize = CLASSES;
-/// The first grouped class. As many classes as without groups form the first group, and so on.
+/// The first grouped class. Each group has as many classes as there are without groups.
 const GROUPED: usize = EMPTY + 1;
 const GROUPS: usize = HARDENED_GROUPS as usize;
 const ALL_CLASSES: usize = GROUPED + GROUPS * CLASSES;
@@ -89,7 +90,7 @@ const GUARD_EVERY_LIGHT: usize = 8;
 const GUARD_EVERY_FULL: usize = 2;
 /// One in this many of a class's slabs keeps its memory while unused.
 const KEPT: usize = 8;
-/// The others keep it until none was needed for this many milliseconds.
+/// The others keep it until no slab was needed for this many milliseconds.
 const DELAY: u32 = 100;
 
 /// The time of the next look at idle slabs in milliseconds, or [`NEVER`].
@@ -163,7 +164,7 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
     drawn
 }
 
-/// Takes slots from a ring back. False: a handler cannot wait for the lock, and the slots stay.
+/// Takes back slots from a ring. False: a handler cannot wait for the lock, and the slots stay.
 pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
     it.put(class, slots);
@@ -338,7 +339,7 @@ impl Class {
                     word.store(IN_SLAB, Ordering::Relaxed);
                     count += 1;
                 } else {
-                    // Two threads freed it at once, and each put it into its ring.
+                    // Two threads freed the slot at once, and each put it into its ring.
                     let size = size_class::size(slots_class);
                     judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size);
                 }
@@ -391,7 +392,7 @@ impl Class {
                 *most -= 1;
             }
         }
-        // The slabs for the next time, or to watch from now on.
+        // The slabs to release the next time, or to watch from now on.
         self.spared = if goes > 0 { self.kept() + goes } else { self.idle };
         self.idle > self.kept()
     }

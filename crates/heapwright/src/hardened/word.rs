@@ -14,7 +14,7 @@
 
 use crate::request::Origin;
 
-/// Bytes of the canary, which follows the bytes asked for.
+/// Bytes of the canary, which follows the requested bytes.
 pub(super) const CANARY: usize = 8;
 /// A slot in a thread's ring, or one that was never drawn. (It is 0, because `malloc` tests for
 /// it.)

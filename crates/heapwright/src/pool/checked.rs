@@ -56,12 +56,11 @@ fn look_over(store: &Store, slot: *mut u8) {
     }
 }
 
-/// Frees all slots that are out before a reset takes all back, so that later writes to them are
-/// found.
+/// Frees all slots that are out before a reset, so that later writes to them are found.
 pub(super) fn before_reset(store: &mut Store) {
     let mut walk = Walk::default();
     while let Some((segment, slot)) = store.next_out(&mut walk) {
-        // SAFETY: the slot is the pool's, and the caller takes all slots back.
+        // SAFETY: the slot is the pool's, and the caller frees all slots.
         unsafe { free(store, store.slot(segment, slot)) };
     }
     look_over_all(store);

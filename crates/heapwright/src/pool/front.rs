@@ -1,4 +1,4 @@
-//! The front of a pool: a stack of free slots; a slot that is freed is handed out next.
+//! The front of a pool: a stack of free slots. The slot freed last is handed out next.
 //!
 //! ```text
 //!   | count | slot | slot | ... | slot |  room for the rest |     128 slots
@@ -11,8 +11,8 @@
 //!
 //! A stack of free slots stays in the processor's cache. But after objects died in random order,
 //! new objects lie anywhere. Sets of bits return the lowest slot and keep live objects dense, but
-//! each operation costs more. The front is both: a short stack that the sets refill. A list through
-//! the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
+//! each operation costs more. The front combines both: a short stack that the sets refill. A list
+//! through the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
 //!
 //! Invariants: entries below `count` are free slots of the store, not null, each there once. The
 //! store counts them as out.
@@ -35,7 +35,7 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// A front that holds nothing.
+    /// The empty front.
     pub(super) const EMPTY: Self = Self { count: 0, slots: [ptr::null_mut(); ROOM] };
 
     /// Removes the newest slot, if there is one.

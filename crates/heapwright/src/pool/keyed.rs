@@ -5,7 +5,7 @@
 //!   generation     even: no keyed object in the slot      odd: one, of that key
 //! ```
 //!
-//! Generations lie apart from the objects and outlive slots and segments. So a stale key meets an
+//! Generations lie apart from the objects and outlive slots and segments. So a stale key finds an
 //! even or a later number, and is refused. After 2^31 keyed objects a slot's generations repeat,
 //! and a key that old would be accepted.
 //!
@@ -26,7 +26,7 @@ use super::typed::Pool;
 /// A key and an `Option` of it take eight bytes.
 pub struct Key<T> {
     index: u32,
-    /// Always odd.
+    /// The generation, always odd.
     generation: NonZeroU32,
     of: PhantomData<fn() -> T>,
 }

@@ -53,7 +53,7 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
-    /// Like [`Shape::of`], but panics if the size is too large.
+    /// Does the same as [`Shape::of`], but panics if the size is too large.
     pub(super) const fn of_objects(size: usize, align: usize) -> Self {
         match Self::of(size, align) {
             Some(shape) => shape,
@@ -102,7 +102,7 @@ impl Shape {
         (segment, (index as u64 - self.first_index(segment)) as usize)
     }
 
-    /// Returns the slot that begins `offset` bytes after the first one, if one does.
+    /// Returns the slot that begins `offset` bytes after the first one, if any.
     #[inline]
     pub(super) const fn slot_at(&self, offset: usize) -> Option<usize> {
         let slot =
@@ -117,15 +117,15 @@ impl Shape {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;
         }
-        // 27 is odd, so 64 successive pools get 64 colours. It is far enough from 1 that two
-        // successive pools do not share a pair of lines that is fetched together.
+        // 27 is odd, so 64 successive pools get 64 colours. Two successive pools share no pair of
+        // lines that the processor fetches together.
         let colour = id as usize * 27 % COLOURS * LINE;
         colour & !(self.align - 1)
     }
 }
 
 /// Returns the inverse of an odd number modulo 2^64, by Newton's iteration. The number itself is
-/// right in three bits, and each step doubles the right bits.
+/// the inverse in three bits, and each step doubles the right bits.
 const fn inverse(odd: usize) -> u64 {
     let odd = odd as u64;
     let mut inverse = odd;

@@ -5,8 +5,8 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of each is inline, a handful of instructions. The others are out of line, once in
-//! sixty-four operations.
+//! The first step of each is inline, a handful of instructions. The others are out of line, and run
+//! once in sixty-four operations.
 //!
 //! In checked builds (feature `checked`) each operation also looks the slot up. A slot must be
 //! freed once, to its own pool, and not written to afterwards.
@@ -25,7 +25,7 @@ use super::{Reset, Stats, checked};
 /// pool serves one thread at a time. Slots do not move. Freed slots are used again, the last one
 /// first, and older ones in address order.
 ///
-/// Dropping the pool releases all memory, slots in use included; it does not know their contents.
+/// Dropping the pool releases all memory, slots in use included, without dropping their contents.
 ///
 /// The idea is that of Zig's `MemoryPool`, with fresh slots in a row instead of on a list.
 ///
@@ -97,7 +97,7 @@ impl RawPool {
         if cfg!(feature = "checked") { None } else { self.front.pop() }
     }
 
-    /// The slow path of [`RawPool::alloc`].
+    /// Allocates on the slow path of [`RawPool::alloc`].
     #[inline(never)]
     pub(super) fn alloc_slow(&mut self) -> *mut u8 {
         if cfg!(feature = "checked") {
@@ -179,7 +179,7 @@ impl RawPool {
         self.store.capacity()
     }
 
-    /// Bytes from one slot to the next: the requested size, rounded up to the alignment, at least
+    /// Returns the bytes from one slot to the next: the size rounded up to the alignment, at least
     /// 1.
     #[must_use]
     pub fn slot_size(&self) -> usize {

@@ -1,7 +1,7 @@
 //! The pool of a type: owning handles, raw pointers, keys, and resets that drop.
 //!
-//! This file writes values into slots; `handle` ends them and frees the slots. No reference to the
-//! raw pool is held while the user's code runs, because that code may use the pool.
+//! This file writes values into slots; `handle` ends them and frees the slots. While the user's
+//! code runs, no reference to the raw pool exists, because that code may use the pool.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -55,7 +55,7 @@ use crate::unwinding;
 /// assert_eq!(*handle, 1);
 /// ```
 ///
-/// nor survive a reset, and a reset needs that no reference to an object exists:
+/// nor survive a reset, and no reference to an object may exist at a reset:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::pool::{Pool, Reset};
@@ -151,8 +151,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// The slow path of [`Pool::create`] for a value in registers. It is a tail call, so the fast
-    /// path saves no registers.
+    /// Runs the slow path of [`Pool::create`] for a value in registers. This is a tail call, so the
+    /// fast path saves no registers.
     #[inline(never)]
     fn create_slow(&self, value: T) -> NonNull<T> {
         let slot = self.slot_slow();

@@ -1,8 +1,9 @@
 //! Estimates of all blocks from samples: sums and their errors.
 //!
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its
-//! size is one (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of
-//! such a sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//! size is sampled (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the
+//! variance of such a sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz
+//! and Thompson).
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -40,8 +41,8 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// Replaces a changed sample. (A profile that began after it was made does not count it as
-    /// allocated.)
+    /// Replaces a changed sample. (A profile that began after the sample was made does not count it
+    /// as allocated.)
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
             self.take_away(before);
@@ -86,7 +87,7 @@ pub(super) struct Sample {
     pub(super) thread: u32,
     /// Bytes requested.
     pub(super) size: u64,
-    /// Bytes counted for it: its largest size, as far as that decides the probability.
+    /// Bytes counted for the sample: its largest size, as far as it decides the probability.
     pub(super) counted: u64,
     /// The number of blocks that it stands for.
     pub(super) weight: f64,

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it
-//! when a sample is made, resized or freed. The caller ensures that no signal handler that
-//! interrupted the lock's holder arrives here. For runs of units see `runs`.
+//! when a sample is made, resized or freed. The caller ensures that no signal handler calls this
+//! after it interrupted the lock's holder. For runs of units see `runs`.
 //!
 //! Tracers of the whole machine can follow samples, too; see `probes`.
 //!
@@ -114,7 +114,7 @@ pub(crate) fn take(block: *mut u8) -> Option<Moving> {
     SAMPLES.lock().take(block.addr()).map(Moving)
 }
 
-/// Adds it again at an address, and with a new size if given.
+/// Adds the sample again at an address, with a new size if given.
 pub(crate) fn put_back(moving: Moving, block: *mut u8, size: Option<usize>) {
     let size = size.map_or(moving.0.size, |size| size as u64);
     SAMPLES.lock().put_back(moving.0, block.addr(), size);
@@ -183,5 +183,5 @@ unsafe fn unlock() {
     unsafe { SAMPLES.release() };
 }
 
-/// The recorder notices the new process by its id.
+/// Does nothing: the recorder notices the new process by its id.
 fn in_child(_alone: bool) {}

@@ -72,25 +72,25 @@ macro_rules! probe {
     };
 }
 
-/// A block became a sample, which stands for `weight` bytes.
+/// Notes a block that became a sample, which stands for `weight` bytes.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn alloc(block: usize, size: u64, weight: u64) {
     probe!("alloc", "8@%rdi 8@%rsi 8@%rdx", "rdi" = block, "rsi" = size, "rdx" = weight);
 }
 
-/// A sample is freed.
+/// Notes the free of a sample.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn free(block: usize) {
     probe!("free", "8@%rdi", "rdi" = block);
 }
 
-/// A block became a sample, which stands for `weight` bytes.
+/// Notes a block that became a sample, which stands for `weight` bytes.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
 pub(super) fn alloc(block: usize, size: u64, weight: u64) {
     probe!("alloc", "8@x0 8@x1 8@x2", "x0" = block, "x1" = size, "x2" = weight);
 }
 
-/// A sample is freed.
+/// Notes the free of a sample.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
 pub(super) fn free(block: usize) {
     probe!("free", "8@x0", "x0" = block);

@@ -5,9 +5,8 @@
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
-//! Locks of pools and collected heaps are held when runs come and go, and this looks like an
-//! interrupted lock's holder. So the wait for the lock is at most a second, and a run that is
-//! skipped is counted.
+//! Runs come and go under locks of pools and collected heaps. A waiting thread cannot tell this
+//! from an interrupted holder, so it waits at most a second. Skipped runs are counted.
 
 use heapwright_record::debug::Memory;
 

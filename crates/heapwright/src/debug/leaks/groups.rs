@@ -44,7 +44,7 @@ impl Group {
         self.key as u32
     }
 
-    /// One more block.
+    /// Adds a block.
     pub(super) fn add(&mut self, block: usize, size: usize, sequence: u32) {
         if self.blocks == 0 || sequence < self.oldest {
             self.oldest = sequence;

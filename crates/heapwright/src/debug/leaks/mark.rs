@@ -13,15 +13,15 @@
 //! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
 //!
 //! Up to 64 bytes: programs keep pointers behind headers (lengths before strings, cookies of
-//! `new[]`, second bases of C++ objects, vectors of the loader). From a pointer deeper inside the
-//! program may find the start or not: possibly lost, as in valgrind.
+//! `new[]`, second bases of C++ objects, vectors of the loader). From a deeper pointer the program
+//! may find the start or not: possibly lost, as in valgrind.
 //!
 //! In a lost cycle every block has a pointer to it. As in valgrind, its first block counts as
 //! definitely lost, and the others as lost with it. A definitely lost block that another lost block
 //! leads to becomes indirectly lost.
 //!
 //! Breadth first: `via`, the address of the word that led to a block, follows a shortest path from
-//! the first kind of root that has one.
+//! the first kind of root with a path.
 //!
 //! Most processes have no leaks, and their globals lead to all blocks. Marking stops when every
 //! live block is reachable, and reads nothing if no block is live.
@@ -70,8 +70,7 @@ pub(super) struct Marks<'a> {
     /// A block's reach.
     reach: ZeroedArray<u8>,
     /// The address of the first word that led to the block. For a block that is lost with another:
-    /// that one's number plus 1.
-    /// another: one more than that one's number.
+    /// that block's number plus 1.
     via: ZeroedArray<usize>,
     /// Starts of blocks to be read.
     queue: ZeroedArray<usize>,
@@ -81,14 +80,14 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether only a pointer to the middle leads to some block so far.
+    /// Whether a block was found so far to which only a pointer to the middle leads.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,
 }
 
 impl<'a> Marks<'a> {
-    /// `None`: there is no memory.
+    /// Starts a marking. `None`: there is no memory.
     pub(super) fn new(index: &'a Index, live: Live, proc_mem: &'a ProcMem) -> Option<Self> {
         Some(Self {
             index,
@@ -129,7 +128,7 @@ impl<'a> Marks<'a> {
         if self.left == 0 {
             return;
         }
-        // Blocks with pointers only to their middle wait since the first pass.
+        // Blocks with pointers only to their middle have waited since the first pass.
         if self.has_possible {
             for block in self.index.each() {
                 if self.reach[block.number] == POSSIBLE {
@@ -230,7 +229,7 @@ impl<'a> Marks<'a> {
                 self.via[number] = first + 1;
                 self.push(block.start);
             }
-            // A block that was taken for the first of its group is lost with another one.
+            // A block that counted as the first of its group is lost with another one.
             Proof::LostWith(first) if reach == DEFINITE && number != first => {
                 self.reach[number] = INDIRECT;
                 self.via[number] = first + 1;
@@ -283,7 +282,7 @@ impl<'a> Marks<'a> {
         while at + WORD <= to && self.left > 0 {
             let room = (to - at).min(PIECE) & !(WORD - 1);
             let words = piece.as_mut_ptr().cast::<u8>();
-            // SAFETY: the piece has this many bytes, which are numbers.
+            // SAFETY: the piece has this many bytes, all numbers.
             let bytes = unsafe { slice::from_raw_parts_mut(words, room) };
             let got = self.proc_mem.read(at, bytes) & !(WORD - 1);
             for (index, &word) in piece[..got / WORD].iter().enumerate() {

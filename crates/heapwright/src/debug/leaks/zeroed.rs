@@ -88,7 +88,7 @@ unsafe impl Plain for Answer {}
 pub(super) struct ZeroedArray<T: Plain> {
     at: *mut u8,
     count: usize,
-    /// Whether the array has its own mapping, and is not part of the piece.
+    /// Whether the array has its own mapping, outside of the piece.
     is_alone: bool,
     of: PhantomData<T>,
 }
@@ -107,15 +107,15 @@ impl<T: Plain> Deref for ZeroedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours while this
-        // lives.
+        // SAFETY: this many elements, zeroed at first, aligned to a cache line or more; ours while
+        // this lives.
         unsafe { slice::from_raw_parts(self.at.cast(), self.count) }
     }
 }
 
 impl<T: Plain> DerefMut for ZeroedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours alone
+        // SAFETY: this many elements, zeroed at first, aligned to a cache line or more; ours alone
         // while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn small_arrays_are_cut_from_the_shelf_and_large_ones_are_not() {
         assert!(crate::substrate::open(crate::options::get));
-        // Like a check.
+        // As in a check.
         let _one = super::super::ONE.lock();
         for _ in 0..3 {
             let shelf = Shelf::take();

@@ -32,7 +32,7 @@ static STORES: Recycled<Lock<Store>> = Recycled::new();
 pub(super) struct Locked(AtomicPtr<Slot<Lock<Store>>>);
 
 impl Locked {
-    /// No store yet.
+    /// Creates a place without a store.
     pub(super) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }

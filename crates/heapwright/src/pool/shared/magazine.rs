@@ -18,8 +18,8 @@
 //! lines. Zeroed memory is an empty magazine, so new memory need not be written.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
-//! time touches the slots: the magazine is its own, or it holds the lock. The count is atomic,
-//! because other threads read it for statistics.
+//! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
+//! atomic, because other threads read it for statistics.
 //!
 //! Called by `slots`; across a fork, by the module above.
 
@@ -42,12 +42,12 @@ const BATCH: usize = ROUNDS / 2;
 /// `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// The thread in the magazine writes it; any thread reads it for statistics.
+    /// The thread in the magazine writes the count; any thread reads it for statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
 
-/// With its lock it fills whole cache lines, a power of two.
+/// A magazine with its lock fills whole cache lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
 // SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots;

@@ -15,7 +15,6 @@
 //! thread index, inherited when the thread ends, or K for all threads, each behind a lock. A pool
 //! of a thousand threads has a thousand magazines, or K. The fast path serves the first model. With
 //! shared magazines it misses, and the slow path finds them.
-//! and the cold one finds them.
 //!
 //! Any thread may destroy an object: the slot goes into *that* thread's magazine. Slots have no
 //! owner, so there are no remote frees. A producer and a consumer each take the store's lock once

@@ -11,10 +11,10 @@
 //!                                                                 into the store
 //! ```
 //!
-//! The process's cache model alone decides which of the first two columns serves. Where threads
-//! share magazines no thread has an index, so the first column misses. `alloc` and `free` take the
-//! same steps in opposite directions. Each step is an out-of-line function, so none saves registers
-//! or makes stack space for the next one.
+//! The process's cache model alone decides which of the first two columns serves. If threads share
+//! magazines, no thread has an index, so the first column misses. `alloc` and `free` take the same
+//! steps in opposite directions. Each step is an out-of-line function, so none saves registers or
+//! makes stack space for the next one.
 //!
 //! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
 //! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
@@ -51,7 +51,7 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Opaque: a caller that knew the result to be its own argument would keep it in a saved
+    // Opaque, because a caller that knew the result to be its argument would keep it in a saved
     // register.
     core::hint::black_box(slot)
 }
@@ -123,7 +123,8 @@ impl Slots {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// Returns a function of its own: it makes a system call, and the other case does not.
+    /// Does the same by CPU. It is a function of its own, because only this case makes a system
+    /// call.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
@@ -311,7 +312,7 @@ impl Slots {
         self.store.made().is_some_and(|store| store.lock().segment_of(address).is_some())
     }
 
-    /// As [`Store::preheat`].
+    /// Does the same as [`Store::preheat`].
     pub(super) fn preheat(&self, count: usize, touch: bool) -> bool {
         self.store_now().is_some_and(|store| store.lock().preheat(count, touch))
     }

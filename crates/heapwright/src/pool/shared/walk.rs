@@ -10,7 +10,7 @@
 //! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
 //! A panic in a destructor stops neither a reset nor a drop: guards that are dropped on the way out
-//! ([`Ending`], and `Remaining` in the drop) do the rest.
+//! ([`Ending`], and `Remaining` in the drop) complete them.
 
 use core::mem;
 use core::ptr::NonNull;

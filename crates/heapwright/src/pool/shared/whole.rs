@@ -24,7 +24,7 @@ use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
 
 impl Slots {
-    /// Slots in use, while other threads may change the number.
+    /// Returns the slots in use, while other threads may change the number.
     pub(super) fn len(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         let out = store.lock().out();
