@@ -31,7 +31,7 @@ pub const BEHIND: usize = 4;
 /// The flags that a reader must know to understand the file.
 const BINDING_FLAGS: u32 = 0xffff_0000;
 
-/// The first bytes of a file.
+/// Returns the first bytes of a file.
 pub(crate) const fn header(magic: [u8; 8], version: u32) -> [u8; HEADER_BYTES] {
     let [a, b, c, d, e, f, g, h] = magic;
     let [i, j, k, l] = version.to_le_bytes();

@@ -189,7 +189,7 @@ impl<'a> Events<'a> {
         Ok(Self { rest, length, at: HEADER_BYTES as u64 })
     }
 
-    /// Returns whether the file ends in the middle of an event. Valid once the iterator has ended.
+    /// Returns the fault of a file that ends within an event. Valid after the iterator's end.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         (!self.rest.is_empty()).then(|| FORMAT.problem(Fault::EndsWithin(self.at)))

@@ -25,7 +25,7 @@ impl Scratch {
 /// No registers.
 pub(super) struct Registers;
 
-/// Nothing.
+/// Returns no registers.
 pub(super) fn registers() -> Registers {
     Registers
 }
@@ -68,7 +68,7 @@ pub(super) fn module_range(_pc: usize) -> Option<core::ops::Range<usize>> {
     None
 }
 
-/// As [`module_range`].
+/// Finds nothing, as [`module_range`].
 pub(super) fn module_of(_pc: usize) -> Option<Module> {
     None
 }
@@ -78,7 +78,7 @@ pub(super) fn symbol_of(_pc: usize, _found: impl FnOnce(&[u8], usize)) -> bool {
     false
 }
 
-/// Not known here.
+/// Finds nothing: not known here.
 pub(super) fn own_module() -> Option<core::ops::Range<usize>> {
     None
 }

@@ -355,7 +355,7 @@ fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
     }
 }
 
-/// Eight, eleven, eighteen, eighty, ... and their thousands, millions, ...
+/// Returns whether the word begins with a vowel: eight, eleven, eighteen, eighty thousand, ...
 fn begins_with_a_vowel(number: u64) -> bool {
     let mut group = number;
     while group >= 1000 {

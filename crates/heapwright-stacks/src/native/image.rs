@@ -234,7 +234,7 @@ mod tests {
     use super::super::machine::NUMBERS;
     use super::*;
 
-    /// Each entry of a module's tables: the first byte of the function, and where the entry is.
+    /// Returns a module's table entries: the function's first byte, and the entry's place.
     fn entries(header: &Section<'static>) -> impl Iterator<Item = (usize, usize)> {
         let address = header.address;
         let word = |at: usize| *header.bytes[at..].first_chunk().expect("a word");

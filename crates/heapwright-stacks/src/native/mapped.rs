@@ -188,7 +188,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Whether a part of this file is executable at a module's place; else the file is only read.
+/// Returns whether part of a file is executable at a module's place; else it is only read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {

@@ -503,7 +503,7 @@ fn learnt_by_others(scratch: &Scratch, address: usize, generation: u32) -> Optio
     (rule != Rule(0)).then_some(rule)
 }
 
-/// Whether these two instructions are at an address, which may be unreadable.
+/// Returns whether these two instructions are at an address, readable or not.
 fn is_at(pc: usize, code: [u32; 2]) -> bool {
     let words = [pc, pc.wrapping_add(4)];
     let readable = |&word: &usize| os::is_readable(word & !7);

@@ -161,13 +161,13 @@ pub(super) unsafe fn resize(
         if zeroed {
             // SAFETY: the block has the new size, of which `kept` bytes are used.
             let tail = unsafe { moved.add(kept) };
-            // SAFETY: the new block is ours, and longer than what was kept.
+            // SAFETY: the new block is ours, and longer than `kept`.
             unsafe { tail.write_bytes(0, new.size() - kept) };
         }
         return Some(NonNull::slice_from_raw_parts(moved, new.size()));
     }
     let moved = allocate(source, new, zeroed)?;
-    // SAFETY: both have `kept` bytes, and the new one is ours alone.
+    // SAFETY: both blocks have `kept` bytes, and the new one is ours alone.
     unsafe { block.copy_to_nonoverlapping(moved.cast(), kept) };
     // SAFETY: the block has the layout `old`, as the caller promises, and was copied.
     unsafe { deallocate(source, block, old) };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   drawn          draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
-//!   door           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
+//!   heap           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
 //!   fault          an access to a guard                     -->  one report: block, stacks, thread; then the end
 //!
 //!   memory=BYTES (4 MiB)   half: what live blocks take of the address space, guards included (8 KiB a small block)

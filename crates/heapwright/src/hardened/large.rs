@@ -264,8 +264,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // The guards are included, because the kernel may refuse them, and a returned run must read
-        // as zero.
+        // Includes the guards, as the kernel may refuse them, and a returned run must read as zero.
         let at = MAP.address_of(run.first);
         // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };

@@ -6,8 +6,7 @@
 //!
 //! An attacker who can write anywhere cannot switch a check off here.
 //!
-//! [`set`] writes the settings once, under the lock of the process heap's start. All other code
-//! only reads them.
+//! [`set`] writes them once, under the lock of the process heap's start. No other code writes.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -24,7 +23,7 @@ pub(super) struct Settings {
     pub(super) words: *const AtomicU16,
     /// The function that makes guarded blocks.
     pub(super) guards: Option<super::Guards>,
-    /// Whether address space is limited; the words are then reserved extent by extent.
+    /// Whether address space is limited. The words are then reserved extent by extent.
     pub(super) is_limited: bool,
     /// Whether the mode is `hardened:full`.
     pub(super) full: bool,

@@ -1,5 +1,4 @@
-//! A size class's slabs: extents that never change their class, random slots, and guards in
-//! between.
+//! A size class's slabs: extents that keep their class, random slots, and guards in between.
 //!
 //! ```text
 //!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light

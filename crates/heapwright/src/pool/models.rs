@@ -17,8 +17,8 @@ use crate::{
     registry::{self, Model},
 };
 
-/// Returns whether this process has the model: then the caller runs the test. Otherwise runs the
-/// named tests in a child with the model; they must pass. The child inherits other options in
+/// Returns whether this process has the model, so that the caller runs the test. If not, runs the
+/// named tests, which must pass, in a child with it. The child inherits other options in
 /// `HEAPWRIGHT`.
 fn under(model: &str, names: &[&str]) -> bool {
     let model = format!("cache={model}");

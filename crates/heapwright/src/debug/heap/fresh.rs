@@ -169,7 +169,7 @@ impl Heap {
     }
 }
 
-/// Eight bytes of the pattern.
+/// Returns eight bytes of the pattern.
 fn pattern(first: u64, word: u64) -> u64 {
     mix(first, word) & 0x7e7e_7e7e_7e7e_7e7e | 0x0101_0101_0101_0101
 }

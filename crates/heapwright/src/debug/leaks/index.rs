@@ -63,7 +63,7 @@ pub(super) struct Live {
 }
 
 impl Index {
-    /// `None`: there is no memory for it.
+    /// Builds the index. `None`: there is no memory.
     pub(super) fn new(heap: &'static Heap) -> Option<Self> {
         let id = heap.id();
         let limit = MAP.limit();
@@ -124,7 +124,7 @@ impl Index {
         self.live(Place { bucket, slot: within % slots })
     }
 
-    /// Every live block, by number, which is by address.
+    /// Returns every live block, by number and so by address.
     pub(super) fn each(&self) -> impl Iterator<Item = Block> {
         let spans = self.spans.iter().filter_map(|numbered| numbered.span);
         let buckets = spans.flat_map(Span::all_buckets);

@@ -27,7 +27,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// No moments yet.
+    /// Creates a timeline without moments.
     pub(super) const fn new() -> Self {
         Self { samples: [NOTHING; LENGTH], count: 0, step: FIRST_STEP }
     }

@@ -123,8 +123,7 @@ impl Slots {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// Does the same by CPU. It is a function of its own, because only this case makes a system
-    /// call.
+    /// Allocates by CPU. Separate, because only this case makes a system call.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
