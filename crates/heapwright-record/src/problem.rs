@@ -1,7 +1,7 @@
 //! A fault of a file: one type for debug records, traces, heap dumps and time lines.
 //!
 //! ```text
-//!   Problem = Format (what the file should be, in words) + Fault (what is wrong, and where)
+//!   Problem = Format (the expected kind of file, in words) + Fault (the error and its place)
 //!
 //!   heapwright_record::debug   a debug record   of entries
 //!   heapwright_record::trace   a trace          of chunks with operations

@@ -39,7 +39,7 @@
 //! ```text
 //!   native (Linux) or portable (nothing)     walks, memo, bounds, modules
 //!   depot                                    stacks by number
-//!   tables       quick                       bytes to rules: all, and what is common
+//!   tables       quick                       bytes to rules: all, and the common case
 //!   rule         region                      rules as words, memory
 //! ```
 //!

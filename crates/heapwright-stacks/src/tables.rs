@@ -1,9 +1,9 @@
 //! Unwind tables: converts a compiler's bytes to a [`Rule`].
 //!
 //! ```text
-//!   .eh_frame_hdr   1 | encodings | where .eh_frame is | n | n times (function, entry), sorted
+//!   .eh_frame_hdr   1 | encodings | place of .eh_frame | n | n times (function, entry), sorted
 //!                                                            |
-//!   .eh_frame       ... CIE (what many share) <-- FDE <------+ by binary search
+//!   .eh_frame       ... CIE (the common part) <-- FDE <------+ by binary search
 //!                                                 |
 //!                                                 its program, run up to the address: a row
 //! ```

@@ -2,7 +2,7 @@
 //! (`guard=sample`).
 //!
 //! ```text
-//!   a thread's own cache    says when one is due   (`cache::sampling`, `cache::guard_draw`) --+
+//!   a thread's own cache    tells when one is due  (`cache::sampling`, `cache::guard_draw`) --+
 //!   a cache that is shared  its refills and calls are counted  --------------------------------+--> made here
 //!   a first-class heap      each call is counted; its sample stays in that heap                |
 //!                                                                                              v
@@ -113,7 +113,7 @@ mod with_stacks {
         begin(options.sample);
     }
 
-    /// The party that asked for samples.
+    /// The party that requested samples.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[repr(u8)]
     pub(crate) enum By {
@@ -421,8 +421,8 @@ mod with_stacks {
     }
 
     /// Returns a block between guards. `None`: too many are live, this one is too large, there is
-    /// no memory, the caller must not wait, or its stack is known although the draw requires a new
-    /// one.
+    /// no memory, or the caller must not wait. Or the draw requires a new stack, and this one is
+    /// known.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;

@@ -7,7 +7,7 @@
 //!              usable_size(block)                -> bytes, or "not mine"
 //!   C layer    fault(address, is_write, context) -> whose fault is it?
 //!              forget_code()                     a library was unloaded
-//!              debug_at_exit(signal)             the last look at everything
+//!              debug_at_exit(signal)             the checks at the process's end
 //! ```
 //!
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call

@@ -2,8 +2,8 @@
 //! the kernel acts.
 //!
 //! ```text
-//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes go by that)
-//!                at it: what is free goes back with each look; once, one line, and the heap profile if there is one
+//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes depend on it)
+//!                at it: free memory goes back at each reading; once, a line, and the heap profile if there is one
 //! ```
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of it is

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pages   | slot | slot | ... |      a power of two, at most three quarters of them in use
-//!             key 0: vacant            a key is looked for from its hash on, slot by slot
+//!             key 0: vacant            a search begins at the key's hash, and goes slot by slot
 //! ```
 //!
 //! The kernel provides the memory, because a table grows while the heap allocates. A full table is

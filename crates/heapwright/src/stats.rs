@@ -1,14 +1,14 @@
 //! Statistics: the use of the process's memory, from the heap's own records.
 //!
 //! ```text
-//!   every committed page is in one unit; its entry says which part it is of
+//!   every committed page is in one unit; its entry tells the unit's part
 //!
 //!   slab        resident = live + rounding + caches + remote + partial
 //!   large       resident = live + rounding
 //!   free run    resident = lazily freed
-//!   metadata, table, records, bitmaps, and what
-//!   is set aside for dense slabs                = metadata
-//!   what is left of the process's resident size  = not ours
+//!   metadata, table, records, bitmaps, and
+//!   memory reserved for dense slabs              = metadata
+//!   the rest of the process's resident size      = not ours
 //! ```
 //!
 //! The kernel tells which pages are resident (`mincore`), so the parts add up to the resident size.

@@ -4,7 +4,7 @@
 //!   publish()    from now on, at ticks:
 //!   the first    the heap has started: makes the status memory, takes a slot in it
 //!   others       at a slow path:        an order?  -> samples, stops, writes a profile
-//!                                       it is time -> computes where memory is, into the slot
+//!                                       it is time -> writes the use of memory into the slot
 //!   withdraw()   gives the slot back
 //! ```
 //!

@@ -2,12 +2,12 @@
 //! `hw_count_end`).
 //!
 //! ```text
-//!   begin     the thread's fast word goes to a front, so each of its calls is observed (`heap::modes`)
-//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as `trace` hears of them
-//!   end       the fast word leads back to what the thread allocates from
+//!   begin     the thread's fast word leads to a front, so each of its calls is observed (`heap::modes`)
+//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as for `trace`
+//!   end       the fast word leads back to the thread's cache
 //!
 //!   a thread's   | level 0: sums, sites | level 1 | ...     a begin within another one; its sums are added to that at its end
-//!                | blocks: address -> bytes asked for       of all that was made since the outermost begin
+//!                | blocks: address -> bytes requested       of all blocks made since the outermost begin
 //! ```
 //!
 //! So threads that do not count pay nothing.

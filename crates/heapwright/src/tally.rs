@@ -1,9 +1,9 @@
 //! Counts of a piece of code's allocations, which can be joined in sequence.
 //!
 //! ```text
-//!   bytes       what was asked for, and what reallocations added
-//!   kept        live bytes behind it less those before it           + + - + - -
-//!   peak        the highest that this was on the way                      ^
+//!   bytes       requested bytes, and those that reallocations added
+//!   kept        live bytes at the end less those at the start           + + - + - -
+//!   peak        the highest value in between                      ^
 //! ```
 //!
 //! Two counts are joined as if one piece of code had followed the other.

@@ -26,10 +26,10 @@
 //! tag                                       tag
 //!   1  Process   the writer                  10  Times     a finding was made so often
 //!   2  Module    a program or library file   11  Check     a leak check begins
-//!   3  Map       text of /proc/self/maps     12  Leak      what became of some blocks
-//!   4  Thread    its number and name         13  Step      what leads to one of them
+//!   3  Map       text of /proc/self/maps     12  Leak      a group of blocks, live or lost
+//!   4  Thread    its number and name         13  Step      a block on a path to one
 //!   5  Stack     return addresses            14  Usage     live blocks of a stack
-//!   6  Finding   a mistake                   15  Class     how full buckets were
+//!   6  Finding   a mistake                   15  Class     use of the buckets
 //!   7  Site      a place to guard next time  16  Checked   a leak check is complete
 //!   8  Note      a line for people           17  Sample    live bytes at a moment
 //!   9  End       how it ended               18  Profile   a check is a heap profile
@@ -51,8 +51,8 @@
 //! the first frame of `here` of a finding with [`Call::Access`] is the instruction itself.
 //!
 //! ```text
-//! record, text            what an entry is made of: the encoding of each field
-//! (crate::frame)          the header, and what is around an entry; with CRC-32C
+//! record, text            the encoding of each field of an entry
+//! (crate::frame)          the header, and the frame of an entry; with CRC-32C
 //! numbers                 the enums
 //! finding                 a mistake, as integers; sentence   the same in words
 //! entry                   all entries

@@ -24,7 +24,7 @@
 //!   3  End          the program ended by `exit`: operations 8
 //!
 //! an operation                             n: LEB128; +-n: zigzag, then LEB128
-//!    1  Thread        n: name               what follows is this thread's
+//!    1  Thread        n: name               the next operations are this thread's
 //!    2  Time          n: ms                 so much later
 //!    3  Malloc        +-n: block | n: size
 //!    4  Calloc        +-n: block | n: size
@@ -63,7 +63,7 @@
 //!
 //! ```text
 //! operation   one operation, and its bytes         coder
-//! chunk       what chunks hold; what is around it: crate::frame
+//! chunk       the contents of chunks; their frames: crate::frame
 //! reader      chunks one after another, to the end or to the damage
 //! ```
 

@@ -5,8 +5,8 @@
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
 //!
-//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header, headers, how many
-//!                                                       |  what lies between two modules: headers 0
+//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header, headers, count
+//!                                                       |  the gap between two modules: headers 0
 //! ```
 //!
 //! Reading the list takes some hundred microseconds and no lock, so the result is kept. A module

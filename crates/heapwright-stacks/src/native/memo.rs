@@ -1,7 +1,7 @@
 //! The memo: a thread's recent captures, and the check that a walk would return one of them again.
 //!
 //! ```text
-//!   entry   sp, pc   where it began      depth, generation      stack: the result
+//!   entry   sp, pc   the start           depth, generation      stack: the result
 //!           slots    (place above sp, the word that was there) ...
 //!                    return addresses, and those saved frame pointers that a CFA was made of
 //! ```

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB
-//!          \--> GNU_HASH: how many symbols there are, which nobody else says
+//!          \--> GNU_HASH: the number of symbols, which no other table has
 //! ```
 //!
 //! No lock, no allocation, every table in bounds: may be called in a signal handler.

@@ -1,7 +1,7 @@
 //! The arena that drops its values.
 //!
 //! ```text
-//!   last --> { how to drop, where, how many, the one before } --> ... --> null
+//!   last --> { drop function, address, count, previous entry } --> ... --> null
 //! ```
 //!
 //! The entries lie in the arena beside the values; only types that need dropping get one. Values

@@ -7,9 +7,9 @@
 //!
 //!   allowance   All     blocks are left of the first: each is guarded
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
-//!               Due     no time is left: what each site is due
-//!               None    2.5 ms of debt: sites wait for what they are due, but for those where something was found, and for
-//!                       the first of each module (see `module_advance`); large blocks up to 256 KiB that are freed are filled,
+//!               Due     no time is left: the due blocks of each site
+//!               None    2.5 ms of debt: sites wait for due blocks, except those with findings, and the
+//!                       first blocks of each module (see `module_advance`); large blocks up to 256 KiB that are freed are filled,
 //!                       but for the first four of a length and one in 64
 //! ```
 //!

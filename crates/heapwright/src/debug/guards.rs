@@ -5,7 +5,7 @@
 //!   heap           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
 //!   fault          an access to a guard                     -->  one report: block, stacks, thread; then the end
 //!
-//!   memory=BYTES (4 MiB)   half: what live blocks take of the address space, guards included (8 KiB a small block)
+//!   memory=BYTES (4 MiB)   half: address space of live blocks, guards included (8 KiB a small block)
 //!                          half: freed blocks that are remembered, each without a page, behind a guard
 //! ```
 //!

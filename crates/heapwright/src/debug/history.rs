@@ -4,7 +4,7 @@
 //!   newest <-- ... <-- oldest      as many as the budget holds, linked through their records
 //!
 //!   a bucket   guarded  no pages, and any access is caught
-//!              filled   the pattern, which is looked for when the bucket leaves; of a large block in the pages that were touched
+//!              filled   the pattern, checked when the bucket leaves; of a large block in its touched pages
 //! ```
 //!
 //! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the

@@ -3,7 +3,7 @@
 //! ```text
 //!   module (start..end)   interpreter  | 0 left      its sites wait
 //!                         libc         | 0 left
-//!                         an extension | 31 left     its sites have what they are due
+//!                         an extension | 31 left     its sites get their due blocks
 //! ```
 //!
 //! A debt bounds the cost of guards (see `budget`). The code that runs first would use all of it:

@@ -5,7 +5,7 @@
 //!
 //!   due       the first two of every stack, then after 16, 64, 256, ... more
 //!   besides   while the budget lasts (see there): the first blocks of the process, all of them; later of those 16
-//!             each, of the 64 every second, of the 256 every fourth: as many as the root of what the site makes
+//!             each, of the 64 every second, of the 256 every fourth: about the square root of the site's blocks
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)
-//!   thread  started by one of the scope's: has the mark, says so where it enters its state
+//!   thread  started by a thread of the scope: inherits the mark, and reports it when it enters its state
 //!   block   made by thread 17 --> threads' entry 17 --> scope
 //! ```
 //!

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   piece   | guard page | record | record | ...... | reserved .... | guard page |
-//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one of what is no record
+//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one for poison bits
 //! ```
 //!
 //! Records are read without a lock, even after their end; a late read then sees another record of

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   open      a bucket of the class that can be used again, lowest first in a span;
-//!             else one never used; else, where much is idle, one that is sparse; else a new
-//!             span. No other bucket is looked at: all but the current ones have no slot to hand out.
+//!             else one never used; else, if much is idle, a sparse one; else a new
+//!             span. No other bucket is searched: only current ones have slots to hand out.
 //!
 //!   retire    all slots freed --> filled or guarded --> history (see there), newest
 //!             the history's oldest --> verified --> can be used again

@@ -6,7 +6,7 @@
 //!     v
 //!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]
 //!     v
-//!   the check has ended  nothing is held: names are looked up, by `backtrace`      [`tell`]
+//!   the check has ended  no lock is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
 //!
 //! The lookup of names allocates, perhaps from the debug heap. By then the check's own scope has

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   thread index --> state | busy | current buckets of each class | sequence numbers
-//!                          | stacks seen lately | counts
+//!                          | recent stacks | counts
 //! ```
 //!
 //! Only the state's thread uses it, while it is busy, so no lock is needed. The state is busy for a

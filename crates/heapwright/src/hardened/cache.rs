@@ -35,10 +35,9 @@
 //!   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
 //!   (`mod`). `free` shuts the ring, too, while it writes a place: no slow path moves that place.
 //!
-//! **Misuse.** `malloc` hands out a slot only if its word says that the slot is in a ring, and the
-//! slot's first 16 bytes are zero. `free` takes a slot only if its canary is intact, and its word
-//! says that the block is live and was made by the matching kind of call. The cold path decides all
-//! other cases.
+//! **Misuse.** `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes
+//! are zero. `free` takes a slot only if its canary is intact and its word says "live", with a
+//! matching maker. The cold path decides all other cases.
 //!
 //! Invariants: all entries from the oldest to the newest are slots whose words say that they are in
 //! a ring, each in one place; places of pending calls are excepted. Only its thread changes a
@@ -665,7 +664,7 @@ impl Cache {
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
         word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the slot has room for the bytes asked for and the canary, and it is the caller's.
+        // SAFETY: the slot has room for the requested bytes and the canary, and is the caller's.
         unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
         Ok(block)
     }
@@ -775,7 +774,7 @@ impl Cache {
             return None;
         }
         let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
+        // SAFETY: the slot of a live block has room for the requested bytes and the canary.
         if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
             return None;
         }

@@ -4,7 +4,7 @@
 //!   run     | guard, 1 to 4 units | block | canary, zeros | guard: the rest of the unit, and 1 to 4 units |
 //!                                 ^ a unit               ^ a page
 //!
-//!   record  of the block's first unit: its units, usable bytes, bytes asked for, HARDENED as its heap;
+//!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its heap;
 //!           in fields that slabs use, the units of the guards and the maker
 //! ```
 //!

@@ -8,12 +8,12 @@
 //!   free ----> no unit is known to the stub ---> word, canary; cleared; ring     cache
 //!                                                 | anything else
 //!                                                 v
-//!                                               what is wrong with it?           judge
+//!                                               which mistake?                   judge
 //!   more than a slab's slot                     a run between guards             large
 //!   no bytes                                    memory that cannot be touched    slabs
 //!
-//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and nothing of the heap's own
-//!   words    16 bits a slot: live, made by which call, slack; or free            far away, at a random place
+//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and no metadata
+//!   words    16 bits a slot: live, maker, slack; or free                         far away, at a random place
 //!   caches   rings of free slots                                                 far away, at a random place
 //! ```
 //!

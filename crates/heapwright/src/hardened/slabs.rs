@@ -5,7 +5,7 @@
 //!            | gap | slab | guard | slab | guard | ......... | gap |       full
 //!              1 to 16 units at random       the first slab of an extent is a random one, and then in a circle
 //!
-//!   slab     bits: which slots are free (`slab`)      words: what each slot is (`slots`)
+//!   slab     bits: the free slots (`slab`)            words: the state of each slot (`slots`)
 //! ```
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   15   13 12                 0
-//!   | maker | slack            |    maker > 0: live; slack: bytes behind those asked for, but for the canary's
+//!   | maker | slack            |    maker > 0: live; slack: bytes behind the requested ones, less the canary
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!

@@ -3,8 +3,8 @@
 //! ```text
 //!   out -> free:  of this pool? a slot's start? out?      else one line, and the end
 //!                 filled with 0xDF
-//!   free -> out:  still 0xDF?                             else written to after its end
-//!   at the end:   what is out and no key holds is said; what is free is looked over
+//!   free -> out:  still 0xDF?                             else written to after its free
+//!   at the end:   slots that are out without a key are reported; free ones are checked
 //! ```
 //!
 //! A second set of bits, beside that of the returned slots, holds the slots that are out. There is

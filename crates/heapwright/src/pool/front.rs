@@ -4,7 +4,7 @@
 //!   | count | slot | slot | ... | slot |  room for the rest |     128 slots
 //!             oldest       newest ^ count
 //!
-//!   pop, push   at the newest end: what was just destroyed is still in the cache
+//!   pop, push   at the newest end: a slot freed just now is still in the cache
 //!   refill      empty: the 64 lowest of the store's returned slots, the lowest on top
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```

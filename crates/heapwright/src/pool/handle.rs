@@ -6,7 +6,7 @@
 //!        v
 //!   the object is dropped in place, or moved out
 //!        v
-//!   Vacating             dropped last, whatever the object's own drop did
+//!   Vacating             dropped last, even after a panic
 //!        v
 //!   Home::deallocate     the slot is its pool's again
 //! ```

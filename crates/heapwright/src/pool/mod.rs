@@ -3,7 +3,7 @@
 //! ```text
 //!   Pool<T>         objects of a type: owning handles, raw pointers, keys
 //!   SharedPool<T>   the same for many threads
-//!   RawPool         slots whose size is known when the program runs
+//!   RawPool         slots whose size is known only at run time
 //!        |
 //!     front         128 free slots: destroyed last, handed out first
 //!     store         fresh slots in a row; returned ones in sets of bits

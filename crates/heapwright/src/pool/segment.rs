@@ -4,7 +4,7 @@
 //!   units     | colour | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
 //!
 //!   side      the set of returned slots (`returned`), in units of its own
-//!   keys      a generation a slot, in units of its own, once a key was asked for
+//!   keys      a generation a slot, in units of its own, once a key was requested
 //! ```
 //!
 //! A slot is in one of four states:

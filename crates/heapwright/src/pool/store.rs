@@ -5,7 +5,7 @@
 //!   frontier     next ---> end                          fresh slots of one segment
 //!   returned     a bit for each segment whose set is not empty
 //!
-//!   take:   returned slots, lowest first; where there are none, the frontier;
+//!   take:   returned slots, lowest first; if there are none, the frontier;
 //!           at its end, a segment with untouched slots; else a new one
 //! ```
 //!

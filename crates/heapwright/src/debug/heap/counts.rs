@@ -25,7 +25,7 @@ impl Heap {
     }
 
     /// Returns the live bytes; also updates the peak. It is called when a bucket is opened or a
-    /// large block is made, so the peak may miss up to one current bucket of each thread.
+    /// large block is made. So the peak may miss one current bucket of each thread.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {

@@ -1,19 +1,19 @@
 //! A debug heap: blocks are allocated, freed, and checked.
 //!
 //! ```text
-//!   this file     what a heap is, and how it begins
+//!   this file     a heap and its start
 //!     place       a request: a slot of the current bucket, or a place between guards
 //!     deallocate   free, realloc, size: the slot of an address, and its record
 //!       judge     the right call? the bytes around it as they were?
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
-//!       bounds    what the C library's functions are given, and which live block holds it
-//!       fresh     what nobody has written of a block
-//!       keep      blocks that are no leaks, as the program says
-//!       poison    bytes of blocks that nobody may use, as the program says
-//!       enter     which per-thread state is the caller's
-//!       findings  about a block, or about an address that is none
-//!       late      those that must wait for the store's lock
+//!       bounds    arguments of the C library's functions, and the live blocks that hold them
+//!       fresh     the uninitialised bytes of a block
+//!       keep      blocks that the program declares as no leaks
+//!       poison    bytes of blocks that the program forbids to use
+//!       enter     the per-thread state of the caller
+//!       findings  about a block, or about an address outside of blocks
+//!       late      findings that must wait for the store's lock
 //!       counts    sums over states
 //!       fork      locks, and other threads' states
 //! ```

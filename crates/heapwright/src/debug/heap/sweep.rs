@@ -1,9 +1,9 @@
 //! Sweeps: check slack and fill without a free.
 //!
 //! ```text
-//!   a bucket is opened   one more bucket of the heap is looked at, round all of them
-//!   at exit, on request  all are, and what waits filled in the history; in a forked
-//!                        child its own, and some of what it was given
+//!   a bucket is opened   checks one more bucket of the heap, all in turn
+//!   at exit, on request  checks all, and filled buckets in the history; a forked
+//!                        child: its own, and some inherited ones
 //! ```
 //!
 //! Called by `place` and by `debug`'s entry points.

@@ -3,10 +3,10 @@
 //! ```text
 //!   roots --word--> block: its start, or up to 64 bytes into it     reachable
 //!                          deeper in the middle                     perhaps
-//!   1  everything that sure roots, reachable blocks, and blocks that the program keeps lead to, and these    reachable
-//!   2  what only a middle, or a root in doubt, leads to              possibly lost
-//!   3  of the rest: each that no other lost block leads to           definitely lost
-//!                   what those lead to                               indirectly lost
+//!   1  blocks that the program keeps; blocks that these, sure roots or reachable blocks lead to    reachable
+//!   2  blocks found only by a middle or a doubtful root              possibly lost
+//!   3  other blocks: each that no other lost block leads to          definitely lost
+//!                   blocks that those lead to                        indirectly lost
 //! ```
 //!
 //! Any aligned word that is an address in a live block counts as a pointer to it. The debug heap

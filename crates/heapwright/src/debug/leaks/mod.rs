@@ -3,13 +3,13 @@
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
 //!     | locks of the heap                                      |
-//!     | hold: each thread says what is in its registers        count: live blocks a stack
+//!     | hold: each thread publishes its registers              count: live blocks a stack
 //!     | copy of the process; the program goes on               |
 //!     v                                                        v
 //!   index    a number for each slot                          groups, fullness, timeline
-//!   roots    where the program's pointers are                  |
-//!   mark     what leads to what                                |
-//!   groups   blocks of one stack and one fate                  |
+//!   roots    the program's pointers                            |
+//!   mark     the blocks that pointers lead to                  |
+//!   groups   blocks of one stack and one result                |
 //!     \-> record file, standard error  <----------------------/
 //! ```
 //!

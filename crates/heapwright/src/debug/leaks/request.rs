@@ -1,9 +1,9 @@
 //! Requests: checks and counts that no call starts.
 //!
 //! ```text
-//!   leak_signal=NAME    the signal's handler: a check, there and then; where the heap is
-//!                       locked by what it interrupted, at the next bucket that is opened
-//!   growth=on           a count of what is live, now and then: after 100 ms, and never for
+//!   leak_signal=NAME    the signal's handler: a check at once, or, if the interrupted code
+//!                       holds a lock of the heap, when the next bucket is opened
+//!   growth=on           a count of live blocks, now and then: after 100 ms, and never for
 //!                       more than one hundredth of the time; from 24 counts on the time
 //!                       between two doubles
 //! ```

@@ -4,7 +4,7 @@
 //!   /proc/self/maps
 //!     a module's data                    globals
 //!     [stack], a thread's stack          from its stack pointer up
-//!     an ended thread's stack            hardly anything: the C library keeps it for the next
+//!     an ended thread's stack            one word: the C library keeps it for the next thread
 //!     other memory, of files or none     all of it
 //!     heapwright's own                   nothing
 //!   registers                            as each thread has reported them
@@ -265,7 +265,7 @@ impl Roots {
                     return (!runs).then_some(place);
                 }
             }
-            // Neither is the struct's head cut by the end of a piece.
+            // The end of a piece never cuts the struct's first words.
             at += room;
         }
         None

@@ -5,7 +5,7 @@
 //!   | count | slot | slot | slot | .... | slot |  room for the rest |
 //!             the oldest          the newest ^ count
 //!
-//!   pop, push   at the newest end: what was just destroyed is still in the cache
+//!   pop, push   at the newest end: a slot freed just now is still in the cache
 //!   refill      empty: up to 63 of the store's returned slots, or of its fresh ones, the
 //!               lowest at the newest end
 //!   overflow    full: the 63 oldest go into the store's sets, the others move down

@@ -7,7 +7,7 @@
 //!              store (sets, frontier, segments), one lock
 //!
 //!   mod        SharedPool<T>: objects of a type, handles        walk   each object; reset; the end
-//!   slots      where a slot comes from, and where it goes       whole  counts, trim, settle
+//!   slots      the ways of a slot                               whole  counts, trim, settle
 //!   magazine   126 slots of a thread's, or of several           locked the store and its lock
 //! ```
 //!

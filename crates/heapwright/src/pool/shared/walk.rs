@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
-//!   step     the lock; the next slot that is in no set; the lock back; the user's code
-//!   end      what is left is dropped, the slots taken back, the store left to the next pool
+//!   step     take the lock; the next slot that is in no set; release it; the user's code
+//!   end      remaining objects are dropped, their slots freed, the store left to the next pool
 //! ```
 //!
 //! The lock is not held while the user's code runs: that code may be slow, panic, or use another
