@@ -26,7 +26,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
-/// At the limit, releases may take this fraction of the time.
+/// At the limit, releases may take one part in this many of the time.
 const SHARE: u64 = 10;
 
 #[derive(Clone, Copy)]
@@ -187,9 +187,9 @@ fn tick(now: u32) -> u32 {
     next
 }
 
-/// Releases all free memory that no thread owns, if there is time for it. If that is little,
-/// because other processes use the group's memory, releases become less frequent: their memory
-/// would soon be needed again.
+/// Releases all free memory that no thread owns, if there is time for it. If little is released,
+/// because other processes use the group's memory, releases become less frequent: the program soon
+/// needs that memory again.
 fn give_back(state: &mut State, look: &Look) {
     let began = os::now_ns();
     if began < state.give_back_ns {

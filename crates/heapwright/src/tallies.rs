@@ -282,8 +282,8 @@ fn thread_ends(index: usize) {
     });
 }
 
-/// In a forked child: forgets the counts of all threads but the caller. (The other threads' indices
-/// stay taken.)
+/// Forgets, in a forked child, the counts of all threads but the caller. (The other threads'
+/// indices stay taken.)
 pub(crate) fn forget_after_fork() {
     if is_on() {
         COUNTING.store(counts_here_slowly().into(), Ordering::Relaxed);

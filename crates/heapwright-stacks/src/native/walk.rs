@@ -477,8 +477,9 @@ fn learn(
     };
     let mut rule = look(address);
     if rule == Rule::BY_FRAME_POINTER {
-        // If no function contains the address before a return address, no call has pushed it. The
-        // kernel put it below a signal handler, or `makecontext` at the end of its stack.
+        // If a return address is a function's first, and the address before it has no tables, no
+        // call pushed it. The kernel did, below a signal handler, or `makecontext`, at a stack's
+        // end.
         let first = look(address.wrapping_add(1));
         if first == Rule::SIGNAL {
             rule = first;

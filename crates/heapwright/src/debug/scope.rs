@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)
-//!   thread  started by a thread of the scope: inherits the mark, and reports it when it enters its state
+//!   thread  started by a thread of the scope: inherits the mark, reports it at its first call
 //!   block   made by thread 17 --> threads' entry 17 --> scope
 //! ```
 //!

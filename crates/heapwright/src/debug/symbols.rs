@@ -1,7 +1,7 @@
 //! Functions and lines of a check's findings, resolved in the process (feature `symbols`).
 //!
 //! ```text
-//!   a finding            printed at once, with addresses: the failing thread may hold any lock, and must not allocate
+//!   a finding            printed at once, with addresses: the thread may hold any lock, and must not allocate
 //!     | noted, with its scope                                                      [`note`]
 //!     v
 //!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]

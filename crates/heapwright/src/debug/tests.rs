@@ -166,7 +166,7 @@ fn every_byte_beyond_a_block_is_watched() {
             assert_eq!(process::find_block(block.addr()).unwrap().size, size);
             // SAFETY: not the program's, but the heap's own.
             unsafe { block.wrapping_add(size + beyond).write(0x41) };
-            // The next slot, where there is one, is not handed out: nothing distinguishes it.
+            // The next slot, if any, is not handed out, so nothing distinguishes it.
             let shape = shape::of(shape::class_for(size, 1).unwrap_or(0), 4096);
             let seen = size + beyond < shape.slot as usize;
             free(&heap, block, size, 1);

@@ -1,9 +1,8 @@
 //! Estimates of all blocks from samples: sums and their errors.
 //!
-//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its
-//! size is sampled (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the
-//! variance of such a sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz
-//! and Thompson).
+//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability of a sample at its
+//! size (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a
+//! sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
 //!
 //! Called by the rest of `samples`, under its lock.
 

@@ -190,8 +190,7 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // An access from a block's slack into the next block, or nearer to it, is one before
-            // the next block.
+            // An access from a block's slack into the next block, or nearer to it, is an underflow.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()
