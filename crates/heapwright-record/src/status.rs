@@ -172,10 +172,10 @@ pub enum Order {
 pub enum Answer {
     /// The order was carried out.
     Done,
-    /// It failed: the file could not be written, `malloc` is not this heap's, or the order had
-    /// expired.
+    /// The order failed: the file could not be written, `malloc` is not this heap's, or the order
+    /// had expired.
     Failed,
-    /// It failed: sampling is on already, with another distance.
+    /// The order failed: sampling is on already, with another distance.
     Busy,
     /// This library does not know the order.
     Unknown,

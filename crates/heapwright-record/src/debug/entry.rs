@@ -11,9 +11,9 @@ record! {
     /// the same process, or of a later process with the same number. Modules, threads, stacks and
     /// checks before it are not valid after it.
     Process<'a> {
-        /// Its number.
+        /// The process's number.
         pid: u32,
-        /// Its parent's number.
+        /// The parent's number.
         parent: u32,
         /// When the process began, in nanoseconds since 1970.
         time: u64,
@@ -31,7 +31,7 @@ record! {
 
     /// A file of loaded code. An address of its code minus `bias` is the address in the file.
     Module<'a> {
-        /// Its number; a module with the same number replaces the earlier one.
+        /// The module's number; a module with the same number replaces the earlier one.
         id: u32,
         /// The first address.
         start: u64,
@@ -53,17 +53,17 @@ record! {
 
     /// A thread.
     Thread<'a> {
-        /// Its number in this record, from 1.
+        /// The thread's number in this record, from 1.
         number: u32,
         /// The kernel's number.
         tid: u32,
-        /// Its name.
+        /// The thread's name.
         name: Text<'a>,
     }
 
     /// A stack.
     Stack<'a> {
-        /// Its number, from 1.
+        /// The stack's number, from 1.
         id: u32,
         /// Return addresses, innermost first.
         frames: Frames<'a>,
@@ -116,7 +116,7 @@ record! {
     /// A leak check began. Its results follow, up to its [`Checked`]; entries of other kinds may
     /// come in between.
     Check {
-        /// Its number in this process, from 1.
+        /// The check's number in this process, from 1.
         number: u32,
         /// The reason for the check.
         occasion: Occasion,
@@ -156,7 +156,7 @@ record! {
         indirect_bytes: u64,
         /// The address of one block: the example in the next fields and entries.
         block: u64,
-        /// Its size.
+        /// The size of the example.
         size: u64,
         /// When the oldest block was allocated, in nanoseconds since the process began, within the
         /// precision of the timeline.
@@ -176,7 +176,7 @@ record! {
     Step {
         /// The block.
         block: u64,
-        /// Its size.
+        /// The size of the block.
         size: u64,
         /// The offset of the pointer to the next block.
         offset: u64,
@@ -218,7 +218,7 @@ record! {
 
     /// A leak check is complete.
     Checked {
-        /// Its number.
+        /// The check's number.
         check: u32,
         /// Nanoseconds that the check took.
         took_ns: u64,

@@ -12,7 +12,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
-/// It is an iterator of the entries. At its end, [`Reader::problem`] says whether that was the end
+/// It is an iterator of the entries. At its end, [`Reader::problem`] tells whether it was the end
 /// of the file.
 ///
 /// ```

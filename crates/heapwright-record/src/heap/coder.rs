@@ -86,7 +86,7 @@ impl Coder {
         out.text(name);
     }
 
-    /// Of the words, only the bits of the page's slots count; missing words are zero.
+    /// Only the bits of the page's slots count; missing words are zero.
     pub(super) fn put_page(page: &Page, occupancy: &[u64], out: &mut Out<'_>) {
         out.byte(PAGE);
         out.number(page.number);

@@ -191,17 +191,17 @@ impl Aside {
 /// taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Its number in the heap.
+    /// The page's number in the heap.
     pub number: u64,
-    /// Its first address.
+    /// The page's first address.
     pub address: u64,
-    /// Its size in bytes; of a large object, the bytes that may be in memory.
+    /// The size in bytes; of a large object, the bytes that may be in memory.
     pub bytes: u64,
     /// The pool that it belongs to.
     pub pool: u32,
     /// The kind of its objects: bits of [`kind`].
     pub kind: u8,
-    /// Its use.
+    /// The use of the page.
     pub state: PageState,
     /// Bytes of a slot; of a large object, the requested bytes; of an empty page, 0.
     pub slot: u64,
@@ -213,7 +213,7 @@ pub struct Page {
     pub moved_in: u64,
     /// Old objects in it.
     pub old: u32,
-    /// Its part in compaction.
+    /// The page's part in compaction.
     pub aside: Aside,
 }
 
@@ -254,13 +254,13 @@ impl Occupancy<'_> {
 /// An object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// Its first address.
+    /// The object's first address.
     pub address: u64,
     /// Bytes of its slot.
     pub size: u64,
     /// Bytes of the slot that the runtime requested; 0: not known.
     pub used: u64,
-    /// Its kind: bits of [`kind`].
+    /// The object's kind: bits of [`kind`].
     pub kind: u8,
     /// The number of its type.
     pub type_id: u32,

@@ -15,9 +15,9 @@ pub enum Entry<'a> {
     Start(Heap, &'a [u8], Pools<'a>),
     /// The name of a type.
     Type {
-        /// Its number.
+        /// The type's number.
         id: u32,
-        /// Its name.
+        /// The type's name.
         name: &'a [u8],
     },
     /// A page, and its taken slots.

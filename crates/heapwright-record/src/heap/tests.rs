@@ -388,7 +388,7 @@ fn frames_that_contradict_themselves_are_damage() {
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
 
-/// What a writer does with this buffer, whose sink takes so many pieces.
+/// Returns the result of a writer with this buffer, whose sink takes this many pieces.
 fn written(
     length: usize,
     pieces: usize,

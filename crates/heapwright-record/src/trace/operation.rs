@@ -19,21 +19,21 @@ pub enum Operation {
     Time(u64),
     /// `malloc`, `operator new` and similar.
     Malloc {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes.
         size: u64,
     },
     /// `calloc`.
     Calloc {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes in all.
         size: u64,
     },
     /// `aligned_alloc` and similar, for an alignment of more than 16 bytes.
     Aligned {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes.
         size: u64,
@@ -44,17 +44,17 @@ pub enum Operation {
     },
     /// `free`, in any form.
     Free {
-        /// Its name.
+        /// The block's name.
         block: u64,
     },
     /// The old block of a `realloc` no longer belongs to the program.
     ReallocBegin {
-        /// Its name.
+        /// The block's name.
         block: u64,
     },
     /// The thread's `realloc` returned the new block.
     ReallocEnd {
-        /// Its name, which may be the old one's.
+        /// The block's name, which may be the old one's.
         block: u64,
         /// Requested bytes.
         size: u64,
@@ -63,7 +63,7 @@ pub enum Operation {
     ReallocFailed,
     /// A `realloc` after which the block has the same name.
     Resize {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes.
         size: u64,

@@ -8,7 +8,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a trace.
 ///
-/// It is an iterator of the chunks. At its end, [`Reader::problem`] says whether that was the end
+/// It is an iterator of the chunks. At its end, [`Reader::problem`] tells whether it was the end
 /// of the file.
 ///
 /// ```
