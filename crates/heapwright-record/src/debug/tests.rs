@@ -1,5 +1,5 @@
-//! The format as a whole: what version 1 is to the byte, and what happens to a
-//! file that is cut, changed, older or newer.
+//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
+//! newer.
 
 extern crate std;
 

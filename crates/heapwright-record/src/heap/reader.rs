@@ -34,7 +34,7 @@ pub enum Entry<'a> {
 
 /// Reads a heap dump.
 ///
-/// It is an iterator of the entries. At its end, [`Reader::problem`] says why no more come, and
+/// It is an iterator of the entries. At its end, [`Reader::problem`] tells why no more come, and
 /// [`Reader::is_whole`] whether the dump is complete.
 ///
 /// ```
