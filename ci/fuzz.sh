@@ -3,9 +3,9 @@
 #
 #   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model,
 #                   right and wrong ones on debug heaps, and any bytes as a stats file and as a debug
-#                   record, a trace or a heap dump, bombs among them. FUZZ_SECONDS (40) a target
+#                   record, a trace or a heap dump, bombs among them. FUZZ_SECONDS (40; with HEAPWRIGHT_QUICK 10) a target
 #   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under
-#                   AddressSanitizer. GC_FUZZ_SECONDS (120). Then the proof that it can fail: without the
+#                   AddressSanitizer. GC_FUZZ_SECONDS (120; 40). Then the proof that it can fail: without the
 #                   write barrier it must find something
 #
 # The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage counters, and
@@ -41,7 +41,7 @@ fuzz_targets() {
         # No file costs a reader much more than its own bytes, or seconds. (4 KiB of input make 1 MiB.)
         memory=512
         case $target in operations | debug_heap) memory=4096 ;; esac
-        fuzz "$CARGO_TARGET_DIR/$triple/release/$target" "${FUZZ_SECONDS:-40}" -max_len=4096 -rss_limit_mb=$memory || found "$target"
+        fuzz "$CARGO_TARGET_DIR/$triple/release/$target" "${FUZZ_SECONDS:-$(is_quick && echo 10 || echo 40)}" -max_len=4096 -rss_limit_mb=$memory || found "$target"
     done
 }
 
@@ -61,7 +61,7 @@ fuzz_gc() {
         for seed in 1 2 3 4 5 6 7 8; do head -c 2048 /dev/urandom >"$SCRATCH/$name.corpus/$seed"; done
     done
     local options=(-max_len=2048 -len_control=0 -rss_limit_mb=4096)
-    fuzz "$SCRATCH/gc" "${GC_FUZZ_SECONDS:-120}" "${options[@]}" || found "the collected heap's interface"
+    fuzz "$SCRATCH/gc" "${GC_FUZZ_SECONDS:-$(is_quick && echo 40 || echo 120)}" "${options[@]}" || found "the collected heap's interface"
     if fuzz "$SCRATCH/gc-without-barrier" 60 "${options[@]}"; then die "a store that is not told was not noticed"; fi
     say "ok   without the write barrier something is found"
 }

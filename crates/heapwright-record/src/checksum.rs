@@ -1,9 +1,9 @@
 //! CRC-32C (Castagnoli), four bits at a time.
 //!
 //! It finds every change of up to 32 neighbouring bits, and so every changed byte. (A changed
-//! length moves the checksum itself, and is found all but one time in four billion.) A table of 16
-//! words is small enough for a library that is loaded into every program, and fast enough for
-//! entries of a few hundred bytes.
+//! length moves the checksum itself; one such change in four billion is missed.) A table of 16
+//! words is small enough for a library in every program, and fast enough for entries of a few
+//! hundred bytes.
 //!
 //! A reader of a gigabyte takes eight bytes at a time ([`of_much`]). Its tables of 8 KiB are not in
 //! the library, which does not call it.
@@ -26,7 +26,7 @@ const TABLE: [u32; 16] = {
     table
 };
 
-/// The checksum of some bytes.
+/// Returns the checksum of some bytes.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
     let step = |sum: u32| (sum >> 4) ^ TABLE[(sum & 15) as usize];
     !bytes.iter().fold(!0, |sum, &byte| step(step(sum ^ u32::from(byte))))
@@ -52,7 +52,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The checksum for callers with many bytes and room for tables.
+/// Returns the checksum for callers with many bytes and room for tables.
 pub(super) fn of_much(bytes: &[u8]) -> u32 {
     let [zero, one, two, three, four, five, six, seven] = &TABLES;
     let at = |table: &[u32; 256], word: u32, byte: u32| table[(word >> (8 * byte) & 0xff) as usize];

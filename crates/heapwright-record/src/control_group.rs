@@ -7,12 +7,11 @@
 //!   for each line      /a/b, /a, /       the group, and those that it is in
 //! ```
 //!
-//! Pure: the library and the command read the files in their own ways, and pass the contents to
-//! [`least`].
+//! This code reads no file: the library and the command pass the contents to [`least`].
 
 /// The least valid limit, in bytes: a `memory.high` of 0 only makes the kernel reclaim memory.
 pub const LEAST_LIMIT: u64 = 1 << 20;
-/// Larger limits mean none. In version 1, "none" is a number that depends on the page size.
+/// Larger limits mean no limit. In version 1, "none" is a number that depends on the page size.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// A group.
@@ -20,14 +19,14 @@ const NO_LIMIT: u64 = 1 << 60;
 pub struct Group<'a> {
     /// The folder that contains all groups of its version.
     pub root: &'static str,
-    /// Its path in that folder, without a slash at its end.
+    /// The group's path in that folder, without a slash at its end.
     pub path: &'a [u8],
-    /// Whether it is of version 2.
+    /// Whether the group is of version 2.
     pub is_second_version: bool,
 }
 
-/// The group with the least limit, and the limit. `groups` is the text of a process's `cgroup`.
-/// `read` returns the number in a group's file.
+/// Returns the group with the least limit, and the limit. `groups` is the text of a process's
+/// `cgroup`. `read` returns the number in a group's file.
 pub fn least<'a>(
     groups: &'a [u8],
     mut read: impl FnMut(&Group<'a>, &'static str) -> Option<u64>,
@@ -68,7 +67,7 @@ pub fn least<'a>(
 mod tests {
     use super::*;
 
-    /// A number for each existing file.
+    /// Returns a number for each existing file.
     fn of(groups: &str) -> Option<(&[u8], u64)> {
         let read = |group: &Group<'_>, file: &str| match (group.root, group.path, file) {
             ("/sys/fs/cgroup", b"/a/b", "memory.high") => Some(3 << 20),

@@ -1,7 +1,7 @@
 //! Shared parts of these formats' tests: a file byte by byte, and a cut or changed file.
 //!
-//! A format gives its frames, and a way to read a file that returns the number of frames it read
-//! and checks that they are the first ones.
+//! A format gives its frames and a function that reads a file. The function checks that the frames
+//! it reads are the first ones, and returns their number.
 
 extern crate std;
 
@@ -22,7 +22,7 @@ pub(crate) struct Seen<P> {
     pub(crate) position: u64,
 }
 
-/// A header and frames, each as lines of 32 bytes.
+/// Returns a header and frames, each as lines of 32 bytes.
 pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hex = String::new();
     for part in parts {
@@ -35,14 +35,14 @@ pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex
 }
 
-/// The bytes of such lines.
+/// Returns the bytes of such lines.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }
 
-/// A frame with this payload, valid or not.
+/// Returns a frame with this payload, valid or not.
 pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
     bytes.extend_from_slice(payload);

@@ -32,7 +32,7 @@ pub fn escaped(text: &[u8], mut put: impl FnMut(&str)) {
     }
 }
 
-/// Whether a screen shows nothing for a character, or does something other than show it.
+/// Returns whether a screen does not show a character, or acts on it.
 ///
 /// ```
 /// assert!(heapwright_record::is_hidden('\u{202e}') && !heapwright_record::is_hidden('é'));

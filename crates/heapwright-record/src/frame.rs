@@ -31,14 +31,14 @@ pub const BEHIND: usize = 4;
 /// The flags that a reader must know to understand the file.
 const BINDING_FLAGS: u32 = 0xffff_0000;
 
-/// The first bytes of a file.
+/// Returns the first bytes of a file.
 pub(crate) const fn header(magic: [u8; 8], version: u32) -> [u8; HEADER_BYTES] {
     let [a, b, c, d, e, f, g, h] = magic;
     let [i, j, k, l] = version.to_le_bytes();
     [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
 }
 
-/// The version of a readable file, and the bytes behind its header.
+/// Returns the version of a readable file, and the bytes behind its header.
 pub(crate) fn behind_header<'a>(
     bytes: &'a [u8],
     format: &'static Format,
@@ -86,8 +86,8 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame at the start of `bytes`, with a right checksum. It begins at byte `at` of the
-    /// file.
+    /// Returns the frame at the start of `bytes`, with a right checksum. It begins at byte `at` of
+    /// the file.
     pub(crate) fn take(
         bytes: &'a [u8],
         at: u64,

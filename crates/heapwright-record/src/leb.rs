@@ -1,22 +1,22 @@
-//! Numbers of as many bytes as they need: LEB128, and zigzag for those with a sign.
+//! Numbers of variable length: LEB128, and zigzag for those with a sign.
 //!
-//! Seven bits a byte, the lowest first; the top bit says that more follow. A trace and a
-//! heap dump are made of these. Nothing here panics or indexes.
+//! Seven bits a byte, the lowest first; the top bit says that more follow. A trace and a heap dump
+//! consist of these. Nothing here panics or indexes.
 
 /// Bits of a byte of a number; the top one says that more follow.
 const BITS: u32 = 7;
 
-/// A number with a sign as one without: what is near zero stays small.
+/// Folds a signed number into an unsigned one; numbers near zero stay small.
 pub(crate) const fn fold(step: i64) -> u64 {
     ((step << 1) ^ (step >> 63)).cast_unsigned()
 }
 
-/// The number that was folded.
+/// Returns the signed number of a folded one.
 pub(crate) const fn unfold(folded: u64) -> i64 {
     (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed())
 }
 
-/// Where bytes are put. It counts what does not fit.
+/// The target of bytes. It also counts those that do not fit.
 pub(crate) struct Out<'b> {
     pub(crate) place: &'b mut [u8],
     pub(crate) at: usize,
@@ -38,21 +38,21 @@ impl Out<'_> {
         self.byte(number as u8);
     }
 
-    /// Bytes with their length before them.
+    /// Puts bytes with their length before them.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         bytes.iter().for_each(|&byte| self.byte(byte));
     }
 }
 
-/// The next byte.
+/// Returns the next byte.
 pub(crate) fn byte(rest: &mut &[u8]) -> Option<u8> {
     let (first, behind) = rest.split_first()?;
     *rest = behind;
     Some(*first)
 }
 
-/// A number, if it is whole and has 64 bits at most.
+/// Returns a number, if it is whole and has 64 bits at most.
 pub(crate) fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..u64::BITS).step_by(BITS as usize) {

@@ -2,9 +2,9 @@
 //!
 //! This is the lowest floor: `no_std`, no dependencies, no `unsafe`. The library fills a [`Stats`];
 //! the command decodes one. Both sides share this definition, so a field cannot mean two things.
-//! Each other kind of file has a module: [`debug`] with the mistakes that the debug allocator
-//! reports, [`trace`] with every call of a run, [`heap`] with the objects of a collected heap, and
-//! [`timeline`] with its collections. [`control_group`] reads the kernel's files for both.
+//! Each other kind of file has a module: [`debug`] for the debug allocator's findings, [`trace`]
+//! for every call of a run, [`heap`] for the objects of a collected heap, and [`timeline`] for its
+//! collections. [`control_group`] finds memory limits for both sides.
 //!
 //! ```text
 //! a stats file (little endian)
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A newer writer may append words, which an older reader ignores. An older writer wrote fewer; a
-//! newer reader sees zeros there.
+//! newer reader sees zeros instead.
 #![no_std]
 #![forbid(unsafe_code)]
 

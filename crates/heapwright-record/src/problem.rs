@@ -1,7 +1,7 @@
 //! A fault of a file: one type for debug records, traces, heap dumps and time lines.
 //!
 //! ```text
-//!   Problem = Format (what the file should be, in words) + Fault (what is wrong, and where)
+//!   Problem = Format (the expected kind of file, in words) + Fault (the error and its place)
 //!
 //!   heapwright_record::debug   a debug record   of entries
 //!   heapwright_record::trace   a trace          of chunks with operations
@@ -31,7 +31,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// A fault of such a file.
+    /// Returns a fault of such a file.
     pub(crate) const fn problem(&'static self, fault: Fault) -> Problem {
         Problem { format: self, fault }
     }
@@ -55,13 +55,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The fault, for any kind of file.
+    /// Returns the fault, for any kind of file.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// Whether the file has no other fault than to end within a frame.
+    /// Returns whether the file's only fault is that it ends within a frame.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         matches!(self.fault, Fault::EndsWithin(_))
@@ -78,7 +78,7 @@ pub enum Fault {
     Other,
     /// The file is of a version that cannot be read.
     Version(u32),
-    /// The file has flags that a reader must know, and this one does not.
+    /// The file has binding flags that this reader does not know.
     Flags(u32),
     /// The file ends within the frame that begins at this byte.
     EndsWithin(u64),

@@ -33,14 +33,14 @@ macro_rules! stats {
             /// The number of scalar words before the histogram.
             const SCALARS: usize = [$(stringify!($name)),*].len();
 
-            /// A snapshot with every word zero.
+            /// Creates a snapshot with every word zero.
             #[must_use]
             pub const fn zero() -> Self {
                 Self { $( $name: 0, )* sizes: [0; SIZE_BUCKETS] }
             }
 
-            /// The figures with their names, in the order of the struct: all scalar
-            /// fields but the two that hold the process's name ([`Stats::name`]).
+            /// Returns the figures with their names, in the order of the struct: all scalar fields
+            /// but the two that hold the process's name ([`Stats::name`]).
             ///
             /// ```
             /// let stats = heapwright_record::Stats::zero();
@@ -106,13 +106,13 @@ stats! {
     large_bytes,
     /// Part of `live_blocks`: blocks of more than 32 KiB.
     large_blocks,
-    /// Highest `live_bytes`, where `detailed`.
+    /// Highest `live_bytes`, if `detailed`.
     peak_live_bytes,
-    /// Blocks allocated since the start, where `detailed`.
+    /// Blocks allocated since the start, if `detailed`.
     allocations,
-    /// Blocks freed since the start, where `detailed`.
+    /// Blocks freed since the start, if `detailed`.
     frees,
-    /// Bytes requested since the start, where `detailed`.
+    /// Bytes requested since the start, if `detailed`.
     requested_bytes,
     /// Frees of blocks that belong to another allocator, passed on to it.
     foreign_frees,
@@ -124,7 +124,7 @@ stats! {
     purged_bytes,
     /// Thread caches in use.
     caches_live,
-    /// Thread caches whose thread ended while blocks of theirs are still held.
+    /// Thread caches whose thread ended while the program still holds their blocks.
     caches_orphaned,
     /// Thread caches ever made.
     caches_made,
@@ -132,19 +132,19 @@ stats! {
     heaps_live,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     page_size,
-    /// Caches that threads share, or that CPUs have; 0: each thread has its own.
+    /// Shared or per-CPU caches; 0: each thread has its own.
     caches_shared,
     /// Part of `caches_shared`: those that were ever used.
     caches_touched,
     /// Free bytes in shared caches, in CPUs' arrays and in central lists.
     caches_bytes,
-    /// Free bytes in the shared cache that has most.
+    /// Free bytes in the fullest shared cache.
     caches_largest,
-    /// Tries of a shared cache that failed, because another thread held it.
+    /// Failed tries to enter a shared cache, because another thread held it.
     cache_failed_tries,
     /// Times a thread had to wait for a shared cache.
     cache_waits,
-    /// Restartable sequences that were done, where `detailed`.
+    /// Completed restartable sequences, if `detailed`.
     rseq_commits,
     /// Restartable sequences that were interrupted, and had no effect.
     rseq_aborts,
@@ -162,7 +162,7 @@ impl Default for Stats {
     }
 }
 
-/// Why some bytes are not a stats file.
+/// The reason why some bytes are not a stats file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -194,7 +194,7 @@ impl Stats {
     /// Bytes in the encoding, header included.
     pub const ENCODED_BYTES: usize = HEADER_BYTES + 8 * Self::WORDS;
 
-    /// The bucket of [`Stats::sizes`] that counts an allocation of `size` bytes.
+    /// Returns the bucket of [`Stats::sizes`] that counts an allocation of `size` bytes.
     ///
     /// ```
     /// use heapwright_record::Stats;
@@ -214,7 +214,7 @@ impl Stats {
         }
     }
 
-    /// The process's name as the kernel knows it: up to 15 bytes, then zeros.
+    /// Returns the process's name as the kernel knows it: up to 15 bytes, then zeros.
     ///
     /// ```
     /// use heapwright_record::Stats;
@@ -234,7 +234,7 @@ impl Stats {
         self.name_high = (name >> 64) as u64;
     }
 
-    /// What the nine parts of the resident memory add up to.
+    /// Returns the sum of the nine parts of the resident memory.
     #[must_use]
     pub const fn rss_parts(&self) -> u64 {
         self.rss_live
@@ -248,7 +248,7 @@ impl Stats {
             + self.rss_not_ours
     }
 
-    /// The bytes of a stats file.
+    /// Returns the bytes of a stats file.
     ///
     /// ```
     /// use heapwright_record::Stats;
@@ -272,7 +272,7 @@ impl Stats {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the bytes; never panics, whatever they are.
+    /// Names the fault of the bytes. No bytes make it panic.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let header = bytes.get(..HEADER_BYTES).ok_or(DecodeError::Truncated)?;
         if header[..8] != MAGIC {

@@ -1,9 +1,9 @@
 //! The status memory: the figures that processes on heapwright show while they run.
 //!
 //! Each started program has one, in System V shared memory. Its forked children share it, and the
-//! command attaches it by its number. Each process has one slot. The kernel knows who made the
-//! memory, and which processes have it mapped. Its size is fixed: no process can take pages away
-//! from another one. The kernel frees it with the last process that has it mapped.
+//! command attaches it by its number. Each process has one slot. The kernel knows the memory's
+//! maker and the processes that have it mapped. Its size is fixed: no process can take pages away
+//! from another one. The kernel frees it with the last of these processes.
 //!
 //! ```text
 //!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
@@ -15,16 +15,16 @@
 //!
 //! One exchange in a slot's owner word takes the slot, or gives it back. A process that ends, and a
 //! forked child, need no system call for this, because they may be in a sandbox. If all slots are
-//! taken, a child takes the one whose process has been silent for longest. If that process lives,
-//! it takes another slot at its next report.
+//! taken, a child takes the slot of the process that has been silent for longest. That process, if
+//! it lives, takes another slot at its next report.
 //!
 //! A sequence guards each report (a seqlock): it is odd while the process writes. The command gives
 //! an order by writing its number to `asked` last. The process writes the answer, and then that
-//! number to `answered`. An order is void after a time. No order names a file, because a child that
-//! has given up its parent's rights can still write to the parent's slot. A hardened process
-//! follows no order, and shows no address.
+//! number to `answered`. An order expires. No order names a file, because a child that has given up
+//! its parent's rights can still write to the parent's slot. A hardened process follows no order,
+//! and shows no address.
 //!
-//! All fields are 64-bit atomics: whatever one side writes, the other side reads numbers.
+//! All fields are 64-bit atomics, so each side reads valid numbers in any case.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -76,10 +76,9 @@ macro_rules! facts {
 }
 
 facts! {
-    /// When the report was written, in nanoseconds of the monotonic clock, which all processes
-    /// share.
+    /// The time of the report in nanoseconds of the monotonic clock, which all processes share.
     written_ns,
-    /// The nanoseconds that it took to collect the report.
+    /// The nanoseconds that the collection of the report took.
     took_ns,
     /// The address of the window. Like every address here, 0 in a hardened process.
     window_at,
@@ -139,8 +138,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// The class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for each of
-    /// the others in KiB. Larger values are cut to fit.
+    /// Returns the class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for
+    /// each of the others in KiB. Larger values are cut to fit.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);
@@ -158,13 +157,13 @@ impl Class {
 /// An order to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Sample a block every so many bytes, on average, while the order counts.
+    /// Sample a block every so many bytes, on average, until the order expires.
     Sample(u64),
     /// Stop sampling.
     Stop,
     /// Write the heap profile to a file with a known name: see [`PROFILE_NAME`].
     Write,
-    /// To give free memory back to the kernel.
+    /// Give free memory back to the kernel.
     Trim,
 }
 
@@ -173,10 +172,10 @@ pub enum Order {
 pub enum Answer {
     /// The order was carried out.
     Done,
-    /// It failed: the file could not be written, `malloc` is not this heap's, or the order was
-    /// void.
+    /// The order failed: the file could not be written, `malloc` is not this heap's, or the order
+    /// had expired.
     Failed,
-    /// It failed: sampling is on already, with another distance.
+    /// The order failed: sampling is on already, with another distance.
     Busy,
     /// This library does not know the order.
     Unknown,
@@ -195,7 +194,7 @@ pub struct Slot {
     facts: [AtomicU64; 24],
     stats: [AtomicU64; STATS_WORDS],
     classes: [AtomicU64; CLASSES],
-    /// Until when a command watches this process, in nanoseconds of the monotonic clock.
+    /// The time until which a command watches this process, in nanoseconds of the monotonic clock.
     watched_until: AtomicU64,
     what: AtomicU64,
     argument: AtomicU64,
@@ -234,8 +233,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// The report of the process, with no number larger than [`MOST`]. `None`: there is none yet,
-    /// or the process is writing it.
+    /// Returns the report of the process, with no number larger than [`MOST`]. `None`: there is
+    /// none yet, or the process is writing it.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -265,13 +264,13 @@ impl Slot {
         self.watched_until.fetch_max(until_ns, Ordering::Relaxed);
     }
 
-    /// Whether a command watches this process.
+    /// Returns whether a command watches this process.
     #[must_use]
     pub fn is_watched(&self, now_ns: u64) -> bool {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order, which counts until that time of the monotonic clock. Returns its number. The
+    /// Gives an order, which expires at that time of the monotonic clock. Returns its number. The
     /// commands' locks let one command at a time do this.
     pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
         let (what, argument) = match order {
@@ -288,8 +287,8 @@ impl Slot {
         number
     }
 
-    /// The order that has no answer yet: its number, the order (`None` if this version does not
-    /// know it), and until when it counts.
+    /// Returns the order that has no answer yet: its number, the order (`None` if this version does
+    /// not know it), and its end.
     #[must_use]
     pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
         let number = self.asked.load(Ordering::Acquire);
@@ -305,7 +304,7 @@ impl Slot {
         };
         let until = self.until.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        // Another order may be in the middle of being written.
+        // A command may be writing another order.
         (self.asked.load(Ordering::Relaxed) == number).then_some((number, order, until))
     }
 
@@ -315,7 +314,7 @@ impl Slot {
         self.answered.store(number, Ordering::Release);
     }
 
-    /// The answer to an order. `None`: there is none yet.
+    /// Returns the answer to an order. `None`: there is none yet.
     #[must_use]
     pub fn answer_to(&self, number: u64) -> Option<Answer> {
         if self.answered.load(Ordering::Acquire) != number {
@@ -326,7 +325,7 @@ impl Slot {
     }
 }
 
-/// The folder for that file if the process cannot write to `$XDG_RUNTIME_DIR`.
+/// The folder for the profile if the process cannot write to `$XDG_RUNTIME_DIR`.
 pub const PROFILE_FOLDER: &str = "/dev/shm";
 /// The parts of the file name of an ordered heap profile. The user's number and the process's
 /// number stand between them.
@@ -336,7 +335,7 @@ pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 /// not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its number in the namespace.
+    /// The process's number in the namespace.
     pub process: u32,
     /// The namespace.
     pub namespace: u32,
@@ -367,7 +366,7 @@ impl Status {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
-    /// Whether the memory has this layout, for a command that only reads.
+    /// Returns whether the memory has this layout, for a command that only reads.
     #[must_use]
     pub fn is_of_this_version(&self) -> bool {
         self.magic.load(Ordering::Relaxed) == MAGIC
@@ -398,13 +397,13 @@ impl Status {
         }
     }
 
-    /// The owner of a slot, if it has one.
+    /// Returns the owner of a slot, if it has one.
     #[must_use]
     pub fn owner(&self, index: usize) -> Option<Owner> {
         Owner::of_word(self.owners.get(index)?.load(Ordering::Acquire))
     }
 
-    /// The slot of an index.
+    /// Returns the slot of an index.
     #[must_use]
     pub fn slot(&self, index: usize) -> Option<&Slot> {
         self.slots.get(index)

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `heapwright::gc::Event` explains the words. A newer writer may make events longer; an older
-//! reader skips the unknown part. Events of one thread are in order, those of two nearly so: a
-//! reader sorts by time.
+//! reader skips the unknown part. Events of one thread are in order, those of several threads
+//! nearly so: a reader sorts by time.
 
 use crate::problem::{Fault, Format, Problem};
 
@@ -68,7 +68,7 @@ pub mod span {
     /// A large object's life.
     pub const LARGE: u16 = 9;
 
-    /// The name of a span.
+    /// Returns the name of a span.
     #[must_use]
     pub fn word(span: u16) -> &'static str {
         match span {
@@ -91,7 +91,7 @@ pub mod span {
 pub struct Event {
     /// The kind of span that begins or ends: one of [`span`].
     pub span: u16,
-    /// Whether it ends.
+    /// Whether the span ends.
     pub ends: bool,
     /// [`MINOR`], [`COMPACTS`], and others.
     pub flags: u32,
@@ -112,7 +112,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event as a file has it.
+    /// Returns the event as a file has it.
     #[must_use]
     pub fn encode(&self) -> [u8; EVENT_BYTES] {
         let mut bytes = [0; EVENT_BYTES];
@@ -189,7 +189,7 @@ impl<'a> Events<'a> {
         Ok(Self { rest, length, at: HEADER_BYTES as u64 })
     }
 
-    /// Whether the file ends in the middle of an event. Valid once the iterator has ended.
+    /// Returns the fault of a file that ends within an event. Valid after the iterator's end.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         (!self.rest.is_empty()).then(|| FORMAT.problem(Fault::EndsWithin(self.at)))

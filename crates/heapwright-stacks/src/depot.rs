@@ -15,13 +15,13 @@
 //!
 //! # Tables
 //!
-//! Stacks are spread over a table, so a small program would touch all pages of a large one, each
-//! with two faults (the first look maps the kernel's page of zeros). The next table comes into use
-//! once the known stacks are half as many as this one's heads. A stack stays in its table. If the
-//! table in use does not have a stack, the smaller ones are searched. The search *seals* the link
-//! in each of them at which the stack would be, before the stack goes into the table in use. So two
-//! threads that use different tables agree: one of them seals the link that the other needs, or
-//! finds the stack there.
+//! Stacks are spread over a table, so a small program would touch all pages of a large one. Each
+//! page takes two faults, because the first look maps the kernel's page of zeros. The next table
+//! comes into use once there are half as many stacks as this table has heads. A stack stays in its
+//! table. If the table in use does not have a stack, the smaller ones are searched. The search
+//! *seals* the link in each of them at which the stack would be, before the stack goes into the
+//! table in use. So two threads that use different tables agree: one of them seals the link that
+//! the other needs, or finds the stack there.
 //!
 //! # Invariants
 //!
@@ -69,7 +69,7 @@ const NODE_WORDS: usize = size_of::<Node>() / WORD;
 
 const _: () = assert!(size_of::<Node>() == 16 && align_of::<Node>() <= WORD);
 
-/// The segment of a word, the word's place in it, and the segment's length.
+/// Returns the segment of a word, the word's place in it, and the segment's length.
 const fn locate(word: usize) -> (usize, usize, usize) {
     if word < FIRST_SEGMENT {
         return (0, word, FIRST_SEGMENT);
@@ -115,16 +115,16 @@ pub(super) struct Inserted {
     pub(super) known: bool,
 }
 
-/// One step of the hash of a stack: begins with [`HASH_START`], ends with [`hash_end`].
+/// Adds a frame to a stack's hash, which begins as [`HASH_START`] and ends by [`hash_end`].
 #[inline(always)]
 pub(super) fn hash_step(hash: u64, frame: usize) -> u64 {
     (hash.rotate_left(23) ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The hash of no frame.
+/// The hash of zero frames.
 pub(super) const HASH_START: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// The hash of a stack: all bits depend on all frames.
+/// Ends the hash of a stack: all bits depend on all frames.
 #[inline(always)]
 pub(super) fn hash_end(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -148,22 +148,22 @@ impl StackDepot {
         self.limit.store((bytes / WORD).min(WORDS), Ordering::Relaxed);
     }
 
-    /// The bytes of all stacks.
+    /// Returns the bytes of all stacks.
     pub(super) fn used_bytes(&self) -> usize {
         (self.cursor.load(Ordering::Relaxed) - 1) * WORD
     }
 
-    /// The number of distinct stacks.
+    /// Returns the number of distinct stacks.
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
 
-    /// The frames of a stack from this depot; none for [`Stack::NONE`].
+    /// Returns the frames of a stack from this depot; none for [`Stack::NONE`].
     pub(super) fn frames(&self, stack: Stack) -> &'static [usize] {
         self.node(stack.0).map_or(&[], |(_, frames)| frames)
     }
 
-    /// The node of a number from [`StackDepot::insert`], a head or a child, and its frames.
+    /// Returns the node of a number from [`StackDepot::insert`], a head or a child, and its frames.
     #[inline(always)]
     fn node(&self, number: u32) -> Option<(&'static Node, &'static [usize])> {
         if number == 0 || number as usize >= WORDS {
@@ -184,7 +184,7 @@ impl StackDepot {
         Some((node, frames))
     }
 
-    /// The table in use. It only grows, and threads may see that at different times.
+    /// Returns the table in use. It only grows, and threads may see that at different times.
     #[inline(always)]
     fn table(&self) -> usize {
         let count = self.count();
@@ -201,8 +201,8 @@ impl StackDepot {
             return None;
         }
         let head = heads.wrapping_add((hash >> (u64::BITS - order)) as usize);
-        // SAFETY: the region has a head for each value of so many bits. Zeroed memory is valid, and
-        // all threads use it as atomics.
+        // SAFETY: the region has a head for each value of that many bits. Zeroed memory is valid,
+        // and all threads use it as atomics.
         let link: &AtomicU32 = unsafe { &*head };
         self.follow(Link { link, path: hash << order }, frames, hash)
     }
@@ -227,7 +227,7 @@ impl StackDepot {
         }
     }
 
-    /// The number of a stack, whose hash is `hash`.
+    /// Returns the number of a stack, whose hash is `hash`.
     pub(super) fn insert(&self, frames: &[usize], hash: u64) -> Inserted {
         let table = self.table();
         match self.find(table, frames, hash) {
@@ -236,7 +236,7 @@ impl StackDepot {
         }
     }
 
-    /// [`StackDepot::insert`] after the table in use did not have the stack; its path ended at
+    /// Continues [`StackDepot::insert`] if the table in use lacks the stack, whose path ended at
     /// `place`. Without memory for that table, a smaller one stays in use.
     #[inline(never)]
     fn insert_slowly<'a>(
@@ -304,8 +304,8 @@ impl StackDepot {
         }
     }
 
-    /// The stack, if a table that is smaller than the one in use has it; else its link is sealed.
-    /// `None`: not known, because there is no memory for the table.
+    /// Returns the stack if a table smaller than the one in use has it; else seals its link there.
+    /// `None`: unknown, because there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -354,8 +354,8 @@ impl StackDepot {
         // SAFETY: the words are in the segment, and only this thread has them.
         unsafe { node.write(value) };
         let to: *mut usize = node.wrapping_add(1).cast();
-        // SAFETY: the node has so many words of the segment, as `words` counts, and only this
-        // thread has them.
+        // SAFETY: the node has as many words of the segment as `words` counts, and only this thread
+        // has them.
         unsafe { ptr::copy_nonoverlapping(frames.as_ptr(), to, frames.len()) };
         start as u32
     }
@@ -428,7 +428,7 @@ mod tests {
         let full = stacks.iter().position(|&s| s == Stack::NONE).unwrap();
         assert!(full > 90 && stacks[full..].iter().all(|&s| s == Stack::NONE));
         assert!(depot.used_bytes() <= 4096);
-        // What is known is still found.
+        // Known stacks are still found.
         assert_eq!(insert(&depot, &[1, 2, 3]), stacks[0]);
         assert_eq!(depot.count(), full);
     }
@@ -442,8 +442,8 @@ mod tests {
         let again =
             |depot: &StackDepot| (1..40).map(|n| insert(depot, &[n, 7])).collect::<Vec<_>>();
         assert_eq!(again(&depot), stacks);
-        // A table that others may get later, and that cannot be sealed, keeps what is new out of
-        // the larger one.
+        // A table that other threads may get later cannot be sealed, so new stacks stay out of the
+        // larger one.
         depot.heads[2].refuse(false);
         assert_eq!(again(&depot), stacks);
         assert_eq!(insert(&depot, &[40, 7]), Stack::NONE);
@@ -466,7 +466,7 @@ mod tests {
             let all: Vec<_> = (0..threads)
                 .map(|t| {
                     scope.spawn(move || {
-                        // Equal for all, each in an order of its own, and own ones.
+                        // Common stacks, in an order of the thread's own, and its own stacks.
                         let mut seen = std::vec![Stack::NONE; stacks];
                         for i in 0..stacks {
                             let n = if t % 2 == 0 { i } else { stacks - 1 - i };

@@ -23,23 +23,23 @@
 //!
 //! Frames are found by unwind tables, because most code has no frame pointers. glibc's
 //! `_dl_find_object` (2.35 and later), which was made for this, finds the tables without waiting.
-//! With another C library (musl), an older one, or none (static programs), the program's own
-//! headers and the kernel's list of mappings lead to them, once for each module (`native::mapped`).
+//! Without this function (musl, an older glibc, static programs), a walk finds them by the
+//! program's headers and the kernel's list of mappings, once for each module (`native::mapped`).
 //! musl itself has no tables: a walk passes its frames by the frame pointer, or ends there.
 //!
 //! # Cost
 //!
-//! On a shared machine, x86-64, at its best moments: 16 frames take 16 ns by the memo and 146 ns by
-//! a walk of known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and
-//! 285 ns. Forgetting code takes 17 us. (`cargo test -p heapwright-stacks --release --lib --
-//! --ignored --nocapture stacks_figures`)
+//! Best times on a shared x86-64 machine: 16 frames take 16 ns by the memo and 146 ns by a walk of
+//! known code, including the depot's look-up. 4 frames take 9 and 45 ns, 32 frames 22 and 285 ns.
+//! Forgetting code takes 17 us.
+//! (`cargo test -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures`)
 //!
 //! # The floors
 //!
 //! ```text
 //!   native (Linux) or portable (nothing)     walks, memo, bounds, modules
 //!   depot                                    stacks by number
-//!   tables       quick                       bytes to rules: all, and what is common
+//!   tables       quick                       bytes to rules: all, and the common case
 //!   rule         region                      rules as words, memory
 //! ```
 //!
@@ -151,7 +151,7 @@ pub fn here(scratch: &mut Scratch, depth: usize) -> Stack {
     imp::capture(scratch, depth, &start)
 }
 
-/// The stack at a signal's interruption. The first frame is the address of the interrupted
+/// Returns the stack at a signal's interruption. The first frame is the address of the interrupted
 /// instruction itself.
 ///
 /// # Safety
@@ -162,13 +162,13 @@ pub unsafe fn of_context(scratch: &mut Scratch, depth: usize, context: *const c_
     unsafe { imp::of_context(scratch, depth, context) }
 }
 
-/// The frames of a stack, innermost first.
+/// Returns the frames of a stack, innermost first.
 pub fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)
 }
 
-/// The addresses of heapwright's code and data, if it is a module of its own and not part of the
-/// program.
+/// Returns the addresses of heapwright's code and data, if it is a module of its own and not part
+/// of the program.
 pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
 }
@@ -178,8 +178,8 @@ pub fn prepare() {
     imp::prepare();
 }
 
-/// Learns no more unwind rules on stacks that are not the thread's own (a coroutine's), because
-/// learning takes some 4 KiB of stack. Traces of such a stack end at the first unknown place.
+/// Learns no more unwind rules on foreign stacks (a coroutine's), because learning takes some 4 KiB
+/// of stack. Traces of such a stack end at the first unknown place.
 pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }
@@ -199,7 +199,7 @@ pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
 
-/// Limits the memory of stacks to `bytes`. Captures continue without more: a new stack then has no
+/// Limits the memory of stacks to `bytes`. Captures continue at the limit, but new stacks have no
 /// number.
 pub fn limit(bytes: usize) {
     depot::DEPOT.set_limit(bytes);
@@ -220,24 +220,24 @@ pub struct Module {
 }
 
 impl Module {
-    /// The build id from the linker; empty if there is none.
+    /// Returns the build id from the linker; empty if there is none.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id[..self.build_id_length]
     }
 
-    /// The path of the file, cut to fit.
+    /// Returns the path of the file, cut to fit.
     pub fn path(&self) -> &[u8] {
         &self.path[..self.path_length]
     }
 }
 
-/// The addresses of the module that contains an address: as [`module_of`] finds it, without the
-/// file's name, which may take a system call.
+/// Returns the addresses of the module that contains an address. Unlike [`module_of`] it does not
+/// look up the file's name, which may take a system call.
 pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
     imp::module_range(pc)
 }
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub fn module_of(pc: usize) -> Option<Module> {
     imp::module_of(pc)
 }

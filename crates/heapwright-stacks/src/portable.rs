@@ -11,12 +11,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// An unused one; the same as zeroed memory.
+    /// Creates an unused scratch, equal to zeroed memory.
     pub const fn new() -> Self {
         Self { counts: Counts::ZERO }
     }
 
-    /// The counts of this scratch, and the process's stacks in the depot.
+    /// Returns the counts of this scratch, and the process's stacks in the depot.
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }
@@ -25,7 +25,7 @@ impl Scratch {
 /// No registers.
 pub(super) struct Registers;
 
-/// Nothing.
+/// Returns no registers.
 pub(super) fn registers() -> Registers {
     Registers
 }
@@ -56,29 +56,29 @@ pub(super) fn prepare() {}
 /// There are no stacks here.
 pub(super) fn spare_foreign_stacks() {}
 
-/// There is nothing to forget.
+/// Does nothing: there is no code to forget.
 pub(super) fn forget_code() {}
 
 pub(super) const SHARED_BYTES: usize = 1 << 20;
 
 pub(super) fn share(_path: &core::ffi::CStr) {}
 
-/// Modules are unknown here.
+/// Finds nothing: modules are unknown here.
 pub(super) fn module_range(_pc: usize) -> Option<core::ops::Range<usize>> {
     None
 }
 
-/// As [`module_range`].
+/// Finds nothing, as [`module_range`].
 pub(super) fn module_of(_pc: usize) -> Option<Module> {
     None
 }
 
-/// Symbols are unknown here.
+/// Finds nothing: symbols are unknown here.
 pub(super) fn symbol_of(_pc: usize, _found: impl FnOnce(&[u8], usize)) -> bool {
     false
 }
 
-/// Not known here.
+/// Finds nothing: not known here.
 pub(super) fn own_module() -> Option<core::ops::Range<usize>> {
     None
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A process of 20 ms looks up some thousand addresses of code, each once. A general interpreter
-//! keeps 32 columns for each row and copies them when it remembers a row. That takes 15,000
+//! keeps 32 columns for each row and copies them when it remembers a row. It takes 15,000
 //! instructions an address, a seventh of the work of `cc1` for a file of 40 lines. Here a row is 48
 //! bytes.
 //!
@@ -65,8 +65,8 @@ struct Shared<'a> {
     program: &'a [u8],
 }
 
-/// The rule for the instruction at `pc`, by the entry at an address in `section`. `None`: the entry
-/// is odd.
+/// Returns the rule for the instruction at `pc`, by the entry at an address in `section`. `None`:
+/// the entry is odd.
 pub(super) fn rule_of(
     pc: usize,
     entry: usize,
@@ -99,7 +99,7 @@ pub(super) fn rule_of(
     machine.row.rule(numbers)
 }
 
-/// The bytes of the entry at an offset, behind its length and the next word; and that word.
+/// Returns the entry's bytes behind its length and the next word, and that word.
 fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     let mut reader = Reader(bytes.get(at..)?);
     let length = reader.word()?;
@@ -109,7 +109,7 @@ fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
     Some((entry, word))
 }
 
-/// The CIE at an offset.
+/// Returns the CIE at an offset.
 fn shared<'a>(bytes: &'a [u8], at: usize, numbers: &Numbers) -> Option<Shared<'a>> {
     let (mut cie, id) = framed(bytes, at)?;
     if id != 0 || cie.byte()? != 1 || cie.byte()? != b'z' {
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
         self.bytes().map(u32::from_ne_bytes)
     }
 
-    /// A number of seven bits a byte (LEB128), of at most 28 bits, and its number of bits.
+    /// Returns a number of seven bits a byte (LEB128), of at most 28 bits, and its number of bits.
     fn bits(&mut self) -> Option<(u64, u32)> {
         let mut number = 0;
         for shift in (0..28).step_by(7) {
@@ -372,12 +372,12 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// An unsigned number.
+    /// Returns an unsigned number.
     fn number(&mut self) -> Option<u64> {
         self.bits().map(|(number, _)| number)
     }
 
-    /// A signed number.
+    /// Returns a signed number.
     fn signed(&mut self) -> Option<i64> {
         let (number, bits) = self.bits()?;
         let unused = u64::BITS - bits;

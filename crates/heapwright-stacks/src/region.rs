@@ -1,12 +1,12 @@
-//! The crate's own memory: reserved from the system, never given back, and with a guard page on
-//! either side against a program's stray write from a neighbour.
+//! The crate's own memory, reserved from the system and never given back. A guard page on either
+//! side stops the program's stray writes from neighbouring memory.
 
 use core::ptr;
 
 use heapwright_substrate::os::{Memory, System};
 use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
-/// Zeroed memory of at least `size` bytes, aligned to a page. Null: there is none.
+/// Returns zeroed memory of at least `size` bytes, aligned to a page. Null: there is none.
 fn guarded(size: usize) -> *mut u8 {
     let page = System.page_size();
     let Some(size) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
@@ -25,7 +25,7 @@ fn guarded(size: usize) -> *mut u8 {
 }
 
 /// Takes guarded memory of `size` bytes at the first call, and finds it later. Null: there is none.
-/// Threads may race: one wins, the others give theirs back.
+/// Threads may race: one wins, and the others release their memory.
 #[cold]
 #[inline(never)]
 fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
@@ -54,7 +54,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// A region without memory.
+    /// Creates a region without memory.
     pub(super) const fn new() -> Self {
         Self {
             at: AtomicPtr::new(ptr::null_mut()),
@@ -68,14 +68,14 @@ impl Region {
         self.is_refused.store(is_refused, Ordering::Relaxed);
     }
 
-    /// Its address; null before [`Region::get`].
+    /// Returns the region's address; null before [`Region::get`].
     #[inline(always)]
     pub(super) fn peek(&self) -> *mut u8 {
         self.at.load(Ordering::Acquire)
     }
 
-    /// Its address, with `size` bytes (the same at each call), zeroed at first. Null: there is no
-    /// memory.
+    /// Returns the address of `size` bytes (the same at each call), zeroed at first. Null: there is
+    /// no memory.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
         #[cfg(test)]

@@ -76,13 +76,13 @@ const FP_AT_FP: u64 = 2 << 5;
 const FP: u64 = 3 << 5;
 const LINK: u64 = 1 << 7;
 
-/// `value` in `bits` bits. `None`: it does not fit.
+/// Returns `value` in `bits` bits. `None`: it does not fit.
 fn fit(value: i64, bits: u32) -> Option<u64> {
     let half = 1i64 << (bits - 1);
     (-half..half).contains(&value).then_some(value as u64 & ((1 << bits) - 1))
 }
 
-/// A byte offset in words, in 16 bits.
+/// Converts a byte offset to words, in 16 bits.
 fn words(offset: i64) -> Option<u64> {
     if offset % 8 == 0 { fit(offset / 8, 16) } else { None }
 }
@@ -97,7 +97,7 @@ impl Rule {
     /// No description: the walk tries the frame pointer.
     pub(super) const BY_FRAME_POINTER: Self = Self(5);
 
-    /// A frame's rule; [`Rule::UNKNOWN`] if it does not fit in a word.
+    /// Returns a frame's rule; [`Rule::UNKNOWN`] if it does not fit in a word.
     pub(super) fn of_frame(cfa: Cfa, back: Return, frame: Frame) -> Self {
         Self::pack(cfa, back, frame).unwrap_or(Self::UNKNOWN)
     }
@@ -123,49 +123,49 @@ impl Rule {
         Some(Self(FRAME | base | cfa | back | at << 48 | frame))
     }
 
-    /// Whether it describes a frame.
+    /// Returns whether the rule describes a frame.
     pub(super) fn is_frame(self) -> bool {
         self.0 & KIND == FRAME
     }
 
-    /// Whether it is plain.
+    /// Returns whether the rule is plain.
     #[inline(always)]
     pub(super) fn is_plain(self) -> bool {
         self.0 & (KIND | THROUGH | FP_AT_FP | LINK) == FRAME
     }
 
-    /// Whether the CFA starts from the frame pointer.
+    /// Returns whether the CFA starts from the frame pointer.
     #[inline(always)]
     pub(super) fn starts_from_fp(self) -> bool {
         self.0 & BASE_FP != 0
     }
 
-    /// Whether the frame pointer was saved in memory (of a plain rule).
+    /// Returns whether the frame pointer was saved in memory (of a plain rule).
     #[inline(always)]
     pub(super) fn has_saved_fp(self) -> bool {
         self.0 & FP_AT_CFA != 0
     }
 
-    /// Bytes from the base to the CFA (of a plain rule).
+    /// Returns the bytes from the base to the CFA (of a plain rule).
     #[inline(always)]
     pub(super) fn cfa_offset(self) -> isize {
         ((self.0 << 32) as i64 >> 40) as isize
     }
 
-    /// Bytes from the CFA to the return address.
+    /// Returns the bytes from the CFA to the return address.
     #[inline(always)]
     pub(super) fn return_offset(self) -> isize {
         (self.0 as i64 >> 48) as isize * 8
     }
 
-    /// Bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain rule
-    /// without one: bytes to the return address.
+    /// Returns the bytes from the CFA (or the frame pointer) to the saved frame pointer. In a plain
+    /// rule without one: the bytes to the return address.
     #[inline(always)]
     pub(super) fn fp_offset(self) -> isize {
         ((self.0 << 16) as i64 >> 48) as isize * 8
     }
 
-    /// The location of the CFA.
+    /// Returns the location of the CFA.
     pub(super) fn cfa(self) -> Cfa {
         let base = if self.starts_from_fp() { Base::Fp } else { Base::Sp };
         if self.0 & THROUGH == 0 {
@@ -176,12 +176,12 @@ impl Rule {
         Cfa::Through { base, offset, after }
     }
 
-    /// The location of the return address.
+    /// Returns the location of the return address.
     pub(super) fn back(self) -> Return {
         if self.0 & LINK != 0 { Return::Link } else { Return::Saved(self.return_offset() as i64) }
     }
 
-    /// The location of the caller's frame pointer.
+    /// Returns the location of the caller's frame pointer.
     pub(super) fn frame(self) -> Frame {
         match self.0 & FP {
             0 => Frame::Same,

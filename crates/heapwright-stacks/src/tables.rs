@@ -1,20 +1,20 @@
 //! Unwind tables: converts a compiler's bytes to a [`Rule`].
 //!
 //! ```text
-//!   .eh_frame_hdr   1 | encodings | where .eh_frame is | n | n times (function, entry), sorted
+//!   .eh_frame_hdr   1 | encodings | place of .eh_frame | n | n times (function, entry), sorted
 //!                                                            |
-//!   .eh_frame       ... CIE (what many share) <-- FDE <------+ by binary search
+//!   .eh_frame       ... CIE (the common part) <-- FDE <------+ by binary search
 //!                                                 |
 //!                                                 its program, run up to the address: a row
 //! ```
 //!
-//! This module searches the header's table. Every linker writes it in the one form that C runtimes
-//! search fast (32-bit offsets from the header), and a module without it counts as one without
-//! tables. `quick` reads most entries. gimli parses the others and runs their programs, with rows
-//! in the caller's memory. Expressions, of which compilers use a handful of forms, run on symbols:
+//! This module searches the header's table. Every linker writes it in the form that C runtimes
+//! search fast: 32-bit offsets from the header. A module without it counts as one without tables.
+//! `quick` reads most entries. gimli parses the others and runs their programs, with rows in the
+//! caller's memory. Expressions run on symbols (compilers use a handful of forms):
 //! `register + offset` stays symbolic, so the result is a rule, not an address.
 //!
-//! It works on slices and trusts nothing in them: bad tables give [`Rule::UNKNOWN`]. No unsafe
+//! This code works on slices and does not trust them: bad tables give [`Rule::UNKNOWN`]. No unsafe
 //! code.
 
 #![forbid(unsafe_code)]
@@ -78,8 +78,8 @@ pub(super) struct Section<'a> {
 
 type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// The rule for the instruction at `pc`. `header` is the module's `.eh_frame_hdr` with all that
-/// follows it. `find` returns the part of the module that contains an address.
+/// Returns the rule for the instruction at `pc`. `header` is the module's memory from
+/// `.eh_frame_hdr` on. `find` returns the part of the module that contains an address.
 pub(super) fn rule_at<'a>(
     pc: usize,
     header: Section<'a>,
@@ -98,7 +98,7 @@ pub(super) const PC_RELATIVE_4: u8 = 0x1b;
 const UNSIGNED_4: u8 = 0x03;
 const HEADER_RELATIVE_4: u8 = 0x3b;
 
-/// The address of the table entry that may describe `pc`.
+/// Returns the address of the table entry that may describe `pc`.
 fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     let (start, rest) = header.bytes.split_first_chunk::<12>()?;
     let [1, PC_RELATIVE_4, UNSIGNED_4, HEADER_RELATIVE_4, _, _, _, _, count @ ..] = *start else {
@@ -114,7 +114,7 @@ fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     Some(word(pairs.get(after.checked_sub(1)?)?, 4))
 }
 
-/// The rule for the instruction at `pc`, by the entry at an address in `section`.
+/// Returns the rule for the instruction at `pc`, by the entry at an address in `section`.
 #[cold]
 #[inline(never)]
 pub(super) fn rule_of(
@@ -238,7 +238,7 @@ struct Symbols<'a, 'b> {
 }
 
 impl Symbols<'_, '_> {
-    /// The value of an expression. `None`: it needs unknown values.
+    /// Returns the value of an expression. `None`: it needs unknown values.
     fn run(&self, expression: &UnwindExpression<usize>, first: Option<Symbol>) -> Option<Symbol> {
         let encoding =
             gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
@@ -264,7 +264,7 @@ impl Symbols<'_, '_> {
                     (Symbol::Number(n), other) | (other, Symbol::Number(n)) => other.plus(n)?,
                     _ => return None,
                 },
-                // Procedure linkage tables use this to tell how far into an entry the address is.
+                // Procedure linkage tables use this to find the address's offset in an entry.
                 Operation::And => stack.numbers(|a, b| a & b)?,
                 Operation::Ge => stack.numbers(|a, b| i64::from(a >= b))?,
                 Operation::Shl => {
@@ -311,7 +311,7 @@ impl Stack {
         Some(self.values[self.height])
     }
 
-    /// An operation on two numbers, the second on top.
+    /// Applies an operation to two numbers, the second on top.
     fn numbers(&mut self, operation: impl Fn(i64, i64) -> i64) -> Option<Symbol> {
         match (self.pop()?, self.pop()?) {
             (Symbol::Number(b), Symbol::Number(a)) => Some(Symbol::Number(operation(a, b))),
@@ -335,8 +335,8 @@ mod tests {
     const FRAMES: usize = 0x2000;
     const CODE: usize = 0x3000;
 
-    /// A module of one function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE with
-    /// these programs.
+    /// Returns a module of one function of 0x100 bytes at [`CODE`]: its header, and its CIE and FDE
+    /// with these programs.
     fn module(augmentation: &[u8], column: u8, shared: &[u8], own: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let pad = |mut body: Vec<u8>| {
             while body.len() % 8 != 4 {

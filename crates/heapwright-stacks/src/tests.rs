@@ -1,5 +1,5 @@
-//! Real stacks: what a capture finds against what the C runtime's own unwinder
-//! finds, on threads, fibers, alternate stacks, through signals and through C.
+//! Real stacks: compares captures with the C runtime's own unwinder, on threads, fibers, alternate
+//! stacks, through signals and through C.
 
 extern crate std;
 
@@ -36,7 +36,7 @@ unsafe extern "C" fn note(context: *mut c_void, to: *mut c_void) -> c_int {
     0
 }
 
-/// The path of a file of so many bytes that does not shrink.
+/// Returns the path of a file of this many bytes that does not shrink.
 pub(super) fn memfd(bytes: usize) -> std::ffi::CString {
     // SAFETY: makes a file.
     let file = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING) };
@@ -47,7 +47,7 @@ pub(super) fn memfd(bytes: usize) -> std::ffi::CString {
     std::ffi::CString::new(std::format!("/proc/self/fd/{file}")).unwrap()
 }
 
-/// The C runtime's answer.
+/// Returns the C runtime's answer.
 #[inline(never)]
 fn expected() -> Vec<usize> {
     let mut frames = Vec::with_capacity(256);
@@ -67,8 +67,8 @@ fn compare() -> usize {
         let stack = here(scratch, MAX_DEPTH);
         let expected = expected();
         let got = frames(stack);
-        // The first differ: two places in this function. The runtime's has itself
-        // below them.
+        // The first frames differ: two places in this function. The runtime's stack has its own
+        // frame below them.
         let own = expected.len().min(2);
         let expected = &expected[own..];
         let common = expected.len().min(MAX_DEPTH - 1);
@@ -160,7 +160,7 @@ fn frames_of_the_c_library_are_passed() {
     assert!(numbers.is_sorted());
 }
 
-/// A function that no optimiser looks into, with a frame of its own.
+/// Returns a function that no optimiser looks into, with a frame of its own.
 #[inline(never)]
 fn loop_and_capture(scratch: &mut Scratch, times: usize) -> Stack {
     let mut stack = Stack::NONE;
@@ -188,7 +188,7 @@ fn the_memo_answers_what_a_walk_would() {
     assert_eq!(frames(deeper).len(), 16);
 }
 
-/// Many ways through a small program: at each end the memo's answer is the walk's.
+/// At each end of many ways through a small program the memo's answer equals the walk's.
 #[test]
 fn the_memo_is_right_whatever_the_way() {
     #[inline(never)]
@@ -312,8 +312,7 @@ fn compare_in_handler(depth: usize) {
         let names = Names(&[got, expected, interrupted]);
         let common = (expected.len() - 2).min(MAX_DEPTH - 1);
         assert_eq!(got[1..], expected[2..2 + common], "{names}");
-        // The kernel's frame is in it, and what it interrupted follows; that
-        // address is kept plus one.
+        // The stack has the kernel's frame, then the interrupted address, kept plus one.
         let at = got.iter().position(|&pc| pc == interrupted[0] + 1).unwrap();
         let rest = got.len() - at;
         assert!(at >= 2 && rest > depth, "{names}");
@@ -413,7 +412,7 @@ fn fibers_have_stacks_that_may_vanish() {
             assert!(unsafe { System.commit(low, size) });
             assert!(run_fiber(low, size) >= 9);
             assert!(recurse_and_compare(9) >= 9);
-            // SAFETY: nobody runs on that stack any more.
+            // SAFETY: no code runs on that stack any more.
             let got = unsafe { libc::mprotect(low.cast(), size, libc::PROT_NONE) };
             assert_eq!(got, 0);
         }
@@ -422,7 +421,7 @@ fn fibers_have_stacks_that_may_vanish() {
     .unwrap();
 }
 
-/// Stacks of words that nobody pushed.
+/// Stacks of words that no call pushed.
 #[test]
 fn garbage_gives_a_short_stack() {
     let mut scratch = Box::new(Scratch::new());
@@ -460,7 +459,7 @@ fn garbage_gives_a_short_stack() {
     }
 }
 
-/// Code that no module has: its caller is found by its frame pointer.
+/// The caller of code in no module is found by its frame pointer.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn code_made_at_run_time_is_passed_by_its_frame_pointer() {
@@ -484,7 +483,7 @@ fn code_made_at_run_time_is_passed_by_its_frame_pointer() {
     extern "C" fn called() {
         let mut scratch = Box::new(Scratch::new());
         SEEN.set(frames(here(&mut scratch, MAX_DEPTH)).to_vec());
-        // The memo must not keep what may change without a word.
+        // The memo must not keep a walk that may change unnoticed.
         for _ in 0..10 {
             here(&mut scratch, MAX_DEPTH);
         }
@@ -527,7 +526,7 @@ fn zeroed_memory_is_a_scratch() {
     assert!(!frames(loop_and_capture(&mut scratch, 10)).is_empty());
 }
 
-/// Prints what captures cost: see the module's measured figures.
+/// Prints the cost of captures: see the module's measured figures.
 #[test]
 #[ignore = "prints figures"]
 fn stacks_figures() {

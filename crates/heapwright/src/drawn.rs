@@ -2,7 +2,7 @@
 //! (`guard=sample`).
 //!
 //! ```text
-//!   a thread's own cache    says when one is due   (`cache::sampling`, `cache::guard_draw`) --+
+//!   a thread's own cache    tells when one is due  (`cache::sampling`, `cache::guard_draw`) --+
 //!   a cache that is shared  its refills and calls are counted  --------------------------------+--> made here
 //!   a first-class heap      each call is counted; its sample stays in that heap                |
 //!                                                                                              v
@@ -10,8 +10,8 @@
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! Their units' entries tell both from other blocks. Each `free` of a drawn block takes the slow
-//! path of remote frees, and other frees look nothing up.
+//! The entry of its unit tells a drawn block from other blocks. Each `free` of a drawn block takes
+//! the slow path of remote frees, and no other free looks anything up.
 //!
 //! A signal handler that interrupted its thread in a slow operation draws no block, nor does a fork
 //! that holds all locks. If such a handler frees a drawn block, the free is *put off* until the
@@ -29,19 +29,19 @@ pub(crate) use with_stacks::*;
 #[cfg(not(feature = "debug"))]
 pub(crate) use without_stacks::*;
 
-/// Whether some calls are looked at, to be sampled or served with a guarded block.
+/// Returns whether some calls are looked at, to be sampled or served with a guarded block.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::is_watched()
 }
 
-/// Whether blocks are sampled.
+/// Returns whether blocks are sampled.
 #[inline(always)]
 pub(crate) fn is_sampling() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::period() != 0
 }
 
-/// Whether some blocks stand between guards.
+/// Returns whether some blocks stand between guards.
 #[inline(always)]
 pub(crate) fn is_guarding() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::rate() != 0
@@ -70,19 +70,19 @@ mod with_stacks {
 
     pub(crate) use guards::has;
 
-    /// The heap that samples are in, and its id: no cache has 0.
+    /// The samples' heap, and its id. No cache has the id 0.
     static HEAP: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
     static OWNER: AtomicU32 = AtomicU32::new(0);
     /// Whether first-class heaps have samples.
     static HEAPS_HAVE: AtomicBool = AtomicBool::new(false);
-    /// Blocks whose frees were put off. Where there is no place, a block is never freed.
+    /// Blocks whose frees were put off. If all places are taken, the block is never freed.
     static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
     static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
 
     /// Counts the bytes of calls that are counted one by one.
     pub(crate) static COUNTED: Shared = Shared::new();
 
-    /// Does what the options say of guards. The heap starts, and no thread has a cache yet.
+    /// Starts guards as the options say. The heap is starting, and no thread has a cache yet.
     #[cold]
     pub(crate) fn start(options: &Options) {
         if options.guards != 0 {
@@ -99,7 +99,7 @@ mod with_stacks {
         }
     }
 
-    /// Does what the options say. The heap has started, and the caller holds no lock.
+    /// Begins the options' profile. The heap has started, and the caller holds no lock.
     #[cold]
     pub(crate) fn begun(options: &Options) {
         if options.sample == 0 {
@@ -113,11 +113,11 @@ mod with_stacks {
         begin(options.sample);
     }
 
-    /// On whose behalf blocks are sampled.
+    /// The party that requested samples.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[repr(u8)]
     pub(crate) enum By {
-        /// The program's own, by the options or by a call: nobody else ends that.
+        /// The program, by its options or a call. No other party ends that profile.
         Program = 1,
         /// `heapwright profile PID`.
         Order = 2,
@@ -126,17 +126,17 @@ mod with_stacks {
     }
 
     static BY: AtomicU8 = AtomicU8::new(0);
-    /// Whether the program has begun or ended a profile by a call: then no tracer begins one, which
-    /// would forget what that has.
+    /// Whether the program has begun or ended a profile by a call. Then no tracer begins one,
+    /// because that would discard the program's samples.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
-    /// Whether blocks are sampled on this behalf.
+    /// Returns whether blocks are sampled for this party.
     pub(crate) fn samples_by(by: By) -> bool {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// [`begin`], if that is possible: the heap can be started, and `malloc` is its own. False: it
-    /// is not, or the program decides.
+    /// Calls [`begin`] if the heap can be started and serves `malloc`. Returns false if not, or if
+    /// the program decides.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
@@ -155,7 +155,7 @@ mod with_stacks {
 
     /// Samples a block every `period` bytes, on average, from now on. The heap has started.
     fn begin(period: usize) {
-        // None is made meanwhile: it would count by the new distance.
+        // No sample is made meanwhile: it would count by the new distance.
         magazines::sample_every(0);
         samples::begin(period);
         COUNTED.begin(period);
@@ -163,13 +163,13 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Makes no samples from now on, because the program says so. Those that are live stay known.
+    /// Makes no samples from now on, because the program says so. Live samples stay known.
     pub(crate) fn end_sampling() {
         PROGRAM_DECIDES.store(true, Ordering::Relaxed);
         end_all();
     }
 
-    /// Makes no samples from now on, if they are made on this behalf.
+    /// Makes no samples from now on, if they are made for this party.
     pub(crate) fn end_sampling_by(on_behalf: By) {
         if samples_by(on_behalf) {
             end_all();
@@ -181,8 +181,8 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Has runs of units sampled if blocks are. One thread may begin while another one ends: what
-    /// was set last counts for both.
+    /// Samples runs of units if blocks are sampled. One thread may begin while another one ends:
+    /// the last setting counts for both.
     fn sample_runs() {
         loop {
             let are_blocks = is_sampling();
@@ -198,12 +198,12 @@ mod with_stacks {
         COUNTED.counts_out_here(bytes, draw::period())
     }
 
-    /// Bytes that a request counts for.
+    /// Returns the bytes that a request counts for.
     pub(crate) fn counted(request: Request) -> usize {
         request.class().map_or(request.size, size_class::size)
     }
 
-    /// A sample for a request. `None`: there can be none just now.
+    /// Returns a sample for a request. `None`: none is possible now.
     pub(crate) fn sample(request: Request) -> Option<*mut u8> {
         if sync::is_interrupted() || sync::holds_all() {
             return None;
@@ -227,19 +227,19 @@ mod with_stacks {
         if let Some(heap) = unsafe { HEAP.load(Ordering::Acquire).as_ref() } {
             return Some(heap);
         }
-        // Another thread makes it just now.
+        // Another thread is making it.
         if OWNER.load(Ordering::Relaxed) != 0 {
             return None;
         }
         let heap = CACHES.make_new(|cache| cache.become_heap(Use::Samples))?;
         let made = ptr::from_ref(heap).cast_mut();
-        // Before anyone can have a block of it.
+        // Set before any thread can have a block of it.
         match OWNER.compare_exchange(0, heap.id(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 HEAP.store(made, Ordering::Release);
                 Some(heap)
             }
-            // Another thread was faster: this one is never used.
+            // Another thread was faster; this heap is never used.
             Err(_) => None,
         }
     }
@@ -263,7 +263,7 @@ mod with_stacks {
     ///
     /// As [`free_slot`].
     unsafe fn free_settled(class: usize, block: *mut Block) {
-        // First: its address is another block's from then on.
+        // This comes first: after the free the address may be another block's.
         samples::freed(block.cast());
         if let Some(heap) = heap() {
             // SAFETY: the block is of the class and this heap, as the caller promises.
@@ -271,7 +271,7 @@ mod with_stacks {
         }
     }
 
-    /// Frees the large block at `unit`, a sample. False: somebody else freed it first.
+    /// Frees the large block at `unit`, a sample. False: another thread freed it first.
     #[cold]
     pub(crate) fn free_large(unit: usize, heap: &Cache) -> bool {
         if sync::is_interrupted() {
@@ -293,7 +293,7 @@ mod with_stacks {
         }
     }
 
-    /// Frees what was put off.
+    /// Frees the blocks whose frees were put off.
     fn settle() {
         if !HAS_PUT_OFF.load(Ordering::Relaxed) || !HAS_PUT_OFF.swap(false, Ordering::Acquire) {
             return;
@@ -305,19 +305,19 @@ mod with_stacks {
             }
             let (unit, entry) = MAP.lookup(block.addr());
             match (MAP.kind_of(unit, entry), heap()) {
-                // SAFETY: a slot of the samples' heap, which was given away.
+                // SAFETY: a slot of the samples' heap, whose free was put off, so it is in use.
                 (Kind::Slab(class), _) => unsafe { free_settled(class, block.cast()) },
                 (Kind::LargeHead, Some(heap)) => {
                     samples::freed(block);
                     _ = large::free_of_heap(unit, heap);
                 }
-                // SAFETY: a guarded block, which was given away.
+                // SAFETY: a guarded block that the program has given up.
                 _ => unsafe { guards::free(block, Return::PLAIN) },
             }
         }
     }
 
-    /// A block of a first-class heap was handed out, or none, if it is null.
+    /// Notes a new block of a first-class heap; null: there was no memory.
     #[inline]
     pub(crate) fn note_made(block: *mut u8, request: Request) {
         if is_sampling()
@@ -330,7 +330,7 @@ mod with_stacks {
         }
     }
 
-    /// A block of `owner`, a first-class heap, is about to be freed, or a large sample.
+    /// Notes that a block of `owner`, a first-class heap, or a large sample is about to be freed.
     #[inline]
     pub(crate) fn note_freed(owner: u32, block: *mut u8) {
         if (OWNER.load(Ordering::Relaxed) == owner || HEAPS_HAVE.load(Ordering::Relaxed))
@@ -340,7 +340,7 @@ mod with_stacks {
         }
     }
 
-    /// A block of `owner`, a first-class heap or the samples', has another size now, where it is.
+    /// Notes that a block of `owner`, a first-class heap or the samples', was resized in place.
     #[inline]
     pub(crate) fn note_resized(owner: u32, block: *mut u8, size: usize) {
         let is_heap = || CACHES.get(owner).is_some_and(Cache::is_heap);
@@ -351,8 +351,8 @@ mod with_stacks {
         }
     }
 
-    /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a
-    /// sample from now on. `cache` is the calling thread's.
+    /// Notes that the large block at `unit`, of no heap, has grown by `by` bytes to `size`. It may
+    /// become a sample. `cache` is the calling thread's.
     #[cold]
     pub(crate) fn note_grown(
         unit: usize,
@@ -378,27 +378,27 @@ mod with_stacks {
         samples::made(block, size, size);
     }
 
-    /// Takes a sample out whose block, of a first-class heap or the samples', may change its place.
+    /// Takes out the sample of a block of a first-class heap or the samples' heap that may move.
     pub(crate) fn take(block: *mut u8) -> Option<samples::Moving> {
         let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
         if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
     }
 
-    /// Puts it back, where its block is now, with another size or without.
+    /// Puts a sample back at its block's present address, with a new size if one is given.
     pub(crate) fn put_back(sample: Option<samples::Moving>, block: *mut u8, size: Option<usize>) {
         if let Some(sample) = sample {
             samples::put_back(sample, block, size);
         }
     }
 
-    /// A first-class heap is about to be destroyed.
+    /// Forgets the samples of a first-class heap that is about to be destroyed.
     pub(crate) fn note_destroyed(owner: u32) {
         if HEAPS_HAVE.load(Ordering::Relaxed) {
             samples::forget(|address| owner_at(address) == owner);
         }
     }
 
-    /// The owner of the block that begins at `address`.
+    /// Returns the owner of the block that begins at `address`.
     fn owner_at(address: usize) -> u32 {
         let (unit, entry) = MAP.lookup(address);
         match MAP.kind_of(unit, entry) {
@@ -408,8 +408,8 @@ mod with_stacks {
         }
     }
 
-    /// A guarded block for a request of the hardened heap's, whose refill is about to bring
-    /// `blocks` blocks. `None`: it is not drawn, or there can be none.
+    /// Returns a guarded block for a request of the hardened heap, whose refill is about to bring
+    /// `blocks` blocks. `None`: none is drawn, or none is possible.
     #[cold]
     pub(crate) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
         let draw = draw::draws_apart(blocks)?;
@@ -420,9 +420,9 @@ mod with_stacks {
         block
     }
 
-    /// A block between guards. `None`: there can be none just now, because too many are live, this
-    /// one is too large, there is no memory, or the caller must not wait; or its stack is not new
-    /// and had to be.
+    /// Returns a block between guards. `None`: too many are live, this one is too large, there is
+    /// no memory, or the caller must not wait. Or the draw requires a new stack, and this one is
+    /// known.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
@@ -434,8 +434,8 @@ mod with_stacks {
         Some(block)
     }
 
-    /// The guarded block for a request of which the thread's own cache says that one may be made.
-    /// `None`: there is none, and the next refill does not ask for one.
+    /// Returns the guarded block that a thread's own cache has due for a request. `None`: none can
+    /// be made, and the next refill skips the draw.
     #[cold]
     pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
@@ -448,8 +448,8 @@ mod with_stacks {
         block
     }
 
-    /// A guarded block for a request that a refill of caches that threads share is about to serve,
-    /// and that brings about `blocks` blocks. `None`: it is not drawn, or there can be none.
+    /// Returns a guarded block for a request that a refill of a shared cache, of about `blocks`
+    /// blocks, is about to serve. `None`: none is drawn, or none is possible.
     #[cold]
     pub(crate) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
@@ -458,39 +458,39 @@ mod with_stacks {
         make_guarded(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
     }
 
-    /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is
-    /// done with other blocks.
+    /// Checks, for the hardened heap, the claims of a call about a guarded block. Ignores other
+    /// blocks.
     pub(crate) fn compare(address: usize, what: Return) {
         if let Some(Made { origin, align, size }) = guards::made(address) {
             hardened::compare_guarded(origin, align, size, address, what);
         }
     }
 
-    /// Frees a guarded block. What is wrong with it is reported, and ends the process.
+    /// Frees a guarded block. Misuse is reported and ends the process.
     ///
     /// # Safety
     ///
-    /// [`has`]; if the block is in use, nobody uses it afterwards.
+    /// [`has`] is true of the block. If it is in use, it is not used afterwards.
     #[cold]
     pub(crate) unsafe fn free_guarded(call: Call, block: *mut u8) {
         if sync::is_interrupted() {
             return put_off(block);
         }
         settle();
-        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        // SAFETY: if the block is in use, it is not used afterwards, as the caller promises.
         unsafe { guards::free(block, plain(call)) };
     }
 
-    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and
-    /// ends the process.
+    /// Returns the bytes requested for a guarded block. A pointer to no block in use is reported
+    /// and ends the process.
     #[cold]
     #[inline(never)]
     pub(crate) fn size_of_guarded(call: Call, block: *const u8) -> usize {
         guards::size(block, plain(call))
     }
 
-    /// A call that says nothing but the block: what else it may know is not judged, as in the rest
-    /// of fast mode.
+    /// Returns a call that names only the block. Its size, alignment and origin are not checked, as
+    /// in the rest of fast mode.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }

@@ -12,8 +12,8 @@
 //! for none of them.
 //!
 //! The precision is that of the block's heap. The fast heap knows a slot's size, but neither the
-//! requested size nor whether the slot is free. The hardened heap, for one more load, and the debug
-//! heap know all of it.
+//! requested size nor whether the slot is free. The hardened heap (for one more load) and the debug
+//! heap know both.
 //!
 //! Any caller may pass any address at any time, also in a signal handler: no lock is taken, nothing
 //! is allocated, and the memory is not touched.
@@ -33,7 +33,7 @@ use crate::unit_record::Record;
 /// The result of [`room`] for memory that is not the heap's.
 pub const UNBOUNDED: usize = usize::MAX;
 
-/// Bytes from `address` to the end of its block, or to the next [poisoned](crate::heap::poison)
+/// Returns the bytes from `address` to its block's end or next [poisoned](crate::heap::poison)
 /// byte. 0: the block was freed, or there is none. [`UNBOUNDED`]: the memory is not the heap's, or
 /// its blocks are not known one by one (arenas). Takes constant time.
 ///
@@ -60,8 +60,8 @@ pub fn room(address: usize) -> usize {
     }
 }
 
-/// Whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or slow cases.
-/// False is no answer.
+/// Returns whether `bytes` bytes at `address` are certainly in bounds: [`room`] without rare or
+/// slow cases. False means nothing.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -77,8 +77,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// [`has_room`] for the functions of a process in debug mode, where nearly all blocks are the debug
-/// heap's.
+/// Does [`has_room`] in debug mode, where nearly all blocks are the debug heap's.
 #[inline(always)]
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
@@ -86,14 +85,14 @@ pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
     entry == Entry::FOREIGN || hooks::holds(unit, entry, address, bytes)
 }
 
-/// Whether `address` is outside of the heap's window.
+/// Returns whether `address` is outside of the heap's window.
 #[inline(always)]
 #[must_use]
 pub fn is_outside(address: usize) -> bool {
     MAP.unit_of(address) >= MAP.limit()
 }
 
-/// The room in a slab, as exactly as its heap knows.
+/// Returns the room in a slab, as exactly as its heap knows.
 #[inline(always)]
 fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     if entry.is_hardened() {
@@ -103,7 +102,7 @@ fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usiz
     }
 }
 
-/// The room in a slot of a slab; 0 behind the last one.
+/// Returns the room in a slot of a slab; 0 behind the last one.
 #[inline(always)]
 fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
@@ -113,7 +112,7 @@ fn room_in_slot(class: usize, address: usize) -> usize {
     if end > UNIT { 0 } else { end - offset }
 }
 
-/// The room in memory that is neither foreign nor a slab.
+/// Returns the room in memory that is neither foreign nor a slab.
 #[cold]
 #[inline(never)]
 fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
@@ -134,7 +133,7 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// The room in the large block that begins at a unit; 0 if it was freed.
+/// Returns the room in the large block that begins at a unit; 0 if it was freed.
 #[inline(always)]
 fn room_in_large(head: usize, address: usize) -> usize {
     let record = MAP.record(head);
@@ -148,14 +147,14 @@ fn room_in_large(head: usize, address: usize) -> usize {
     (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 
-/// Whether functions of the C library are checked: not with `detect=-bounds`.
+/// Returns whether functions of the C library are checked: not with `detect=-bounds`.
 #[must_use]
 pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Reports that a function of the C library would access more bytes than [`room`]; in debug mode as
-/// a finding. Returns if the program continues (`on_misuse=report`, `mode=debug`).
+/// Reports that a function of the C library would access more bytes than [`room`], in debug mode as
+/// a finding. Returns only if the program continues (`on_misuse=report`, `mode=debug`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {

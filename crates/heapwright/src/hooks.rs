@@ -7,7 +7,7 @@
 //!              usable_size(block)                -> bytes, or "not mine"
 //!   C layer    fault(address, is_write, context) -> whose fault is it?
 //!              forget_code()                     a library was unloaded
-//!              debug_at_exit(signal)             the last look at everything
+//!              debug_at_exit(signal)             the checks at the process's end
 //! ```
 //!
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call
@@ -32,14 +32,14 @@ use crate::verdict::Verdict;
 
 static DEBUGGING: AtomicBool = AtomicBool::new(false);
 
-/// Whether every call goes to the debug heap first.
+/// Returns whether every call goes to the debug heap first.
 #[inline(always)]
 pub(crate) fn is_debugging() -> bool {
     DEBUGGING.load(Ordering::Relaxed)
 }
 
-/// Whether the process runs with the debug heap. Reads the options if that was not done before,
-/// because the C layer calls this when it is loaded.
+/// Returns whether the process runs with the debug heap. Reads the options if that was not done
+/// before, because the C layer calls this when it is loaded.
 ///
 /// ```
 /// assert!(!heapwright::heap::debugging());
@@ -54,8 +54,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Whether some blocks of fast mode get guard pages. Reads the options if that was not done before,
-/// because the C layer calls this when it is loaded, to catch faults.
+/// Returns whether some blocks of fast mode get guard pages. Reads the options if that was not done
+/// before, because the C layer calls this when it is loaded, to catch faults.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());
@@ -130,14 +130,14 @@ pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     }
 }
 
-/// The request for the new block of `realloc`.
+/// Returns the request for the new block of `realloc`.
 #[cfg(feature = "debug")]
 #[inline(always)]
 fn resized(what: Return, size: usize) -> Request {
     Request { size, align: what.align.unwrap_or(1), zero: false, origin: what.origin }
 }
 
-/// The usable bytes of a block. `None`: the block is not the debug heap's.
+/// Returns the usable bytes of a block. `None`: the block is not the debug heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -152,8 +152,8 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Whether `bytes` bytes at `address`, in this unit, are certainly in a live block of a debug heap,
-/// without poison.
+/// Returns whether `bytes` bytes at `address`, in this unit, are certainly in a live block of a
+/// debug heap, without poison.
 #[inline(always)]
 pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -164,7 +164,7 @@ pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
     false
 }
 
-/// Bytes from an address in a debug heap's unit to its block's end; 0 in no live block.
+/// Returns the bytes from an address in a debug heap's unit to its block's end; 0 in no live block.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);
@@ -191,8 +191,8 @@ pub fn poison(address: usize, bytes: usize, poisons: bool) {
     let _ = (address, bytes, poisons);
 }
 
-/// The number of successive [poisoned](poison) bytes from `address` on, at most `most`. `None`: the
-/// memory is not the debug heap's.
+/// Returns the number of successive [poisoned](poison) bytes from `address` on, at most `most`.
+/// `None`: the memory is not the debug heap's.
 #[must_use]
 pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -203,9 +203,9 @@ pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     None
 }
 
-/// The call that made, or freed, the block at `address`: the thread's number, from 1, and the
-/// stack's return addresses, innermost first. `None`: the process does not debug, or there is no
-/// such block.
+/// Returns the call that made, or freed, the block at `address`: the thread's number, from 1, and
+/// the stack's return addresses, innermost first. `None`: the process does not debug, or there is
+/// no such block.
 #[must_use]
 pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     #[cfg(feature = "debug")]
@@ -285,7 +285,7 @@ pub fn put_guards_back(address: usize, bytes: usize) {
     let _ = (address, bytes);
 }
 
-/// Whether the page of an address is a guard of the debug heap.
+/// Returns whether the page of an address is a guard of the debug heap.
 #[must_use]
 pub fn is_guarded(address: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -362,7 +362,7 @@ pub fn debug_at_exit(signal: u32) {
     }
 }
 
-/// Whether [`debug_at_exit`] must also run when a signal ends the process (options `leaks`,
+/// Returns whether [`debug_at_exit`] must also run when a signal ends the process (options `leaks`,
 /// `record`).
 #[must_use]
 pub fn debug_looks_at_end() -> bool {
@@ -372,8 +372,8 @@ pub fn debug_looks_at_end() -> bool {
     false
 }
 
-/// Whether the caller's stack, at an address, has room for the checks at exit, as far as mappings
-/// tell.
+/// Returns whether the caller's stack, at an address, has room for the checks at exit, as far as
+/// mappings tell.
 #[must_use]
 pub fn debug_has_stack(at: usize) -> bool {
     const LEAST: usize = 64 << 10;
@@ -384,8 +384,8 @@ pub fn debug_has_stack(at: usize) -> bool {
     }
 }
 
-/// Whether the caller is a signal handler that interrupted the debug heap in its own thread, so
-/// that no check is possible now.
+/// Returns whether the caller is a signal handler that interrupted the debug heap in its own
+/// thread, so that no check is possible now.
 #[must_use]
 pub fn debug_is_interrupted() -> bool {
     #[cfg(feature = "debug")]

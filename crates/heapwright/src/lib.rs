@@ -161,7 +161,7 @@ pub mod process {
         crate::os::write_stderr(bytes);
     }
 
-    /// Makes the heap write to the program's new standard error from now on.
+    /// Makes the heap use the program's new standard error from now on.
     ///
     /// ```
     /// heapwright::process::stderr_is_new();
@@ -170,7 +170,7 @@ pub mod process {
         crate::os::renew_stderr();
     }
 
-    /// Whether the word at an address (a multiple of 8) is readable. The kernel tries to read it.
+    /// Returns whether the kernel can read the word at an address (a multiple of 8).
     #[cfg(feature = "debug")]
     #[must_use]
     pub fn is_readable(address: usize) -> bool {
@@ -197,21 +197,21 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// The process's id. In a sandbox the id read before; a forked child has its own.
+    /// Returns the process's id. In a sandbox it is the id read before; a forked child has its own.
     #[must_use]
     pub fn id() -> u32 {
         crate::os::process_id()
     }
 
-    /// The calling thread's id.
+    /// Returns the calling thread's id.
     #[must_use]
     pub fn thread_id() -> u32 {
         crate::os::thread_id()
     }
 
-    /// Gives the process's record (option `record`) from user `from` to user `to`. A process of
-    /// root that changes its user, or returns to root, can then continue its record. Files of other
-    /// users stay unchanged.
+    /// Gives the process's record (option `record`) from user `from` to user `to`. A root process
+    /// that changes its user, or returns to root, can then continue its record. Other users' files
+    /// stay unchanged.
     ///
     /// ```
     /// heapwright::process::give_record(0, 1000);
@@ -233,8 +233,8 @@ pub mod process {
         crate::os::save_file(path, |file| crate::os::write_all(file, bytes))
     }
 
-    /// Whether the caller runs in the process that the heap was started in: false in a child of
-    /// `vfork`, which borrows its parent's memory.
+    /// Returns whether the caller runs in the process that the heap was started in: false in a
+    /// child of `vfork`, which borrows its parent's memory.
     #[must_use]
     pub fn is_original_process() -> bool {
         crate::substrate::is_original_process()
@@ -253,7 +253,7 @@ pub use heapwright_record::Stats;
 /// it.
 ///
 /// The idea is that of snmalloc's pagemap and Zig's address masking. The metadata is out of band,
-/// so pointers into a block have an answer too.
+/// so pointers into a block have an answer, too.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(100);

@@ -1,8 +1,8 @@
 //! Blocks that the C library's own allocator made before heapwright took over.
 //!
 //! A preloaded `malloc` serves the process from its first call on. Only code that calls
-//! `__libc_malloc` by this name, and runs before heapwright's constructor, has blocks of the C
-//! library's. They are few. The constructor lists their addresses:
+//! `__libc_malloc` by this name before heapwright's constructor has blocks of the C library. They
+//! are few. The constructor lists their addresses:
 //!
 //! ```text
 //!   glibc's heap   | chunk | chunk | ... | top |     from the first chunk to the program break
@@ -26,7 +26,7 @@ const MOST: usize = 512;
 
 /// Addresses of the listed blocks. 0: none, or a block that was passed on.
 static BLOCKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// How many places of [`BLOCKS`] were written.
+/// The number of written places of [`BLOCKS`].
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 const HEADER: usize = 16;
@@ -52,7 +52,7 @@ fn add(block: usize) {
     }
 }
 
-/// The word at an address.
+/// Returns the word at an address.
 ///
 /// # Safety
 ///
@@ -62,9 +62,8 @@ unsafe fn word(address: usize) -> usize {
     unsafe { ptr::with_exposed_provenance::<usize>(address).read() }
 }
 
-/// Writes the live chunks of the main heap down. None where its chunks do not lead to its end:
-/// others moved the program break as well, or a thread has a heap of its own, which makes the
-/// start wrong.
+/// Lists the live chunks of the main heap. Lists none if the chunks do not lead to the heap's end:
+/// other code moved the program break, or a thread's own heap makes the start wrong.
 #[cold]
 #[inline(never)]
 fn record_heap(start: usize, end: usize) {
@@ -73,7 +72,7 @@ fn record_heap(start: usize, end: usize) {
         if end - at < HEADER || !os::is_readable(at + 8) {
             return None;
         }
-        // SAFETY: the word can be read, as was just asked.
+        // SAFETY: the word can be read, as tested above.
         let bytes = unsafe { word(at + 8) } & !7;
         let is_chunk = bytes >= 2 * HEADER && bytes.is_multiple_of(16) && bytes <= end - at;
         is_chunk.then(|| at + bytes)
@@ -127,8 +126,8 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// The bytes of the mapped chunk whose header is at an address, `before` bytes behind the first
-/// byte of its mapping, which can be read. `None`: there is none.
+/// Returns the bytes of the mapped chunk with a readable header at an address, `before` bytes into
+/// its mapping. `None`: there is none.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;
@@ -142,7 +141,7 @@ fn place_of(address: usize) -> Option<&'static AtomicUsize> {
     written.iter().find(|place| address != 0 && place.load(Ordering::Relaxed) == address)
 }
 
-/// Whether a listed block begins at an address.
+/// Returns whether a listed block begins at an address.
 #[cfg(feature = "debug")]
 pub(crate) fn has(address: usize) -> bool {
     place_of(address).is_some()
@@ -155,7 +154,7 @@ pub(crate) fn take(address: usize) -> bool {
     place_of(address).is_some_and(|at| at.compare_exchange(address, 0, order, order).is_ok())
 }
 
-/// The usable bytes of a listed block. `None`: no listed block begins at the address.
+/// Returns the usable bytes of a listed block. `None`: no listed block begins at the address.
 pub(crate) fn usable_size(address: usize) -> Option<usize> {
     place_of(address)?;
     // SAFETY: the C library made this block, which was not passed on.

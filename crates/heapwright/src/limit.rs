@@ -1,9 +1,9 @@
-//! Memory limits: near a limit free memory goes back sooner, and the user is told before the kernel
-//! acts.
+//! Memory limits: near a limit free memory goes back sooner, and heapwright warns the user before
+//! the kernel acts.
 //!
 //! ```text
-//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes go by that)
-//!                at it: what is free goes back with each look; once, one line, and the heap profile if there is one
+//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes depend on it)
+//!                at it: free memory goes back at each reading; once, a line, and the heap profile if there is one
 //! ```
 //!
 //! The kernel ends a process whose control group has used up its memory, even if some of it is
@@ -32,7 +32,7 @@ const SHARE: u64 = 10;
 #[derive(Clone, Copy)]
 struct State {
     watcher: Watcher,
-    /// The process that reported that its limit is near.
+    /// The process that has reported a near limit.
     said: u32,
     /// The process that saved a profile because of a block larger than the limit.
     saved: u32,
@@ -83,7 +83,7 @@ pub fn set(bytes: usize) {
     ticks::begin(Whose::Limit, tick);
 }
 
-/// The limit in bytes, if the last reading found or used one.
+/// Returns the limit in bytes, if the last reading found or used one.
 ///
 /// ```
 /// let _ = heapwright::limit::get();
@@ -107,29 +107,29 @@ pub fn enter_sandbox() {
     let _ = begin_sandbox(Sandbox::Filter);
 }
 
-/// [`enter_sandbox`] for one of the kernel's kinds, by a call that the kernel may refuse.
+/// Does [`enter_sandbox`] for one of the kernel's kinds, by a call that the kernel may refuse.
 #[doc(hidden)]
 pub fn begin_sandbox(sandbox: Sandbox) -> SandboxEntry {
     expect_sandbox();
     os::enter_sandbox(sandbox)
 }
 
-/// Notes that the process may soon forbid system calls to itself, in a way that heapwright does not
-/// see: no file is read any more to find how near the limit is.
+/// Notes that the process may soon forbid system calls to itself, unseen by heapwright. From now on
+/// no file with the group's use is read.
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
     let _ = os::enter_sandbox(Sandbox::Expected);
     #[cfg(feature = "debug")]
     crate::drawn::end_sampling_by(crate::drawn::By::Tracer);
-    // A handler that has interrupted the look itself waits in vain.
+    // A handler that interrupted the reading itself waits in vain.
     let began = os::now_ns();
     while STATE.is_in_use() && os::now_ns() < began + PATIENCE_NS {
         core::hint::spin_loop();
     }
 }
 
-/// The first tick: the options can be read.
+/// Runs the first tick: the options can be read.
 fn begin(now: u32) -> u32 {
     match options::get().limit {
         MemoryLimit::Off => {
@@ -143,7 +143,7 @@ fn begin(now: u32) -> u32 {
     tick(now)
 }
 
-/// Looks how near the limit is. Returns when to come again, in milliseconds.
+/// Reads how near the limit is. Returns the time to the next reading in milliseconds.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
     let Some(usage) = chunk::usage_now() else { return SOON_MS };
@@ -153,7 +153,7 @@ fn tick(now: u32) -> u32 {
         return SOON_MS;
     }
     let looked = STATE.with(|state| {
-        // Looked at here, where `enter_sandbox` waits for it.
+        // Read here, where `enter_sandbox` waits for it.
         if memory_limit::is_in_sandbox() {
             return (None, false, SOON_MS);
         }
@@ -173,7 +173,7 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
-    // Whatever a look that was under way has noted.
+    // Replaces the note of a reading that was under way.
     if memory_limit::is_in_sandbox() {
         memory_limit::forget();
         ticks::end(Whose::Limit);
@@ -181,15 +181,15 @@ fn tick(now: u32) -> u32 {
     if let Some(look) = first {
         say(&look);
     } else if is_beyond {
-        // It may be there to be filled in part, so nothing is said.
+        // The program may fill only a part of the block, so there is no message.
         _ = save_profile();
     }
     next
 }
 
-/// Gives back all that is free and no thread's, if there is time for it. Where that is little,
-/// because others use the group's memory, it is done less and less often: what is given back is
-/// soon needed again.
+/// Releases all free memory that no thread owns, if there is time for it. If little is released,
+/// because other processes use the group's memory, releases become less frequent: the program soon
+/// needs that memory again.
 fn give_back(state: &mut State, look: &Look) {
     let began = os::now_ns();
     if began < state.give_back_ns {
@@ -203,7 +203,7 @@ fn give_back(state: &mut State, look: &Look) {
     state.give_back_ns = began + (took * SHARE).max(distance);
 }
 
-/// Says that the limit is near, and saves the heap profile, if there is one.
+/// Prints that the limit is near, and saves the heap profile, if there is one.
 #[cold]
 fn say(look: &Look) {
     const MIB: usize = 1 << 20;
@@ -216,7 +216,7 @@ fn say(look: &Look) {
         .number(look.limit / MIB)
         .text(" MiB are in use or asked for; ");
     let saved = save_profile();
-    // A line is not worth waiting for its reader.
+    // The line must not wait for its reader.
     if !os::can_write_stderr() {
         return;
     }
@@ -231,7 +231,7 @@ fn say(look: &Look) {
     }
 }
 
-/// What became of the heap profile.
+/// The state of the heap profile.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "there is none then"))]
 #[expect(
     clippy::large_enum_variant,

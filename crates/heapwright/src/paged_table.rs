@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pages   | slot | slot | ... |      a power of two, at most three quarters of them in use
-//!             key 0: vacant            a key is looked for from its hash on, slot by slot
+//!             key 0: vacant            a search begins at the key's hash, and goes slot by slot
 //! ```
 //!
 //! The kernel provides the memory, because a table grows while the heap allocates. A full table is
@@ -24,7 +24,7 @@ const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 ///
 /// All-zero bytes are a valid value with key 0, and the type needs no drop.
 pub(crate) unsafe trait Keyed: Copy {
-    /// The key; 0: the slot is vacant.
+    /// Returns the key; 0: the slot is vacant.
     fn key(&self) -> u64;
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Table<T> {
 unsafe impl<T: Send> Send for Table<T> {}
 
 impl<T: Keyed> Table<T> {
-    /// Empty, and without pages.
+    /// Creates an empty table without pages.
     pub(crate) const fn new() -> Self {
         Self { at: ptr::null_mut(), capacity: 0, count: 0 }
     }
@@ -60,22 +60,22 @@ impl<T: Keyed> Table<T> {
         unsafe { slice::from_raw_parts_mut(self.at, self.capacity) }
     }
 
-    /// All elements.
+    /// Returns all elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots().iter().filter(|slot| slot.key() != 0)
     }
 
-    /// All elements, mutable except for their keys.
+    /// Returns all elements, mutable except for their keys.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots_mut().iter_mut().filter(|slot| slot.key() != 0)
     }
 
-    /// The first place for a key.
+    /// Returns the first place for a key.
     fn home(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) as usize & (self.capacity - 1)
     }
 
-    /// The slot of a key, or the vacant slot for it. The table has slots.
+    /// Returns the slot of a key, or the vacant slot for it. The table has slots.
     fn find(&self, key: u64) -> usize {
         let slots = self.slots();
         let mut at = self.home(key);
@@ -85,7 +85,7 @@ impl<T: Keyed> Table<T> {
         at
     }
 
-    /// The element with a key, which is not 0.
+    /// Returns the element with a key, which is not 0.
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.capacity == 0 {
             return None;
@@ -94,7 +94,7 @@ impl<T: Keyed> Table<T> {
         self.slots_mut().get_mut(at).filter(|slot| slot.key() == key)
     }
 
-    /// The element with the key of `new`, or `new` itself, added. `None`: there is no memory.
+    /// Returns the element with the key of `new`, or adds `new`. `None`: there is no memory.
     pub(crate) fn get_or_put(&mut self, new: T) -> Option<&mut T> {
         if (self.count + 1) * 4 > self.capacity * 3 && !self.grow() {
             return None;
@@ -126,7 +126,7 @@ impl<T: Keyed> Table<T> {
             if next.key() == 0 {
                 break;
             }
-            // It may move up if its home does not lie behind the hole.
+            // The element may move up if its home does not lie behind the hole.
             let home = self.home(next.key());
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.slots_mut()[hole] = next;
@@ -138,8 +138,8 @@ impl<T: Keyed> Table<T> {
         Some(removed)
     }
 
-    /// The first key that `is_wanted` from slot `from` on, and its slot. After its removal the
-    /// search continues at that slot.
+    /// Returns the first key that `is_wanted` from slot `from` on, and its slot. After its removal
+    /// the search continues at that slot.
     pub(crate) fn key_from(
         &self,
         from: usize,
@@ -210,7 +210,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(200))]
 
-        /// Few keys, so that homes meet; the same as a map of std's, whatever is done.
+        /// Few keys, so that homes collide. Each step must have the same result as in std's map.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0..3u8, 1u64..600), 0..1500)) {
             let (mut table, mut map) = (Table::<Pair>::new(), BTreeMap::new());

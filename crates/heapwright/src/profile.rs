@@ -9,9 +9,9 @@
 //!
 //! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with
 //! probability `1 - exp(-n / period)`, independent of earlier blocks. Its stack is kept, and its
-//! free is noticed in any thread, so the estimates cover live and allocated bytes. For other blocks
-//! `free` takes some more instructions (`malloc` in threads that share caches), but not before
-//! [`begin`] or after [`end`].
+//! free is noticed in any thread, so the estimates cover live and allocated bytes. Between
+//! [`begin`] and [`end`], `free` of other blocks takes some more instructions, as does `malloc` in
+//! threads that share caches.
 //!
 //! `heapwright profile -- PROGRAM`, or the options `sample` and `profile` of the preloaded library,
 //! need no change to the program. `heapwright report` reads the output of [`write()`].
@@ -33,7 +33,7 @@ use crate::text::Line;
 /// Starts to take a sample for each `bytes` bytes allocated, on average, and resets the counts.
 ///
 /// `bytes` is clamped to 1 KiB to 1 GiB. Earlier samples that are live stay in the profile. Each
-/// thread follows at its next slow path: in a program that allocates, within moments.
+/// thread follows at its next slow path, soon in a program that allocates.
 ///
 /// Returns false if there is no memory, or if this heap does not serve `malloc` in this process:
 /// another copy of heapwright does, or the mode is `debug`.
@@ -62,7 +62,7 @@ pub fn end() {
     drawn::end_sampling();
 }
 
-/// Whether blocks are sampled now.
+/// Returns whether blocks are sampled now.
 ///
 /// ```
 /// assert!(!heapwright::profile::is_on());
@@ -103,7 +103,7 @@ pub fn write_at_exit() {
     }
 }
 
-/// Whether the options ask for a profile at the program's end.
+/// Returns whether the options ask for a profile at the program's end.
 ///
 /// ```
 /// assert!(!heapwright::profile::is_wanted());

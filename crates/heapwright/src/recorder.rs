@@ -9,8 +9,8 @@
 //!
 //! The file is made at the process's start (in a forked child, with the first entry). It is opened
 //! and closed for each write, because a program may close unknown files. Entries that belong
-//! together are one write, so a process that dies leaves all or none of them, and a copy of the
-//! process (`leaks`) may write too. After `exec` the new program continues the file with a
+//! together are one write. So a process that dies leaves all or none of them, and a copy of the
+//! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.
 //!
 //! A module's number derives from its address, so two concurrent writers give it the same one.
@@ -36,11 +36,11 @@ const PENDING: usize = 32 << 10;
 pub(crate) struct Recorder {
     /// The file's name without the process's id; empty: no record is wanted.
     path: Prefix,
-    /// Whether the file is in the folder of a user to which a process of root changed.
+    /// Whether the file is in the folder of a user that a root process changed to.
     is_of_user: bool,
     /// An open file that replaces the named one.
     file: Option<i32>,
-    /// The start of the process in nanoseconds since 1970; 0: that of its record.
+    /// The start of the process in nanoseconds since 1970; 0: the start of its record.
     began: u64,
     /// The process whose record has begun; 0: none yet.
     process: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder without a file.
+    /// Creates a recorder without a file.
     pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
@@ -95,12 +95,12 @@ impl Recorder {
         self.length = 0;
     }
 
-    /// Whether a record is wanted and possible.
+    /// Returns whether a record is wanted and possible.
     pub(crate) fn is_wanted(&self) -> bool {
         (self.path.is_given() || self.file.is_some()) && !self.broken
     }
 
-    /// Whether this process has a record.
+    /// Returns whether this process has a record.
     pub(crate) fn has_begun(&self) -> bool {
         self.process == os::process_id()
     }

@@ -1,8 +1,8 @@
 //! Requests and returns: the facts that a call passes to a heap, and the call's kind.
 //!
-//! The fast heap ignores the kind. A debug heap does not. Errors are: `free` of a block of `new[]`,
-//! a sized delete with another size, and a Rust `Layout` with another alignment. Only the entry
-//! point knows the call.
+//! The fast heap ignores the kind. A debug heap does not, because these are errors: `free` of a
+//! block of `new[]`, a sized delete with another size, and a Rust `Layout` with another alignment.
+//! Only the entry point knows the call.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> table: malloc(n)                         \
@@ -51,8 +51,8 @@ pub const NEW_ARRAY: u8 = Origin::NewArray as u8;
 pub const RUST: u8 = Origin::Rust as u8;
 
 impl Origin {
-    /// The origin for the parameter `FROM` of a function: one of [`MALLOC`], [`ALIGNED`], [`NEW`],
-    /// [`NEW_ARRAY`], [`RUST`]. Other numbers do not compile.
+    /// Returns the origin for the parameter `FROM` of a function: one of [`MALLOC`], [`ALIGNED`],
+    /// [`NEW`], [`NEW_ARRAY`], [`RUST`]. Other numbers do not compile.
     ///
     /// ```
     /// use heapwright::heap::{NEW, Origin};
@@ -71,7 +71,7 @@ impl Origin {
         }
     }
 
-    /// Whether a call of `other` may free a block of this origin.
+    /// Returns whether a call of `other` may free a block of this origin.
     ///
     /// ```
     /// use heapwright::heap::Origin;
@@ -86,7 +86,7 @@ impl Origin {
         family(self) == family(other)
     }
 
-    /// As records write it.
+    /// Returns the origin as records write it.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub(crate) const fn record(self) -> record::Origin {
@@ -99,7 +99,7 @@ impl Origin {
         }
     }
 
-    /// The one that this heap's records write so.
+    /// Returns the origin that this heap's records write like that.
     #[cfg(feature = "debug")]
     pub(crate) const fn of_record(record: record::Origin) -> Self {
         match record {
@@ -126,8 +126,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A request with any alignment. One that is no power of two is rounded up to the next. If
-    /// there is none, no memory has the alignment.
+    /// Creates a request with any alignment. One that is no power of two is rounded up to the next.
+    /// If there is none, the request is impossible.
     #[inline(always)]
     pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
         let align = match align.checked_next_power_of_two() {
@@ -137,13 +137,13 @@ impl Request {
         Self { size, align, zero, origin }
     }
 
-    /// Whether such a block can exist.
+    /// Returns whether such a block can exist.
     #[inline(always)]
     pub(crate) const fn is_possible(self) -> bool {
         self.size <= isize::MAX as usize && self.align <= isize::MAX as usize
     }
 
-    /// The size class for the request; `None`: a large block.
+    /// Returns the size class for the request; `None`: a large block.
     #[inline]
     pub(crate) fn class(self) -> Option<usize> {
         if self.align <= size_class::MIN_ALIGN {
@@ -156,7 +156,7 @@ impl Request {
 
 #[cfg(feature = "debug")]
 impl Request {
-    /// The call that makes a new block, as in records.
+    /// Returns the call that makes a new block, as in records.
     #[inline(always)]
     pub(crate) const fn call(self) -> record::Call {
         match self.origin {
@@ -202,7 +202,7 @@ impl Said {
     /// A call of `free`, which passes only the block.
     pub(crate) const PLAIN: Self = Self::free(Origin::Malloc, false, false);
 
-    /// The facts of a call of `origin` that frees a block.
+    /// Returns the facts of a call of `origin` that frees a block.
     #[inline(always)]
     pub(crate) const fn free(origin: Origin, size: bool, align: bool) -> Self {
         let call = if size { Call::FreeSized } else { Call::Free };
@@ -211,8 +211,8 @@ impl Said {
 }
 
 impl Return {
-    /// The facts of a call; `call` is that of a report of misuse, which does not distinguish
-    /// origins.
+    /// Returns the facts of a call. `call` is the call in a report of misuse, which does not
+    /// distinguish origins.
     #[inline(always)]
     pub(crate) const fn new(
         call: Call,
@@ -234,7 +234,7 @@ impl Return {
         Self { call, origin, size, align }
     }
 
-    /// The facts of a call that passes as much as `said` tells.
+    /// Returns the facts of a call that passes the ones that `said` names.
     #[inline(always)]
     pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
         Self {
@@ -248,7 +248,7 @@ impl Return {
     /// A call of `free`, which passes only the block.
     pub(crate) const PLAIN: Self = Self::new(Call::Free, Origin::Malloc, None, None);
 
-    /// The call in a report of misuse.
+    /// Returns the call in a report of misuse.
     pub(crate) const fn misused(&self) -> Call {
         match self.call {
             record::Call::Realloc | record::Call::RustRealloc => Call::Realloc,

@@ -1,14 +1,14 @@
 //! Statistics: the use of the process's memory, from the heap's own records.
 //!
 //! ```text
-//!   every committed page is in one unit; its entry says which part it is of
+//!   every committed page is in one unit; its entry tells the unit's part
 //!
 //!   slab        resident = live + rounding + caches + remote + partial
 //!   large       resident = live + rounding
 //!   free run    resident = lazily freed
-//!   metadata, table, records, bitmaps, and what
-//!   is set aside for dense slabs                = metadata
-//!   what is left of the process's resident size  = not ours
+//!   metadata, table, records, bitmaps, and
+//!   memory reserved for dense slabs              = metadata
+//!   the rest of the process's resident size      = not ours
 //! ```
 //!
 //! The kernel tells which pages are resident (`mincore`), so the parts add up to the resident size.
@@ -40,7 +40,7 @@ use crate::unit_record::Record;
 
 const _: () = assert!(TOLD == CLASSES);
 
-/// Bytes of the range that are in memory.
+/// Returns the bytes of the range that are in memory.
 fn resident(at: usize, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
@@ -69,7 +69,7 @@ enum Residency {
 }
 
 impl Residency {
-    /// Resident bytes of a range of the window, in units of `kind` that begin at `unit`.
+    /// Returns the resident bytes of `length` units of `kind` that begin at `unit`.
     fn of(self, kind: Kind, unit: usize, length: usize) -> u64 {
         match (self, kind) {
             (Self::Asked, _) => resident(MAP.address_of(unit).addr(), length),
@@ -90,7 +90,7 @@ fn take(pot: &mut u64, want: u64) -> u64 {
     taken
 }
 
-/// The live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
+/// Returns the live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
     // At most one of the two exists.
@@ -118,7 +118,7 @@ fn debug_counts(stats: &mut Stats) {
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
-/// The blocks and bytes in shared caches; adds their other figures to `stats`.
+/// Returns the blocks and bytes in shared caches; adds their other figures to `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
     let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
@@ -144,9 +144,9 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 
 /// Fills `stats` with the present use of the process's memory, in bytes and blocks.
 ///
-/// Takes time in proportion to the address space in use, with a system call for each mebibyte, so
-/// it suits reports and not loops. Returns false, and fills nothing in, if the heap stays locked:
-/// the caller may be a signal handler that interrupted the heap.
+/// Takes time in proportion to the address space in use, with a system call for each mebibyte. So
+/// call this for reports, not in loops. Returns false, and fills nothing in, if the heap stays
+/// locked: the caller may be a signal handler that interrupted the heap.
 ///
 /// ```
 /// let mut stats = heapwright::Stats::zero();
@@ -209,8 +209,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// The common part. `slab` receives each slab's class, and the resident bytes of its slots that are
-/// out and that are not.
+/// Does the common part. `slab` receives each slab's class, and the resident bytes of its slots
+/// that are out and of the others.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,

@@ -4,7 +4,7 @@
 //!   publish()    from now on, at ticks:
 //!   the first    the heap has started: makes the status memory, takes a slot in it
 //!   others       at a slow path:        an order?  -> samples, stops, writes a profile
-//!                                       it is time -> computes where memory is, into the slot
+//!                                       it is time -> writes the use of memory into the slot
 //!   withdraw()   gives the slot back
 //! ```
 //!
@@ -44,7 +44,7 @@ use crate::ticks::{self, Kept, Whose};
 use core::cell::UnsafeCell;
 use core::ptr;
 
-/// Milliseconds from one look for orders to the next.
+/// Milliseconds between two looks for orders.
 const LOOK_MS: u32 = 4;
 /// The most nanoseconds between two reports, and the part of the time that reports may take.
 const SELDOM_NS: u64 = 1_000_000_000;
@@ -52,8 +52,8 @@ const SELDOM_SHARE: u64 = 1000;
 /// The same while a command watches.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
-/// The most nanoseconds that a report counts, and for each unit of the heap. A longer one was
-/// interrupted, or the first.
+/// The most nanoseconds that a report counts, and the same for each unit of the heap. A longer
+/// report was interrupted, or the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
 /// A report is due when the process has become older by this part of its age. It is due at once
@@ -66,7 +66,7 @@ static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 /// The process that has a slot, and the slot.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 static SLOT: AtomicUsize = AtomicUsize::new(0);
-/// The times when it took the slot and reported last, in nanoseconds; the duration of the report.
+/// The times of taking the slot and of the last report, in nanoseconds; the report's duration.
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
@@ -110,7 +110,7 @@ pub fn publish() {
     }
 }
 
-/// The first tick: makes the memory. Returns the time to the next tick in milliseconds.
+/// Runs the first tick: makes the memory. Returns the time to the next tick in milliseconds.
 fn begin(now: u32) -> u32 {
     if !substrate::is_original_process() {
         return LOOK_MS;
@@ -123,7 +123,7 @@ fn begin(now: u32) -> u32 {
         }
     }
     ticks::go_on_with(Whose::Status, tick);
-    // Some programs start within a tick, and then allocate nothing for long.
+    // Some programs start within a tick, and then allocate nothing for a long time.
     tick(now)
 }
 
@@ -147,7 +147,7 @@ fn open() -> Option<()> {
     Some(())
 }
 
-/// Whether other processes can see this one.
+/// Returns whether other processes can see this one.
 ///
 /// ```
 /// let _ = heapwright::status::is_published();
@@ -192,12 +192,12 @@ fn status() -> Option<&'static Status> {
     unsafe { STATUS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Whether this process shows no address and follows no order.
+/// Returns whether this process shows no address and follows no order.
 fn is_hardened() -> bool {
     options::get().hardening != Hardening::Off
 }
 
-/// Takes a slot for this process. False: there is no free one.
+/// Takes a slot for this process. False: no slot is free.
 #[inline(never)]
 fn take_slot(status: &Status) -> bool {
     let process = substrate::process();
@@ -209,7 +209,7 @@ fn take_slot(status: &Status) -> bool {
     taken.is_some()
 }
 
-/// The work of a tick. Returns the time to the next tick in milliseconds.
+/// Does the work of a tick. Returns the time to the next tick in milliseconds.
 fn tick(_now: u32) -> u32 {
     let Some(status) = status() else { return LOOK_MS };
     let me = Owner { process: substrate::process(), namespace: namespace() };
@@ -258,7 +258,7 @@ fn tick(_now: u32) -> u32 {
     LOOK_MS
 }
 
-/// Bytes of runs that are neither free nor released.
+/// Returns the bytes of runs that are neither free nor released.
 fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }
@@ -347,7 +347,7 @@ fn follow(order: Order, until: u64) -> Answer {
             let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());
             write(folder) || write(common)
         }
-        // The slow path does this one.
+        // The slow path executes this order.
         Order::Trim => false,
     };
     if is_done { Answer::Done } else { Answer::Failed }
@@ -388,7 +388,7 @@ fn end_samples() {
 #[cfg(not(feature = "debug"))]
 fn end_samples() {}
 
-/// The path of the file for an ordered heap profile in a folder.
+/// Returns the path of the file for an ordered heap profile in a folder.
 #[cfg(feature = "debug")]
 fn profile_in(folder: Path) -> Path {
     let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);

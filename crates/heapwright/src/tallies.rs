@@ -2,20 +2,20 @@
 //! `hw_count_end`).
 //!
 //! ```text
-//!   begin     the thread's fast word goes to a front, so each of its calls is observed (`heap::modes`)
-//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as `trace` hears of them
-//!   end       the fast word leads back to what the thread allocates from
+//!   begin     the thread's fast word leads to a front, so each of its calls is observed (`heap::modes`)
+//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as for `trace`
+//!   end       the fast word leads back to the thread's cache
 //!
 //!   a thread's   | level 0: sums, sites | level 1 | ...     a begin within another one; its sums are added to that at its end
-//!                | blocks: address -> bytes asked for       of all that was made since the outermost begin
+//!                | blocks: address -> bytes requested       of all blocks made since the outermost begin
 //! ```
 //!
-//! So only threads that count pay for it.
+//! So threads that do not count pay nothing.
 //!
 //! A block's size is the requested one. For a block that is older, or another thread's, it is the
 //! size that the heap knows: the requested one in `mode=debug` and `mode=hardened`, else the usable
 //! one. Another thread may free a counted block unnoticed, and its address may be reused. So the
-//! heap's size is stored, too, and if the heap later reports another size, that is used. (In
+//! heap's size is stored, too. If the heap later reports another size, that size counts. (In
 //! `mode=fast` two blocks of one size class look the same.)
 //!
 //! A thread's counter lies at its index and belongs to the holder that began; only that thread uses
@@ -59,7 +59,7 @@ pub enum CannotCount {
     TooDeep,
 }
 
-/// Whether any thread counts.
+/// Returns whether any thread counts.
 #[inline(always)]
 fn is_on() -> bool {
     COUNTING.load(Ordering::Relaxed) != 0
@@ -75,7 +75,7 @@ struct Block {
     known: u64,
 }
 
-// SAFETY: integers, by an address that is not 0.
+// SAFETY: integers; the key is an address, which is not 0.
 unsafe impl Keyed for Block {
     fn key(&self) -> u64 {
         self.address
@@ -91,7 +91,7 @@ struct Site {
     bytes: u64,
 }
 
-// SAFETY: integers, by one that is not 0.
+// SAFETY: integers; the key is not 0.
 unsafe impl Keyed for Site {
     fn key(&self) -> u64 {
         self.key
@@ -111,9 +111,9 @@ struct Counter {
     levels: [Level; LEVELS],
     blocks: Table<Block>,
     scratch: Scratch,
-    /// Whether a block of `resized` bytes is being resized; the heap's own calls do not count.
+    /// Whether a block is being resized; the heap's own calls do not count.
     is_resizing: bool,
-    /// `None`: the block does not count.
+    /// The size of the block that is being resized. `None`: the block does not count.
     resized: Option<usize>,
     /// Whether data was lost for lack of memory.
     has_lost: bool,
@@ -128,7 +128,7 @@ struct Place {
 }
 
 impl Counter {
-    /// The innermost level, if there is one and the call is the program's.
+    /// Returns the innermost level, if there is one and the call is the program's.
     fn innermost(&mut self) -> Option<&mut Level> {
         let level = self.depth.checked_sub(1).filter(|_| !self.is_resizing)?;
         self.levels.get_mut(level)
@@ -161,7 +161,7 @@ impl Counter {
         }
     }
 
-    /// Forgets a block that ends; returns its size. `None`: there is none.
+    /// Forgets a freed block and returns its size. `None`: the block is not known.
     fn forget(&mut self, address: usize) -> Option<usize> {
         let made = self.blocks.remove(address as u64);
         let size = size_of_block(address)?;
@@ -179,7 +179,7 @@ impl Counter {
 }
 
 impl Level {
-    /// False: there is no memory.
+    /// Adds to a site's sums. False: there is no memory.
     fn add_to_site(&mut self, new: Site) -> bool {
         let empty = Site { allocations: 0, bytes: 0, ..new };
         let Some(site) = self.sites.get_or_put(empty) else { return false };
@@ -189,8 +189,8 @@ impl Level {
     }
 }
 
-/// The size of a block as the heap knows it. `None`: `free` does not count it, because the address
-/// is no block's, or a first-class heap's.
+/// Returns the size of a block as the heap knows it. `None`: `free` does not count it, because the
+/// address is no block's, or a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
@@ -207,7 +207,7 @@ fn size_of_block(address: usize) -> Option<usize> {
     is_block.then_some(found.size)
 }
 
-/// The calling thread's place, if it has one.
+/// Returns the calling thread's place, if it has one.
 fn place() -> Option<&'static Place> {
     let index = thread_index::mine();
     // SAFETY: null, or a place, which is never freed.
@@ -216,7 +216,7 @@ fn place() -> Option<&'static Place> {
 }
 
 impl Place {
-    /// Runs `what` on the counter. `None`: a signal handler interrupted its thread there.
+    /// Runs `what` on the counter. `None`: the caller is a handler that interrupted a run.
     fn with<T>(&self, what: impl FnOnce(&mut Counter) -> T) -> Option<T> {
         if self.is_busy.swap(true, Ordering::Acquire) {
             return None;
@@ -228,7 +228,7 @@ impl Place {
     }
 }
 
-/// The calling thread's place; the first call makes it.
+/// Returns the calling thread's place; the first call makes it.
 fn made_place() -> Option<&'static Place> {
     if let Some(place) = place() {
         return Some(place);
@@ -245,7 +245,7 @@ fn made_place() -> Option<&'static Place> {
         None => {
             let bytes = size_of::<Place>().next_multiple_of(SYSTEM.page_size());
             let at = SYSTEM.reserve(bytes, SYSTEM.page_size());
-            // SAFETY: reserved just now, in whole pages.
+            // SAFETY: just reserved, in whole pages.
             if at.is_null() || unsafe { !SYSTEM.commit(at, bytes) } {
                 return None;
             }
@@ -261,7 +261,7 @@ fn made_place() -> Option<&'static Place> {
     Some(place)
 }
 
-/// A thread ends that still has this index: it counts no more.
+/// Ends the counts of a thread that ends and still has this index.
 fn thread_ends(index: usize) {
     // SAFETY: null, or a place, which is never freed.
     let place = unsafe { PLACES[index].load(Ordering::Acquire).as_ref() };
@@ -270,7 +270,7 @@ fn thread_ends(index: usize) {
     else {
         return;
     };
-    // It may end (`pthread_exit`) in a signal handler, or in a visitor of sites.
+    // The thread may end (`pthread_exit`) in a signal handler, or in a visitor of sites.
     place.is_busy.store(false, Ordering::Relaxed);
     place.with(|counter| {
         if counter.depth > 0 {
@@ -282,15 +282,15 @@ fn thread_ends(index: usize) {
     });
 }
 
-/// In a forked child: of those that counted only the calling thread is there, if it did. (The
-/// others' indices stay taken.)
+/// Forgets, in a forked child, the counts of all threads but the caller. (The other threads'
+/// indices stay taken.)
 pub(crate) fn forget_after_fork() {
     if is_on() {
         COUNTING.store(counts_here_slowly().into(), Ordering::Relaxed);
     }
 }
 
-/// Whether the calling thread counts, so that its fast word stays at the sentinel.
+/// Returns whether the calling thread counts, so that its fast word stays at the sentinel.
 #[inline]
 pub(crate) fn counts_here() -> bool {
     is_on() && counts_here_slowly()
@@ -302,7 +302,7 @@ fn counts_here_slowly() -> bool {
     place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
 }
 
-/// Begins a count in the calling thread, whose calls are told here from now on.
+/// Begins a count in the calling thread, whose calls are observed from now on.
 pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     let place = made_place().ok_or(CannotCount::NoMemory)?;
     let begun = place.with(|counter| {
@@ -318,8 +318,8 @@ pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     begun.unwrap_or(Err(CannotCount::TooDeep))
 }
 
-/// Ends the innermost count of the calling thread: what it came to, whether that is all, for there
-/// was memory to keep it, and whether the thread counts still. `None`: it counts nothing.
+/// Ends the innermost count of the calling thread. Returns its sums, whether they are complete (no
+/// memory ran out), and whether the thread still counts. `None`: the thread counts nothing.
 pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
     place()?.with(|counter| {
         let depth = counter.depth.checked_sub(1)?;
@@ -344,10 +344,9 @@ pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
     })?
 }
 
-/// Shows what each stack has asked for in the innermost count of the calling thread so far, most
-/// bytes first, until `visit` says false: return addresses, innermost first, allocations and bytes.
-/// What `visit` asks of the heap is not counted. Returns how many stacks there are; 0 where stacks
-/// are not kept.
+/// Visits the stacks of the calling thread's innermost count, those with the most bytes first,
+/// until `visit` returns false. It gets return addresses, innermost first, allocations and bytes;
+/// its own allocations do not count. Returns the number of stacks; 0 if stacks are not kept.
 pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
     let shown = place().and_then(|place| {
         place.with(|counter| {
@@ -367,7 +366,7 @@ pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) ->
     shown.flatten().unwrap_or(0)
 }
 
-/// A block was got for a request. (Null: there was no memory, and nothing is counted.)
+/// Counts the block of a request. (Null: there was no memory, and nothing is counted.)
 #[inline(always)]
 pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
@@ -383,7 +382,7 @@ fn count_allocated(size: usize, address: usize) {
     }
 }
 
-/// A block, which is not null, is about to be given back.
+/// Counts the free of a block, which is not null, before it happens.
 #[inline(always)]
 pub(crate) fn freed(block: *mut u8) {
     if is_on() {
@@ -405,7 +404,7 @@ fn count_freed(address: usize) {
     }
 }
 
-/// A block, which is not null, is about to change its size. True: this is counted, and
+/// Notes that a block, which is not null, is about to be resized. True: the resize is counted, and
 /// [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
@@ -426,7 +425,7 @@ fn count_realloc(address: usize) -> bool {
     begun.flatten().is_some()
 }
 
-/// It has changed its size, and may lie elsewhere; null: it is as it was.
+/// Counts the resize. `new` is null if it failed and the block is unchanged.
 #[cold]
 #[inline(never)]
 pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
@@ -434,7 +433,7 @@ pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
     place.with(|counter| {
         counter.is_resizing = false;
         let Some(before) = counter.resized else {
-            // It was a first-class heap's. What is no longer is new.
+            // The old block, a first-class heap's, did not count. The new one may.
             if !new.is_null() && size_of_block(new.addr()).is_some() {
                 counter.made(new.addr(), size);
             }
@@ -458,8 +457,7 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// In a child of this process, which has no other thread; nothing where forks are not looked
-    /// after.
+    /// Returns a child process's count. `None`: no code handles forks here.
     #[cfg(all(
         target_os = "linux",
         not(miri),
@@ -488,7 +486,7 @@ mod tests {
         None
     }
 
-    /// One test, for no other is to count meanwhile.
+    /// One test, because no other test may count meanwhile.
     #[test]
     fn threads_that_end_or_are_not_there_do_not_count() {
         let counting = || COUNTING.load(Ordering::Relaxed);

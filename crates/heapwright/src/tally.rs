@@ -1,9 +1,9 @@
 //! Counts of a piece of code's allocations, which can be joined in sequence.
 //!
 //! ```text
-//!   bytes       what was asked for, and what reallocations added
-//!   kept        live bytes behind it less those before it           + + - + - -
-//!   peak        the highest that this was on the way                      ^
+//!   bytes       requested bytes, and those that reallocations added
+//!   kept        live bytes at the end less those at the start           + + - + - -
+//!   peak        the highest value in between                      ^
 //! ```
 //!
 //! Two counts are joined as if one piece of code had followed the other.
@@ -43,7 +43,7 @@ impl Allocations {
         }
     }
 
-    /// The count of one allocation.
+    /// Returns the count of one allocation.
     pub(crate) fn of_allocation(size: usize) -> Self {
         let bytes = size as u64;
         Self {
@@ -55,13 +55,13 @@ impl Allocations {
         }
     }
 
-    /// The count of one free.
+    /// Returns the count of one free.
     pub(crate) fn of_free(size: usize) -> Self {
         let kept_bytes = -(size as u64).cast_signed();
         Self { frees: 1, kept_bytes, ..Self::default() }
     }
 
-    /// The count of one resize.
+    /// Returns the count of one resize.
     pub(crate) fn of_reallocation(before: usize, after: usize) -> Self {
         let added = after.saturating_sub(before) as u64;
         Self {

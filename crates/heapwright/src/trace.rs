@@ -17,26 +17,26 @@
 //!
 //! **One buffer and one lock serve all threads.** Buffers for each thread would need a shared
 //! number for each operation, and so the same contended line. A killed process would lose a
-//! different part of each thread's trace, and a merge would be necessary. Here the file's order is
-//! the order in which memory changed hands: a free is written before its block is reused, and an
-//! allocation after that. So recording slows a program, but the replay is not affected.
+//! different part of each thread's trace, and the parts would have to be merged. Here the file's
+//! order is the order in which memory changed hands: a free is written before its block is reused,
+//! and an allocation after that. So recording slows the program, but not the replay.
 //!
-//! **A realloc** is written in two halves, because others may get the old block before the new one
-//! exists. The heap's own steps in between (allocate, copy, free) are not written: the thread is
-//! *quiet* meanwhile.
+//! **A realloc** is written in two halves, because other threads may get the old block before the
+//! new one exists. The heap's own steps in between (allocate, copy, free) are not written: the
+//! thread is *quiet* meanwhile.
 //!
-//! **Threads** have numbers, in a word of the C library's for each thread (a pthread key, whose
-//! destructor writes the thread's end):
+//! **Threads** have numbers, kept in a word of a pthread key, whose destructor writes the thread's
+//! end:
 //!
 //! ```text
 //!   number | busy: it writes | late: its end was written | quiet: in a realloc       0: no number yet
 //!   61 ..    bit 2             bit 1                    bit 0
 //! ```
 //!
-//! Operations of a thread in later destructors are still written.
+//! A thread's operations in later destructors are still written.
 //!
-//! **Signal handlers** that interrupted the writing thread cannot write: the trace ends there and
-//! says so.
+//! **Signal handlers** that interrupted the writing thread cannot write: the trace ends there, with
+//! a note.
 //!
 //! **Fork.** The lock is held across it. The child's own file begins with its first operation; the
 //! parent writes its pending operations. Inherited blocks have no allocation in the child's file,
@@ -65,10 +65,10 @@ use crate::size_class::MIN_ALIGN;
 const CHUNK: usize = 64 << 10;
 /// The room that an operation needs, with all that may come before it.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
-/// The longest wait of a written operation, if another one follows.
+/// The longest wait of an operation in the buffer, if another one follows.
 const PATIENCE_MS: u32 = 1000;
 
-/// A thread's word.
+/// The bits of a thread's word.
 const QUIET: usize = 1;
 const LATE: usize = 2;
 /// The thread is writing, or about to.
@@ -84,7 +84,7 @@ static IS_LOST: AtomicBool = AtomicBool::new(false);
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// Whether calls are traced.
+/// Returns whether calls are traced.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
@@ -108,7 +108,7 @@ pub(crate) fn start() {
 pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
-        // The last handlers: after them all locks are released.
+        // These handlers are the last: after them all locks are released.
         os::around_fork(nothing, in_parent, nothing);
     }
 }
@@ -187,7 +187,7 @@ pub fn trace_at_exit() {
     }
 }
 
-/// Whether every call is traced (`trace=PREFIX`). Reads the options if that was not done before.
+/// Returns whether every call is traced (`trace=PREFIX`). Reads the options if necessary.
 ///
 /// ```
 /// assert!(!heapwright::heap::traces());
@@ -197,7 +197,7 @@ pub fn traces() -> bool {
     options::trace_file().is_some()
 }
 
-/// A block's name, unique among live blocks.
+/// Returns a block's name, unique among live blocks.
 fn name(block: *mut u8) -> u64 {
     (block.addr() / MIN_ALIGN) as u64
 }
@@ -224,7 +224,7 @@ fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
     set_word(word);
 }
 
-/// The calling thread's word.
+/// Returns the calling thread's word.
 fn word() -> usize {
     match os::watched(Exit::Trace).addr() {
         0 => new_word(),
@@ -321,7 +321,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// All zeros, so that it costs no room in the library's file.
+    /// Creates a recorder of zeros, which takes no room in the library's file.
     const fn new() -> Self {
         Self {
             prefix: Prefix::none(),

@@ -11,14 +11,14 @@ use crate::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Block {
-    /// The address of its first byte.
+    /// The address of the first byte.
     pub address: usize,
-    /// Its usable bytes.
+    /// The usable bytes.
     pub size: usize,
     /// The id of its cache or heap; 0 for large blocks of the process's heap.
     pub owner: u32,
-    /// Whether it is handed out. A free block in a thread's cache counts as handed out, because the
-    /// walk does not read caches.
+    /// Whether the block is handed out. A free block in a thread's cache counts as handed out,
+    /// because the walk does not read caches.
     pub in_use: bool,
 }
 

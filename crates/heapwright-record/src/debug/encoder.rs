@@ -2,7 +2,7 @@
 //!
 //! The encoder first measures an entry without its fields of variable length. Texts and frames
 //! share the rest of the buffer, the first field first. A field that does not fit is cut and marked
-//! as cut: a report without the end of a command line is worth more than none.
+//! as cut: a report with a cut command line is better than no report.
 
 use super::entry::Entry;
 use super::wire::Sink;
@@ -35,14 +35,14 @@ impl<'b> Encoder<'b> {
         Self { buffer }
     }
 
-    /// The bytes of an entry, to be written by one `write`. Empty if the buffer cannot hold even
-    /// the entry's numbers, which cannot happen with [`Encoder::SMALLEST`] bytes.
+    /// Returns the bytes of an entry, to be written by one `write`. Empty if the buffer cannot hold
+    /// even the entry's numbers, which cannot happen with [`Encoder::SMALLEST`] bytes.
     #[must_use]
     pub fn entry(&mut self, entry: &Entry<'_>) -> &[u8] {
         self.make(entry).unwrap_or_default()
     }
 
-    // It is not inlined into its many callers, because it is rare and should be small.
+    // Not inlined into its many callers: calls are rare, and the code should be small.
     #[inline(never)]
     fn make(&mut self, entry: &Entry<'_>) -> Option<&[u8]> {
         let mut measure = Sink::new(&mut [], 0);

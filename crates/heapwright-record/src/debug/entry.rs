@@ -9,11 +9,11 @@ use super::wire::{Cursor, Field, Sink, record};
 record! {
     /// The writing process: the first entry. A later one begins the record of another program in
     /// the same process, or of a later process with the same number. Modules, threads, stacks and
-    /// checks from before it do not hold after it.
+    /// checks before it are not valid after it.
     Process<'a> {
-        /// Its number.
+        /// The process's number.
         pid: u32,
-        /// Its parent's number.
+        /// The parent's number.
         parent: u32,
         /// When the process began, in nanoseconds since 1970.
         time: u64,
@@ -31,22 +31,21 @@ record! {
 
     /// A file of loaded code. An address of its code minus `bias` is the address in the file.
     Module<'a> {
-        /// Its number; a module with the same number replaces the earlier one.
+        /// The module's number; a module with the same number replaces the earlier one.
         id: u32,
         /// The first address.
         start: u64,
         /// One past the last address.
         end: u64,
-        /// What the loader added to the file's addresses.
+        /// The number that the loader added to the file's addresses.
         bias: u64,
-        /// The build-id, up to 32 bytes; empty where the file has none.
+        /// The build-id, up to 32 bytes; empty if the file has none.
         build_id: Text<'a>,
         /// The path of the file.
         path: Text<'a>,
     }
 
-    /// A piece of the text of `/proc/self/maps`, which is split where it does not fit into one
-    /// entry.
+    /// A piece of the text of `/proc/self/maps`, which is split if it does not fit into one entry.
     Map<'a> {
         /// The piece.
         bytes: Text<'a>,
@@ -54,17 +53,17 @@ record! {
 
     /// A thread.
     Thread<'a> {
-        /// Its number in this record, from 1.
+        /// The thread's number in this record, from 1.
         number: u32,
         /// The kernel's number.
         tid: u32,
-        /// Its name.
+        /// The thread's name.
         name: Text<'a>,
     }
 
     /// A stack.
     Stack<'a> {
-        /// Its number, from 1.
+        /// The stack's number, from 1.
         id: u32,
         /// Return addresses, innermost first.
         frames: Frames<'a>,
@@ -88,7 +87,7 @@ record! {
         bytes: Text<'a>,
     }
 
-    /// How the process ended. A record without this entry is of a process that runs or was killed.
+    /// The end of the process. A record without this entry is of a process that runs or was killed.
     End {
         /// Findings, including those that were not written.
         findings: u32,
@@ -117,7 +116,7 @@ record! {
     /// A leak check began. Its results follow, up to its [`Checked`]; entries of other kinds may
     /// come in between.
     Check {
-        /// Its number in this process, from 1.
+        /// The check's number in this process, from 1.
         number: u32,
         /// The reason for the check.
         occasion: Occasion,
@@ -139,7 +138,7 @@ record! {
     Leak {
         /// The number of the check.
         check: u32,
-        /// Whether something still leads to the blocks.
+        /// The way in which pointers lead to the blocks.
         reach: Reach,
         /// The kind of call that allocated them.
         origin: Origin,
@@ -155,9 +154,9 @@ record! {
         indirect_blocks: u64,
         /// The bytes of those.
         indirect_bytes: u64,
-        /// The address of one block, the example that the next fields and entries describe.
+        /// The address of one block: the example in the next fields and entries.
         block: u64,
-        /// Its size.
+        /// The size of the example.
         size: u64,
         /// When the oldest block was allocated, in nanoseconds since the process began, within the
         /// precision of the timeline.
@@ -177,7 +176,7 @@ record! {
     Step {
         /// The block.
         block: u64,
-        /// Its size.
+        /// The size of the block.
         size: u64,
         /// The offset of the pointer to the next block.
         offset: u64,
@@ -219,9 +218,9 @@ record! {
 
     /// A leak check is complete.
     Checked {
-        /// Its number.
+        /// The check's number.
         check: u32,
-        /// Nanoseconds that the check worked.
+        /// Nanoseconds that the check took.
         took_ns: u64,
         /// Live blocks.
         blocks: u64,
@@ -364,7 +363,7 @@ macro_rules! entries {
         }
 
         impl<'a> Entry<'a> {
-            /// The number of this kind of entry in the file.
+            /// Returns the number of this kind of entry in the file.
             #[must_use]
             pub const fn tag(&self) -> u32 {
                 match self {
@@ -410,11 +409,11 @@ entries! {
     5 Stack(Stack<'a>),
     /// A mistake.
     6 Finding(Finding),
-    /// A place to guard next time.
+    /// A site to guard next time.
     7 Site(Site),
     /// A line of text.
     8 Note(Note<'a>),
-    /// How the process ended.
+    /// The end of the process.
     9 End(End),
     /// The number of times of a finding.
     10 Times(Times),
@@ -422,7 +421,7 @@ entries! {
     11 Check(Check),
     /// The blocks of one stack and reach.
     12 Leak(Leak),
-    /// A block on the path to a reachable one.
+    /// A block on the path to a reachable block.
     13 Step(Step),
     /// The live blocks of a stack.
     14 Usage(Usage),

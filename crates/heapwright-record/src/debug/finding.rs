@@ -15,7 +15,7 @@ use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use super::wire::record;
 
 record! {
-    /// Where and when an event happened. All zero: not known.
+    /// The place and time of an event. All zero: not known.
     Moment {
         /// The number of the stack; 0: none was kept.
         stack: u32,
@@ -82,7 +82,7 @@ pub enum Role {
 }
 
 impl Moment {
-    /// Whether nothing is known.
+    /// Returns whether nothing is known of the moment.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         self.stack == 0 && self.thread == 0 && self.sequence == 0 && self.ns == 0
@@ -90,14 +90,14 @@ impl Moment {
 }
 
 impl Finding {
-    /// Whether the access itself was seen, before or while it was made. Otherwise only its traces
-    /// were.
+    /// Returns whether the access itself was seen, before or while it was made. Otherwise only its
+    /// traces were.
     #[must_use]
     pub const fn is_access(&self) -> bool {
         matches!(self.call, Call::Access | Call::Function)
     }
 
-    /// The known moments, in the order in which they are reported.
+    /// Returns the known moments, in the order in which they are reported.
     ///
     /// ```
     /// use heapwright_record::debug::{Finding, Moment, Role};

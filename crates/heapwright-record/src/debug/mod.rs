@@ -26,10 +26,10 @@
 //! tag                                       tag
 //!   1  Process   the writer                  10  Times     a finding was made so often
 //!   2  Module    a program or library file   11  Check     a leak check begins
-//!   3  Map       text of /proc/self/maps     12  Leak      what became of some blocks
-//!   4  Thread    its number and name         13  Step      what leads to one of them
+//!   3  Map       text of /proc/self/maps     12  Leak      a group of blocks, live or lost
+//!   4  Thread    its number and name         13  Step      a block on a path to one
 //!   5  Stack     return addresses            14  Usage     live blocks of a stack
-//!   6  Finding   a mistake                   15  Class     how full buckets were
+//!   6  Finding   a mistake                   15  Class     use of the buckets
 //!   7  Site      a place to guard next time  16  Checked   a leak check is complete
 //!   8  Note      a line for people           17  Sample    live bytes at a moment
 //!   9  End       how it ended               18  Profile   a check is a heap profile
@@ -40,19 +40,19 @@
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! an entry, which an older reader ignores. Fields that an older writer did not have read as zero.
 //! A reader may ignore unknown flags among the low 16, but not among the high 16. Other changes
-//! take another version. Numbers of tags and enums are never used again.
+//! need another version. Numbers of tags and enums are never used again.
 //!
 //! **Damage.** A reader stops at the first wrong byte, and says where it is. It does not look for a
-//! later entry, because bytes that look like an entry may be text inside one. Nothing is lost by
-//! that: the usual damage is at the end, a write that was not finished. For the same reason a
-//! writer must not write again after a short write.
+//! later entry, because bytes that look like an entry may be text inside one. This loses nothing:
+//! the usual damage is an unfinished write at the end. For the same reason a writer must not write
+//! again after a short write.
 //!
 //! **Stacks.** Frames are return addresses, innermost first: the call is at the byte before. Only
 //! the first frame of `here` of a finding with [`Call::Access`] is the instruction itself.
 //!
 //! ```text
-//! record, text            what an entry is made of: the encoding of each field
-//! (crate::frame)          the header, and what is around an entry; with CRC-32C
+//! record, text            the encoding of each field of an entry
+//! (crate::frame)          the header, and the frame of an entry; with CRC-32C
 //! numbers                 the enums
 //! finding                 a mistake, as integers; sentence   the same in words
 //! entry                   all entries

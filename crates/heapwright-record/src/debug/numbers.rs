@@ -1,5 +1,5 @@
-//! The enums of a debug record. Their numbers are fixed for ever: a number that is no longer
-//! written is never used again.
+//! The enums of a debug record. Their numbers are fixed for ever: a number out of use is never used
+//! again.
 //!
 //! Number 0 is always "unknown": the writer did not know the value, or a newer writer knows it and
 //! this reader does not.
@@ -29,7 +29,7 @@ macro_rules! numbers {
                 /// All values, in the order of their numbers.
                 pub const ALL: &'static [Self] = &[Self::Unknown, $(Self::$variant,)*];
 
-                /// The value with this number.
+                /// Returns the value with this number.
                 #[must_use]
                 pub const fn $from(number: $type) -> Self {
                     match number {
@@ -38,7 +38,7 @@ macro_rules! numbers {
                     }
                 }
 
-                /// The word for it, the same in texts and in JSON.
+                /// Returns the word for this value in texts and in JSON.
                 #[must_use]
                 pub const fn word(self) -> &'static str {
                     match self {
@@ -123,11 +123,11 @@ numbers! {
         RustRealloc = 12 "Rust's realloc",
         /// `hw_heap_free`.
         HeapFree = 13 "hw_heap_free",
-        /// An access of the program, caught in the act.
+        /// An access of the program, caught by a guard.
         Access = 14 "access",
-        /// A look at all blocks.
+        /// A check of all blocks.
         Sweep = 15 "sweep",
-        /// The look at the process's end.
+        /// The check at the process's end.
         Exit = 16 "exit",
         /// The check of a freed block before its memory is used again.
         Retire = 17 "retire",
@@ -139,7 +139,7 @@ numbers! {
     Origin: u8 as from_u8 {
         /// `malloc`, `calloc`, `realloc`.
         Malloc = 1 "malloc",
-        /// `aligned_alloc`, `posix_memalign` and their kin.
+        /// `aligned_alloc`, `posix_memalign` and similar.
         Aligned = 2 "aligned_alloc",
         /// C++'s `operator new`.
         New = 3 "new",
@@ -177,9 +177,9 @@ numbers! {
 
     /// The kind of access.
     Access: u8 as from_u8 {
-        /// It read.
+        /// The access read.
         Read = 1 "read",
-        /// It wrote.
+        /// The access wrote.
         Write = 2 "write",
     }
 
@@ -691,38 +691,37 @@ numbers! {
         Syscall = 252 "syscall",
         /// `fstatvfs`.
         Fstatvfs = 253 "fstatvfs",
-        /// `prlimit`, and `setrlimit`, which is one.
+        /// `prlimit`, and `setrlimit`, which calls it.
         Prlimit = 254 "prlimit",
     }
 
-    /// Why a leak check was made.
+    /// The reason for a leak check.
     Occasion: u8 as from_u8 {
         /// The process ends.
         Exit = 1 "exit",
-        /// A signal asked for it.
+        /// A signal ordered the check.
         Signal = 2 "signal",
-        /// The program asked for it.
+        /// The program called for the check.
         Call = 3 "call",
-        /// It was time for one: only what is live is counted, nothing is followed.
+        /// A timer. Only live blocks are counted, and no pointer is followed.
         Time = 4 "time",
-        /// A heap profile: what is live is estimated from samples, nothing is followed.
+        /// A heap profile. Live blocks are estimated from samples, and no pointer is followed.
         Profile = 5 "profile",
     }
 
-    /// Whether something still leads to a block.
+    /// The way in which pointers lead to a block.
     Reach: u8 as from_u8 {
-        /// Nothing does.
+        /// No pointer leads to it.
         Definite = 1 "definitely-lost",
-        /// Only lost blocks do.
+        /// Only pointers in lost blocks lead to it.
         Indirect = 2 "indirectly-lost",
-        /// Only something that may be no pointer to it: one into its middle, or one of
-        /// a thread that could not be asked.
+        /// Only doubtful pointers lead to it: into its middle, or of a thread that did not answer.
         Possible = 3 "possibly-lost",
-        /// The program still has a pointer to it, or to one that leads to it.
+        /// The program still has a pointer to it, or to a block that leads to it.
         Reachable = 4 "still-reachable",
     }
 
-    /// Where a chain of pointers begins.
+    /// The root at which a chain of pointers begins.
     Root: u8 as from_u8 {
         /// The data of the program or of a library.
         Globals = 1 "globals",
@@ -734,25 +733,25 @@ numbers! {
         ThreadLocal = 4 "thread-local",
         /// Memory that the program mapped.
         Mapping = 5 "mapping",
-        /// Memory of another heap, a pool or an arena of heapwright's.
+        /// Memory of another heap, a pool or an arena of heapwright.
         OtherHeap = 6 "other-heap",
     }
 
-    /// How a process ended.
+    /// The way in which a process ended.
     Ending: u32 as from_u32 {
         /// By `exit`, or by returning from `main`.
         Exit = 1 "exit",
-        /// By `abort`, of heapwright or of the program.
+        /// By `abort`, called by heapwright or the program.
         Abort = 2 "abort",
-        /// It became another program.
+        /// The process became another program (`exec`).
         Exec = 3 "exec",
         /// A forked child that never became another program.
         ForkChild = 4 "fork-child",
-        /// By a signal that it had no handler for: [`End::signal`](super::End) says which.
+        /// By a signal without a handler: [`End::signal`](super::End) names it.
         Signal = 5 "signal",
     }
 
-    /// What the blocks of a heap profile are.
+    /// The kind of blocks of a heap profile.
     Memory: u8 as from_u8 {
         /// Blocks of `malloc` and of first-class heaps.
         Block = 1 "block",
@@ -766,7 +765,7 @@ numbers! {
 }
 
 impl FindingKind {
-    /// The first words of a report.
+    /// Returns the first words of a report.
     ///
     /// ```
     /// use heapwright_record::debug::FindingKind;
@@ -780,7 +779,7 @@ impl FindingKind {
 }
 
 impl Function {
-    /// The one of this name.
+    /// Returns the value of this name.
     ///
     /// ```
     /// use heapwright_record::debug::Function;
@@ -800,7 +799,7 @@ impl Function {
     }
 }
 
-/// Whether two names are equal, for constants.
+/// Returns whether two names are equal, for constants.
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
@@ -816,7 +815,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 impl Occasion {
-    /// Whether pointers were followed, so that what is leaked is known. Else only what is live is.
+    /// Returns whether pointers were followed, so that leaks are known, not only live blocks.
     #[must_use]
     pub const fn follows(self) -> bool {
         !matches!(self, Self::Time | Self::Profile)

@@ -12,7 +12,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
-/// It is an iterator of the entries. At its end, [`Reader::problem`] says whether that was the end
+/// It is an iterator of the entries. At its end, [`Reader::problem`] tells whether it was the end
 /// of the file.
 ///
 /// ```
@@ -66,31 +66,31 @@ impl<'a> Reader<'a> {
         Self { rest: bytes, at, began: at, sum: of_much, skipped: 0, problem: None }
     }
 
-    /// The byte of the file at which the last entry began.
+    /// Returns the byte of the file at which the last entry began.
     #[must_use]
     pub const fn began(&self) -> u64 {
         self.began
     }
 
-    /// The reason why no more entries come, unless it is the end of the file.
+    /// Returns the reason why no more entries come, unless it is the end of the file.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// The number of skipped entries, which only a newer version knows.
+    /// Returns the number of skipped entries, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The number of bytes that were read without fault.
+    /// Returns the number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next entry; inside, `None` if only a newer version knows it.
+    /// Returns the next entry; inside, `None` if only a newer version knows it.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);

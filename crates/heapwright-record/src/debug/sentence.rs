@@ -1,8 +1,8 @@
 //! The sentence that describes a finding, and the lines above its stacks.
 //!
-//! The library prints it on stderr while the program dies, and the command prints it again from the
-//! record. So one place knows the words. It needs no formatter and no memory: pieces go to a
-//! [`Words`] one by one.
+//! The library prints the sentence on stderr while the program dies, and the command prints it
+//! again from the record. This code needs no formatter and no memory: pieces go to a [`Words`] one
+//! by one.
 //! ```text
 //! heapwright: double-free: free of a 40-byte block that was freed before
 //!             `-- heading  `-- Finding::sentence
@@ -21,11 +21,11 @@ use crate::escaped;
 
 /// Takes a sentence piece by piece: a [`Formatted`], or a writer without a formatter.
 pub trait Words {
-    /// Text.
+    /// Takes a text.
     fn text(&mut self, text: &str);
-    /// A number, in decimal.
+    /// Takes a number, for decimal digits.
     fn number(&mut self, number: u64);
-    /// An address or a byte: in hexadecimal, behind `0x`.
+    /// Takes an address or a byte, for hexadecimal digits behind `0x`.
     fn address(&mut self, address: u64);
 }
 
@@ -48,7 +48,7 @@ impl<W: Write> Words for Formatted<W> {
 }
 
 impl Finding {
-    /// The event in one sentence, without a full stop.
+    /// Writes the event in one sentence, without a full stop.
     ///
     /// ```
     /// # use heapwright_record::debug::{Call, Finding, FindingKind, Formatted};
@@ -134,8 +134,8 @@ impl Finding {
         }
     }
 
-    /// The line above the stack of one of the finding's moments. `name` is the thread's name, if it
-    /// has one.
+    /// Writes the line above the stack of one of the finding's moments. `name` is the thread's
+    /// name, if it has one.
     ///
     /// ```text
     /// here, thread 1:
@@ -176,7 +176,7 @@ impl Finding {
         out.text(if moment.stack == 0 { " (no stack was kept)" } else { ":" });
     }
 
-    /// Whether only the traces of a write were seen, and not the write itself.
+    /// Returns whether only the traces of a write were seen.
     #[must_use]
     pub fn is_found_later(&self) -> bool {
         !self.is_access()
@@ -186,7 +186,7 @@ impl Finding {
             )
     }
 
-    /// The time of such a write: "overwritten between its allocation and this free; ".
+    /// Writes the time of such a write: "overwritten between its allocation and this free; ".
     fn overwritten(&self, out: &mut dyn Words) {
         let was_freed = self.kind == FindingKind::WriteAfterFree;
         if matches!(self.call, Call::Sweep | Call::Exit | Call::Retire) {
@@ -215,7 +215,7 @@ impl Finding {
         }
     }
 
-    /// The name of the call for a person.
+    /// Returns the name of the call for people.
     fn verb(&self) -> &'static str {
         match self.call {
             Call::Unknown | Call::Access | Call::Sweep | Call::Exit | Call::Retire => {
@@ -228,7 +228,7 @@ impl Finding {
         }
     }
 
-    /// The name of the call if it had a size.
+    /// Returns the name of the call if it had a size.
     fn sized_verb(&self) -> &'static str {
         match self.call {
             Call::Delete => "sized delete",
@@ -238,7 +238,7 @@ impl Finding {
         }
     }
 
-    /// "a 40-byte block".
+    /// Writes "a 40-byte block".
     fn a_block(&self, out: &mut dyn Words) {
         if self.block == 0 {
             out.text("a block");
@@ -249,7 +249,7 @@ impl Finding {
         out.text("-byte block");
     }
 
-    /// " of a pointer 12 bytes into a 96-byte block".
+    /// Writes " of a pointer 12 bytes into a 96-byte block".
     fn interior(&self, out: &mut dyn Words) {
         out.text(" of a pointer ");
         let distance = match u64::try_from(self.offset) {
@@ -274,7 +274,7 @@ impl Finding {
         }
     }
 
-    /// The memory that a pointer outside all blocks leads to.
+    /// Writes the memory that a pointer outside all blocks leads to.
     fn no_block(&self, out: &mut dyn Words) {
         if self.region == Region::Block && self.block != 0 {
             return self.interior(out);
@@ -298,7 +298,7 @@ impl Finding {
         });
     }
 
-    /// "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all".
+    /// Writes "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all".
     fn accessed(&self, out: &mut dyn Words) {
         let found_later = !self.is_access();
         out.text(match self.access {
@@ -335,13 +335,13 @@ impl Finding {
     }
 }
 
-/// "12 bytes".
+/// Writes "12 bytes".
 fn bytes(count: u64, out: &mut dyn Words) {
     out.number(count);
     out.text(if count == 1 { " byte" } else { " bytes" });
 }
 
-/// ", thread 2 (worker)", where the thread is known.
+/// Writes ", thread 2 (worker)" if the thread is known.
 fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
     if moment.thread == 0 {
         return;
@@ -355,7 +355,7 @@ fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
     }
 }
 
-/// Eight, eleven, eighteen, eighty, ... and their thousands, millions, ...
+/// Returns whether the word begins with a vowel: eight, eleven, eighteen, eighty thousand, ...
 fn begins_with_a_vowel(number: u64) -> bool {
     let mut group = number;
     while group >= 1000 {
@@ -377,7 +377,7 @@ mod tests {
         line.0
     }
 
-    /// A finding on a block of this size.
+    /// Returns a finding on a block of this size.
     fn on(kind: FindingKind, call: Call, size: u64) -> Finding {
         Finding {
             kind,

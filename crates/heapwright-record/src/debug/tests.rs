@@ -1,5 +1,5 @@
-//! The format as a whole: what version 1 is to the byte, and what happens to a
-//! file that is cut, changed, older or newer.
+//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
+//! newer.
 
 extern crate std;
 
@@ -9,7 +9,7 @@ use crate::problem::{Fault, Problem};
 use std::vec;
 use std::vec::Vec;
 
-/// An entry of each kind, with another value in each field.
+/// Returns an entry of each kind, with another value in each field.
 pub(super) fn samples() -> Vec<Entry<'static>> {
     let moment = |stack: u32| Moment {
         stack,
@@ -197,7 +197,7 @@ fn file(entries: &[Entry<'_>]) -> Vec<u8> {
     file
 }
 
-/// Each of the [`samples`].
+/// Returns each of the [`samples`].
 fn encoded() -> Vec<Vec<u8>> {
     samples().iter().map(encode).collect()
 }
@@ -225,7 +225,7 @@ fn every_entry_comes_back() {
     assert!(tags.into_iter().eq(1..=22));
 }
 
-/// A fault of such a file.
+/// Returns a fault of such a file.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

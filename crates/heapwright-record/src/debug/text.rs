@@ -111,13 +111,13 @@ impl<'a> Frames<'a> {
         Self { cut: true, ..self }
     }
 
-    /// Whether there were more.
+    /// Returns whether there were more.
     #[must_use]
     pub const fn cut(&self) -> bool {
         self.cut
     }
 
-    /// The number of frames.
+    /// Returns the number of frames.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self.source {
@@ -126,13 +126,13 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The addresses.
+    /// Returns the addresses.
     pub fn iter(&self) -> impl Iterator<Item = u64> + 'a {
         let (words, bytes): (&[u64], &[u8]) = match self.source {
             Source::Words(words) => (words, &[]),

@@ -18,12 +18,12 @@ impl<'b> Sink<'b> {
         Self { buffer, at: 0, room }
     }
 
-    /// The number of bytes that were put, including those that did not fit.
+    /// Returns the number of bytes that were put, including those that did not fit.
     pub(super) fn length(&self) -> usize {
         self.at
     }
 
-    // It is not inlined into its many callers, because it is rare and should be small.
+    // Not inlined into its many callers: calls are rare, and the code should be small.
     #[inline(never)]
     pub(super) fn put(&mut self, bytes: &[u8]) {
         // In two steps, so that the compiler sees that the lengths are equal.
@@ -34,7 +34,7 @@ impl<'b> Sink<'b> {
         self.at = self.at.saturating_add(bytes.len());
     }
 
-    /// The number of items, of `count` items of `size` bytes, for which there is room.
+    /// Returns the number of items, of `count` items of `size` bytes, for which there is room.
     pub(super) fn grant(&mut self, count: usize, size: usize) -> usize {
         let granted = count.min(self.room / size);
         self.room -= granted * size;
@@ -45,7 +45,7 @@ impl<'b> Sink<'b> {
 /// The rest of a payload from which fields are taken.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
-    /// Whether a field began and did not end.
+    /// Whether the payload ended within a field.
     broken: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         (!self.broken).then_some(taken)
     }
 
-    /// A number. If the payload ends before it, an older writer wrote it: zero.
+    /// Returns a number. If the payload ends before it, an older writer wrote it: zero.
     fn array<const N: usize>(&mut self) -> [u8; N] {
         let length = if self.rest.is_empty() { 0 } else { N };
         self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])

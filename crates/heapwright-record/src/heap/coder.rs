@@ -1,8 +1,8 @@
 //! Converts entries to bytes and back.
 //!
 //! Objects mostly come in the order of their addresses and resemble their neighbours, so an entry
-//! tells only the differences from the one before. Nothing here panics or indexes: the writer works
-//! while a program's world stands still, and the reader may get any bytes.
+//! holds only the differences from the preceding one. Nothing here panics or indexes: the writer
+//! works while a program's world stands still, and the reader may get any bytes.
 
 use super::OLDEST;
 use super::facts::{Aside, Object, Occupancy, Page, PageState, Root, RootKind, kind};
@@ -13,7 +13,7 @@ use crate::leb::{Out, byte, fold, number, unfold};
 const TYPE: u8 = 1;
 const PAGE: u8 = 2;
 const ROOT: u8 = 3;
-/// The code before an object whose age differs from the last one's.
+/// The code before an object whose age differs from the preceding object's.
 const AGE: u8 = 4;
 
 /// A reference: its top bit, the bit that says that more follows, and the bits beside them.
@@ -30,8 +30,8 @@ const NEXT: u8 = 0x10;
 const SAME_SIZE: u8 = 0x08;
 const SAME_TYPE: u8 = 0x04;
 
-/// An address as the file has it. Objects' addresses are multiples of 8, so the bits that are
-/// always zero move to the top.
+/// Returns an address as the file has it. Objects' addresses are multiples of 8, so the bits that
+/// are always zero move to the top.
 const fn place(address: u64) -> u64 {
     address.rotate_right(3)
 }
@@ -58,17 +58,17 @@ pub(super) struct Coder {
 }
 
 impl Coder {
-    /// The state at the start of a frame; `owner` began before it.
+    /// Returns the state at the start of a frame; `owner` began before it.
     pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
         Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
 
-    /// The object whose references may follow.
+    /// Returns the object whose references may follow.
     pub(super) const fn owner(&self) -> Option<u64> {
         self.owner
     }
 
-    /// The start of a frame. The entries that follow are coded [`after`](Self::after) the owner.
+    /// Writes a frame's start. The next entries are coded [`after`](Self::after) the owner.
     pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
         out.number(before);
         out.number(place(owner.unwrap_or_default()));
@@ -86,7 +86,7 @@ impl Coder {
         out.text(name);
     }
 
-    /// Of the words, only the bits of the page's slots count; missing words are zero.
+    /// Only the bits of the page's slots count; missing words are zero.
     pub(super) fn put_page(page: &Page, occupancy: &[u64], out: &mut Out<'_>) {
         out.byte(PAGE);
         out.number(page.number);
@@ -261,13 +261,13 @@ impl Coder {
         Some(object)
     }
 
-    /// Whether the file has objects' ages and moves.
+    /// Returns whether the file has objects' ages and moves.
     fn knows_ages(&self) -> bool {
         self.version != OLDEST
     }
 }
 
-/// A number of 32 bits.
+/// Returns a number of 32 bits.
 fn small(rest: &mut &[u8]) -> Option<u32> {
     u32::try_from(number(rest)?).ok()
 }
@@ -278,7 +278,7 @@ fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// Bytes preceded by their length.
+/// Returns bytes preceded by their length.
 pub(super) fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(number(rest)?).ok()?;
     split(rest, length)

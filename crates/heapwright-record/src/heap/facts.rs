@@ -5,11 +5,11 @@ use crate::leb::number;
 
 /// The kind of an object, as bits. All objects of a page have the same kind.
 pub mod kind {
-    /// It holds no references.
+    /// The object holds no references.
     pub const LEAF: u8 = 1;
-    /// The runtime is notified of its death.
+    /// The runtime is notified of the object's death.
     pub const FREED: u8 = 2;
-    /// All bits there are.
+    /// All defined bits.
     pub const ALL: u8 = LEAF | FREED;
 }
 
@@ -46,7 +46,7 @@ pub struct Heap {
     pub compactions: u64,
     /// Objects that were moved.
     pub moved_objects: u64,
-    /// Their bytes.
+    /// Bytes of moved objects.
     pub moved_bytes: u64,
     /// Pages whose objects were moved elsewhere.
     pub evacuated_pages: u64,
@@ -76,7 +76,7 @@ in_order! {
     Heap, numbers, with_numbers:
     page_size pid time live in_use empty large external goal cycles flags
 }
-// These follow the layout and the pools.
+// These fields follow the layout and the pools.
 in_order! {
     Heap, ages_and_moves, with_ages_and_moves:
     minor_cycles old compactions moved_objects moved_bytes evacuated_pages kept_pages
@@ -90,7 +90,7 @@ pub struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// The pools at the start of `rest`. `None` if they are not complete.
+    /// Returns the pools at the start of `rest`. `None` if they are not complete.
     pub(super) fn take(rest: &mut &'a [u8]) -> Option<Self> {
         let left = number(rest)?;
         let pools = Self { left, rest };
@@ -133,7 +133,7 @@ impl PageState {
         }
     }
 
-    /// The word for the state.
+    /// Returns the word for the state.
     ///
     /// ```
     /// assert_eq!(heapwright_record::heap::PageState::Empty.word(), "empty");
@@ -171,7 +171,7 @@ impl Aside {
         }
     }
 
-    /// The word for it, the same in texts and in JSON; `None` for a page without a part.
+    /// Returns the word for it in texts and in JSON; `None` for a page without a part.
     ///
     /// ```
     /// use heapwright_record::heap::Aside;
@@ -191,17 +191,17 @@ impl Aside {
 /// taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Its number in the heap.
+    /// The page's number in the heap.
     pub number: u64,
-    /// Its first address.
+    /// The page's first address.
     pub address: u64,
-    /// Its size in bytes; of a large object, the bytes that may be in memory.
+    /// The size in bytes; of a large object, the bytes that may be in memory.
     pub bytes: u64,
     /// The pool that it belongs to.
     pub pool: u32,
     /// The kind of its objects: bits of [`kind`].
     pub kind: u8,
-    /// Its use.
+    /// The use of the page.
     pub state: PageState,
     /// Bytes of a slot; of a large object, the requested bytes; of an empty page, 0.
     pub slot: u64,
@@ -213,7 +213,7 @@ pub struct Page {
     pub moved_in: u64,
     /// Old objects in it.
     pub old: u32,
-    /// Its part in compaction.
+    /// The page's part in compaction.
     pub aside: Aside,
 }
 
@@ -230,7 +230,7 @@ pub struct Occupancy<'a> {
 }
 
 impl Occupancy<'_> {
-    /// Whether a slot is taken.
+    /// Returns whether a slot is taken.
     ///
     /// ```
     /// use heapwright_record::heap::Occupancy;
@@ -244,7 +244,7 @@ impl Occupancy<'_> {
         byte >> (slot % 8) & 1 != 0
     }
 
-    /// The number of taken slots.
+    /// Returns the number of taken slots.
     #[must_use]
     pub fn taken(&self) -> u32 {
         self.bytes.iter().map(|byte| byte.count_ones()).sum()
@@ -254,13 +254,13 @@ impl Occupancy<'_> {
 /// An object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// Its first address.
+    /// The object's first address.
     pub address: u64,
     /// Bytes of its slot.
     pub size: u64,
     /// Bytes of the slot that the runtime requested; 0: not known.
     pub used: u64,
-    /// Its kind: bits of [`kind`].
+    /// The object's kind: bits of [`kind`].
     pub kind: u8,
     /// The number of its type.
     pub type_id: u32,
@@ -290,7 +290,7 @@ impl RootKind {
     pub const ALL: [Self; 5] =
         [Self::Unknown, Self::Handle, Self::Callback, Self::Stack, Self::Finalizer];
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[must_use]
     pub const fn from_u8(number: u8) -> Self {
         match number {
@@ -302,7 +302,7 @@ impl RootKind {
         }
     }
 
-    /// The word for it, the same in texts and in JSON.
+    /// Returns the word for it, the same in texts and in JSON.
     ///
     /// ```
     /// assert_eq!(heapwright_record::heap::RootKind::Handle.word(), "handle");
@@ -348,7 +348,7 @@ pub struct Counts {
 in_order!(Counts, numbers, with_numbers: types pages objects references roots);
 
 impl Counts {
-    /// The sum of all.
+    /// Returns the sum of all.
     pub(super) fn sum(&self) -> u64 {
         self.numbers().into_iter().fold(0, u64::wrapping_add)
     }

@@ -42,8 +42,8 @@
 //!                               old one; a frame begins young
 //! ```
 //!
-//! So an object like its neighbour, and as old, takes one byte, and a reference to something near
-//! takes one or two. Ten million objects with three references each take some 100 MB.
+//! So an object like its neighbour, and as old, takes one byte. A reference to a near object takes
+//! one or two. Ten million objects with three references each take some 100 MB.
 //!
 //! **Order.** A type's name comes before the first object of the type. An object's references come
 //! behind it and before the next object. All other entries may come in any order. References name
@@ -53,9 +53,9 @@
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Start and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
-//! Other changes take another version. Version 1, which is read as well, had neither ages nor
-//! moves: its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and `old`,
-//! and it has no Age.
+//! Other changes need another version. Version 1, which is also read, had neither ages nor moves:
+//! its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and `old`, and it
+//! has no Age.
 //!
 //! **Damage.** A reader stops at the first wrong frame, and says where it is. Each frame tells the
 //! number of entries before it, and the end tells the number of each sort, so missing and double

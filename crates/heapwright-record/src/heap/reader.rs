@@ -15,9 +15,9 @@ pub enum Entry<'a> {
     Start(Heap, &'a [u8], Pools<'a>),
     /// The name of a type.
     Type {
-        /// Its number.
+        /// The type's number.
         id: u32,
-        /// Its name.
+        /// The type's name.
         name: &'a [u8],
     },
     /// A page, and its taken slots.
@@ -34,7 +34,7 @@ pub enum Entry<'a> {
 
 /// Reads a heap dump.
 ///
-/// It is an iterator of the entries. At its end, [`Reader::problem`] says why no more come, and
+/// It is an iterator of the entries. At its end, [`Reader::problem`] tells why no more come, and
 /// [`Reader::is_whole`] whether the dump is complete.
 ///
 /// ```
@@ -136,25 +136,25 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The reason why no more entries come, unless it is the end of the bytes.
+    /// Returns the reason why no more entries come, unless it is the end of the bytes.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// Whether the end was read, and nothing is missing.
+    /// Returns whether the end was read, and nothing is missing.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.state.ended && self.problem.is_none()
     }
 
-    /// The number of skipped frames, which only a newer version knows.
+    /// Returns the number of skipped frames, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The number of bytes that were read without fault.
+    /// Returns the number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 }
 
 impl State {
-    /// The contents of a frame, and the state behind it.
+    /// Returns the contents of a frame, and the state behind it.
     fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Fault> {
         let malformed = || Fault::Malformed(at);
         if self.ended || self.started == (frame.tag == START) {

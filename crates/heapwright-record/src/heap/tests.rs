@@ -1,5 +1,5 @@
-//! The format as a whole: what its versions are to the byte, and what happens to a dump that
-//! is cut, changed, older or newer.
+//! Tests of the format as a whole: each version's bytes, and dumps that are cut, changed, older or
+//! newer.
 
 extern crate std;
 
@@ -60,15 +60,15 @@ fn first() -> Object {
     Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR, old: true }
 }
 
-/// The frames of a dump that has everything, the first behind the header. (Of each sort of
-/// entry some are in a frame with others, some at the start of one.)
+/// Returns the frames of a dump that has everything, the first behind the header. (Some entries of
+/// each sort are in a frame with others, some at a frame's start.)
 fn frames() -> Vec<Vec<u8>> {
     let frames = frames_of(300);
     assert!(frames.len() >= 4, "{}", frames.len());
     frames
 }
 
-/// The same, with an object of so many references.
+/// Returns the same, with an object of this many references.
 fn frames_of(references: u64) -> Vec<Vec<u8>> {
     let mut buffer = [0xa5; Writer::LEAST];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
@@ -159,7 +159,7 @@ fn everything_comes_back() {
     assert_eq!(read[1], Entry::Type { id: PAIR, name: b"Pair" });
     let Entry::Page(read_page, occupancy) = read[2] else { panic!("{:?}", read[2]) };
     assert_eq!(read_page, page());
-    // Six of the second word's bits are slots'.
+    // Six bits of the second word belong to slots.
     assert_eq!(occupancy.taken(), 2 + 6);
     assert!(occupancy.is_taken(0) && !occupancy.is_taken(1) && occupancy.is_taken(69));
     assert!(!occupancy.is_taken(70));
@@ -202,12 +202,12 @@ fn everything_comes_back() {
     assert_eq!(read[320..], [Entry::End(counts)]);
 }
 
-/// The frames that are damaged. Miri takes its time.
+/// The frames that are damaged: fewer under Miri, which is slow.
 static FRAMES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| if cfg!(miri) { frames_of(3) } else { frames() });
 static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| file(&FRAMES));
 
-/// A fault of such a file.
+/// Returns a fault of such a file.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }
@@ -257,7 +257,7 @@ fn a_file_in_pieces_is_the_same_file() {
         }
         assert!(reader.is_whole() && read_back == whole, "{piece}");
     }
-    // What is wrong stays so.
+    // A fault stays.
     let mut changed = bytes.clone();
     changed[HEADER_BYTES + 9] ^= 1;
     let mut reader = Reader::new(&changed).unwrap();
@@ -287,7 +287,7 @@ fn a_frame_that_is_missing_or_double_is_noticed() {
         reader.by_ref().for_each(drop);
         assert_eq!((reader.problem(), reader.is_whole()), (Some(problem), false), "{order:?}");
     }
-    // Nothing comes behind the end, and a dump without one is not whole.
+    // Nothing follows the end, and a dump without an end is not whole.
     let twice = [frames.clone(), vec![frames[last].clone()]].concat();
     let bytes = file(&twice);
     let mut reader = Reader::new(&bytes).unwrap();
@@ -329,25 +329,24 @@ fn frames_that_contradict_themselves_are_damage() {
     let start = frames().swap_remove(0);
     let at = (HEADER_BYTES + start.len()) as u64;
     for (tag, payload) in [
-        // Numbers that are cut, or of more bits than they have.
+        // Numbers that are cut, or have too many bits.
         (2, &[][..]),
         (2, &[0]),
         (3, &[0; 4]),
         (2, &[0, 0, 1, 255, 255, 255, 255, 255, 2, 0]),
         (2, &[0, 0, 1, 5, 2, b'x']),
-        // A reference without an owner; an object at 0; one where none ended.
+        // A reference without an owner; an object at 0; an object where none ended.
         (2, &[0, 0, 0x80]),
         (2, &[0, 0, 0x40, 0, 1, 1]),
         (2, &[0, 0, 0x50, 1, 1]),
-        // No such entry; no such state, or part in moving; a bit that is no slot's; fewer bits
-        // than slots.
+        // An unknown entry, state or part in moving; a bit of no slot; fewer bits than slots.
         (2, &[0, 0, 0]),
         (2, &[0, 0, 5]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 12, 8, 8, 0, 0, 0, 1]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 48, 8, 8, 0, 0, 0, 1]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 7, 0, 0, 0, 0x80]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 9, 0, 0, 0, 0xff]),
-        // A page that ends where those of version 1 do; an age without an owner, or of an age.
+        // A page that ends as in version 1; an age without an owner, or before another age.
         (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 8, 1]),
         (2, &[0, 0, 4]),
         (2, &[0, 0, 4, 0x80]),
@@ -361,17 +360,17 @@ fn frames_that_contradict_themselves_are_damage() {
         assert_eq!(reader.problem(), Some(problem(Fault::Malformed(at))), "{tag} {payload:?}");
         assert_eq!(reader.next(), None);
     }
-    // References go on for another object than the last one.
+    // References continue for another object than the last one.
     let bytes = file(&[start, frame_of(2, &[0, 1, 0x80])]);
     let mut reader = Reader::new(&bytes).unwrap();
     assert_eq!((reader.by_ref().count(), reader.problem()), (1, Some(problem(Fault::Gap(at)))));
-    // Fewer pools than it says; no ages behind them.
+    // Fewer pools than the start names; no ages behind them.
     for payload in [&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 1][..], &[0; 19]] {
         let bytes = file(&[frame_of(1, payload)]);
         let mut reader = Reader::new(&bytes).unwrap();
         assert_eq!((reader.next(), reader.problem()), (None, Some(problem(Fault::Malformed(16)))));
     }
-    // What version 1 did not know, in one that says it is of that.
+    // Newer entries in a dump that claims version 1.
     let mut old = HEADER.to_vec();
     old[8] = 1;
     for entry in [&[4, 0x40, 16, 1, 1][..], &[2, 1, 8, 1, 1, 16, 8, 8, 1]] {
@@ -388,7 +387,7 @@ fn frames_that_contradict_themselves_are_damage() {
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
 
-/// What a writer does with this buffer, whose sink takes so many pieces.
+/// Returns the result of a writer with this buffer, whose sink takes this many pieces.
 fn written(
     length: usize,
     pieces: usize,
@@ -457,7 +456,7 @@ fn a_writer_that_cannot_says_so_and_stops() {
         })
         .0
     );
-    // What has no owner is left out, and long names are cut between letters.
+    // References without an owner are left out, and long names are cut between letters.
     let (whole, file) = written(Writer::LEAST, 9, |writer| {
         start(writer);
         assert!(writer.reference(8) && writer.object(&Object::default()));

@@ -63,8 +63,8 @@ const _: () = assert!(
 );
 
 impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
-    /// A writer that has written nothing. A buffer of less than [`Writer::LEAST`] bytes gives no
-    /// dump.
+    /// Creates a writer that has written nothing. A buffer of less than [`Writer::LEAST`] bytes
+    /// gives no dump.
     pub fn new(buffer: &'b mut [u8], sink: S) -> Self {
         let good = buffer.len() >= Writer::LEAST;
         Self {
@@ -78,7 +78,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         }
     }
 
-    /// Whether the dump is good so far.
+    /// Returns whether the dump is good so far.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.good
@@ -213,7 +213,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     }
 }
 
-/// The written part of a text: whole letters.
+/// Returns the written part of a text: whole letters.
 fn cut(text: &str) -> &[u8] {
     let end = text.len().min(LONGEST);
     let end = (0..=end).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();

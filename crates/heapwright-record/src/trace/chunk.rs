@@ -26,7 +26,7 @@ pub struct Process<'a> {
     pub parent: u32,
     /// The time of the start, in nanoseconds since 1970.
     pub time: u64,
-    /// Whether it is a forked copy: it has its parent's blocks, which are not recorded.
+    /// Whether the process is a forked copy: it has its parent's blocks, which are not recorded.
     pub forked: bool,
     /// The program's file.
     pub exe: &'a [u8],
@@ -35,7 +35,7 @@ pub struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// The bytes of the chunk, in `place`; empty if it does not fit.
+    /// Returns the bytes of the chunk, in `place`; empty if it does not fit.
     ///
     /// ```
     /// use heapwright_record::trace::{Chunk, HEADER, Process, Reader};
@@ -78,7 +78,7 @@ pub struct End {
 }
 
 impl End {
-    /// The bytes of the chunk, in `place`; empty if it does not fit.
+    /// Returns the bytes of the chunk, in `place`; empty if it does not fit.
     ///
     /// ```
     /// use heapwright_record::trace::{Chunk, End, HEADER, Reader};
@@ -119,7 +119,7 @@ impl<'a> Operations<'a> {
         Some(Self { before, ms, coder: Coder::new(), rest: payload })
     }
 
-    /// Whether the bytes behind the last operation are no operation.
+    /// Returns whether the bytes behind the last operation are damaged.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         !self.rest.is_empty()
@@ -183,8 +183,8 @@ pub enum Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunk of a frame. Inside, `None` if only a newer version knows it; `None` if the payload
-    /// does not fit its tag.
+    /// Returns the chunk of a frame. Inside, `None` if only a newer version knows it; `None` if the
+    /// payload does not fit its tag.
     pub(super) fn take(frame: &Frame<'a>) -> Option<Option<Self>> {
         let payload = frame.payload;
         Some(Some(match frame.tag {

@@ -20,7 +20,7 @@ impl Coder {
     /// The longest operation: a code, two numbers, a logarithm.
     pub const MOST: usize = 1 + 10 + 10 + 1;
 
-    /// The state at the start of a chunk.
+    /// Returns the state at the start of a chunk.
     #[must_use]
     pub const fn new() -> Self {
         Self { block: 0 }

@@ -1,9 +1,9 @@
 //! The trace: every call for memory that a program made, in the order in which
 //! memory changed hands.
 //!
-//! The preload library writes it (`trace=PREFIX`), `heapwright record` puts it in
-//! order, `heapwright replay` does it all again. The process may die at any moment,
-//! so the file is only ever appended to, a chunk by one `write`.
+//! The preload library writes it (`trace=PREFIX`), `heapwright record` puts it in order, and
+//! `heapwright replay` repeats the calls. The process may die at any moment, so the file is only
+//! ever appended to, a chunk by one `write`.
 //!
 //! ```text
 //! a trace (little endian)
@@ -24,7 +24,7 @@
 //!   3  End          the program ended by `exit`: operations 8
 //!
 //! an operation                             n: LEB128; +-n: zigzag, then LEB128
-//!    1  Thread        n: name               what follows is this thread's
+//!    1  Thread        n: name               the next operations are this thread's
 //!    2  Time          n: ms                 so much later
 //!    3  Malloc        +-n: block | n: size
 //!    4  Calloc        +-n: block | n: size
@@ -42,21 +42,20 @@
 //! **Names.** A block's name is any number that no other live block has, and so is a thread's. The
 //! library writes addresses (divided by 16), the command writes numbers. A reader treats both
 //! alike, and may number the names as it meets them. A block's name is written as the difference to
-//! the one before it in the chunk.
+//! the preceding one in the chunk.
 //!
-//! **Order.** There is one stream for all threads. So the file shows in order which blocks a free
-//! gives back, and which thread gets each next. A cut file is cut for all threads at one moment,
-//! and nothing needs a merge. An allocation is written after the block was got, a free before it is
-//! given. Hence the two halves of a realloc: other operations may come between them, and may use
-//! the old block's name.
-//! between them, and may use the old block's name.
+//! **Order.** There is one stream for all threads. So the file shows the order in which blocks are
+//! freed and other threads get them. A cut file ends for all threads at one moment, and needs no
+//! merge. An allocation is written after the heap has made the block, a free before it happens.
+//! Hence the two halves of a realloc: other operations may come between them, and may use the old
+//! block's name.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Process and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
 //! Other changes take another version.
 //!
-//! **Several programs in one file.** A program that becomes another by `exec` continues the same
-//! file, with another Process chunk: no block lives on.
+//! **Several programs in one file.** After `exec` the new program continues the same file with
+//! another Process chunk: no block lives on.
 //!
 //! **Damage.** A reader stops at the first wrong chunk, and says where it is. Each chunk tells the
 //! number of operations before it, so missing and double ones are noticed. After a short write the
@@ -64,7 +63,7 @@
 //!
 //! ```text
 //! operation   one operation, and its bytes         coder
-//! chunk       what chunks hold; what is around it: crate::frame
+//! chunk       the contents of chunks; their frames: crate::frame
 //! reader      chunks one after another, to the end or to the damage
 //! ```
 

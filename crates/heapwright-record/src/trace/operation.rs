@@ -15,25 +15,25 @@
 pub enum Operation {
     /// The next operations are those of the thread with this name.
     Thread(u64),
-    /// So many milliseconds passed.
+    /// This many milliseconds passed.
     Time(u64),
-    /// `malloc`, `operator new` and their like.
+    /// `malloc`, `operator new` and similar.
     Malloc {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes.
         size: u64,
     },
     /// `calloc`.
     Calloc {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes in all.
         size: u64,
     },
-    /// `aligned_alloc` and the like, for an alignment of more than 16 bytes.
+    /// `aligned_alloc` and similar, for an alignment of more than 16 bytes.
     Aligned {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes.
         size: u64,
@@ -44,17 +44,17 @@ pub enum Operation {
     },
     /// `free`, in any form.
     Free {
-        /// Its name.
+        /// The block's name.
         block: u64,
     },
     /// The old block of a `realloc` no longer belongs to the program.
     ReallocBegin {
-        /// Its name.
+        /// The block's name.
         block: u64,
     },
     /// The thread's `realloc` returned the new block.
     ReallocEnd {
-        /// Its name, which may be the old one's.
+        /// The block's name, which may be the old one's.
         block: u64,
         /// Requested bytes.
         size: u64,
@@ -63,7 +63,7 @@ pub enum Operation {
     ReallocFailed,
     /// A `realloc` after which the block has the same name.
     Resize {
-        /// Its name.
+        /// The block's name.
         block: u64,
         /// Requested bytes.
         size: u64,
@@ -75,8 +75,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether it is a call for memory by the program, which a replay repeats. (Of a `realloc`, its
-    /// first half.)
+    /// Returns whether a replay repeats the operation: a call for memory by the program. (Of the
+    /// two halves of a `realloc`, the first.)
     #[must_use]
     pub const fn is_call(&self) -> bool {
         matches!(

@@ -8,7 +8,7 @@ use crate::problem::{Fault, Problem};
 
 /// Reads a trace.
 ///
-/// It is an iterator of the chunks. At its end, [`Reader::problem`] says whether that was the end
+/// It is an iterator of the chunks. At its end, [`Reader::problem`] tells whether it was the end
 /// of the file.
 ///
 /// ```
@@ -41,25 +41,25 @@ impl<'a> Reader<'a> {
         Ok(Self { rest, at: HEADER_BYTES as u64, seen: 0, skipped: 0, problem: None })
     }
 
-    /// The reason why no more chunks come, unless it is the end of the file.
+    /// Returns the reason why no more chunks come, unless it is the end of the file.
     #[must_use]
     pub const fn problem(&self) -> Option<Problem> {
         self.problem
     }
 
-    /// The number of skipped chunks, which only a newer version knows.
+    /// Returns the number of skipped chunks, which only a newer version knows.
     #[must_use]
     pub const fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The number of bytes that were read without fault.
+    /// Returns the number of bytes that were read without fault.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next chunk; inside, `None` if only a newer version knows it.
+    /// Returns the next chunk; inside, `None` if only a newer version knows it.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Fault> {
         let frame = Frame::take(self.rest, self.at, of_much)?;
         let chunk = Chunk::take(&frame).ok_or(Fault::Malformed(self.at))?;

@@ -1,5 +1,5 @@
-//! The format as a whole: what version 1 is to the byte, and what happens to a
-//! file that is cut, changed, older or newer.
+//! Tests of the format as a whole: version 1's bytes, and files that are cut, changed, older or
+//! newer.
 
 extern crate std;
 
@@ -52,7 +52,7 @@ fn chunk_of(before: u64, ms: u64, operations: &[Operation]) -> Vec<u8> {
     seal(&mut buffer, payload).to_vec()
 }
 
-/// The chunks of a file that has everything.
+/// Returns the chunks of a file with every kind of entry.
 fn chunks() -> Vec<Vec<u8>> {
     let all = operations();
     vec![
@@ -101,7 +101,7 @@ fn everything_comes_back() {
     assert_eq!(operations().iter().filter(|one| one.is_call()).count(), 9);
 }
 
-/// A fault of such a file.
+/// Returns a fault of such a file.
 fn problem(fault: Fault) -> Problem {
     FORMAT.problem(fault)
 }

@@ -17,10 +17,10 @@ use super::walk::Registers;
 /// The registers' numbers in the tables.
 pub(super) const NUMBERS: Numbers = tables::AARCH64;
 
-/// From the stack pointer of a signal frame to its ucontext.
+/// The distance from the stack pointer of a signal frame to its ucontext.
 pub(super) const UCONTEXT: usize = 128;
-/// Where a ucontext has the program counter, the stack pointer, the frame pointer
-/// and the link register.
+/// The places in a ucontext of the program counter, the stack pointer, the frame pointer and the
+/// link register.
 pub(super) const SAVED_PC: usize = 440;
 pub(super) const SAVED_SP: usize = 432;
 pub(super) const SAVED_FP: usize = 416;
@@ -33,12 +33,12 @@ const _: () = {
     assert!(SAVED_PC == core::mem::offset_of!(libc::ucontext_t, uc_mcontext.pc));
 };
 
-/// `mov x8, #139; svc #0`: what a signal handler returns to where the kernel's is in
-/// no module that the loader knows of (emulators).
+/// `mov x8, #139; svc #0`: a signal handler returns to this code if the loader knows no module for
+/// it (emulators).
 pub(super) const SIGRETURN: Option<[u32; 2]> = Some([0xd280_1168, 0xd400_0001]);
 
-/// The registers here, as after a call: the address before `pc` is in this
-/// function, with this stack pointer.
+/// Returns the registers here, as after a call: the address before `pc` is in this function, with
+/// this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp, link);
@@ -60,8 +60,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link }
 }
 
-/// The address of the thread's control block: another for each living thread, and
-/// above the stack that the C library made for it.
+/// Returns the address of the thread's control block: unique among living threads, and above the
+/// stack that the C library made for the thread.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;
@@ -72,7 +72,7 @@ pub(super) fn thread_pointer() -> usize {
     found
 }
 
-/// A return address without its signature.
+/// Returns a return address without its signature.
 #[inline(always)]
 pub(super) fn bare(address: usize) -> usize {
     let bare;

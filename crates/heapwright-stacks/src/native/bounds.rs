@@ -9,20 +9,20 @@
 //!
 //! The end of a thread's own stack is known without a file. The C library puts a thread's control
 //! block above the thread's stack, and the loader noted the start of the first thread's stack. The
-//! thread pushed all between the stack pointer and that end, so it is mapped in one piece and stays
-//! so while the thread lives. This is tested, once for each page and thread: `os::is_readable` lets
-//! the kernel read a word of each.
+//! thread pushed everything between the stack pointer and that end, so the range is mapped in one
+//! piece while the thread lives. This is tested once for each page and thread: `os::is_readable`
+//! lets the kernel read a word of each.
 //!
 //! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread made by hand) has
 //! a hole between it and that end. There, each walk tests each page before it reads it. This costs
-//! some hundred nanoseconds a page. No read faults, whatever was unmapped since the last walk.
+//! some hundred nanoseconds a page. No read faults, even if memory was unmapped meanwhile.
 //!
 //! # Invariants
 //!
 //! - `[low, high)` is readable while the thread whose control block is at `token` lives. A thread
-//!   that gets the scratch of an ended one has another token, or the same one at the end of a stack
-//!   of its own. Then its own stack lies between its stack pointer and `high`. These bounds never
-//!   permit a read below a walk's first stack pointer.
+//!   that gets an ended thread's scratch has another token, or the same token at the end of its own
+//!   stack. Then this stack lies between its stack pointer and `high`. These bounds never permit a
+//!   read below a walk's first stack pointer.
 //! - Words are read volatile, whole and aligned: they belong to other frames.
 
 use core::ptr;
@@ -43,12 +43,12 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Unknown bounds.
+    /// Creates unknown bounds.
     pub(super) const fn new() -> Self {
         Self { token: 0, low: 0, high: 0, floor: 0 }
     }
 
-    /// The end of the thread's own stack, if `sp` is on it.
+    /// Returns the end of the thread's own stack, if `sp` is on it.
     #[inline(always)]
     pub(super) fn end(&mut self, sp: usize) -> Option<usize> {
         if self.low <= sp && sp < self.high && self.token == thread_pointer() {
@@ -109,13 +109,13 @@ impl Reader {
         }
     }
 
-    /// The range of words that need no test: the first one, and the distance to the last one.
+    /// Returns the words that need no test: the first one, and the distance to the last.
     #[inline(always)]
     pub(super) fn without_trying(&self) -> (usize, usize) {
         (self.low, self.span)
     }
 
-    /// Whether a word is aligned and readable.
+    /// Returns whether a word is aligned and readable.
     #[inline(always)]
     fn has(&mut self, address: usize) -> bool {
         address.wrapping_sub(self.low) <= self.span || self.try_page(address)
@@ -135,7 +135,7 @@ impl Reader {
         true
     }
 
-    /// A word; `None`: it is not aligned or not readable.
+    /// Returns a word; `None`: it is not aligned or not readable.
     #[inline(always)]
     pub(super) fn word(&mut self, address: usize) -> Option<usize> {
         if !address.is_multiple_of(8) || !self.has(address) {

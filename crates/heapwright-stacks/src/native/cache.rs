@@ -5,19 +5,19 @@
 //!   tables             512 entries, 4,096, 32,768: the next one once half of this is written
 //! ```
 //!
-//! Entries are spread over a table, so a small program would touch all pages of a large one, each
-//! with two faults (the first look maps the kernel's page of zeros).
+//! Entries are spread over a table, so a small program would touch all pages of a large one. Each
+//! page takes two faults, because the first look maps the kernel's page of zeros.
 //!
-//! Two threads may write an entry at once, and a reader may see one word of each. It accepts a rule
-//! only if both words together give the address it looks for (the trick of chess programs' tables,
-//! by Hyatt), so a torn pair is a miss. A miss costs a microsecond; no thread waits.
+//! Two threads may write an entry at once, and a reader may see one word of each. The reader
+//! accepts a rule only if both words together give its address, so a torn pair is a miss. (This is
+//! Hyatt's trick for chess programs' tables.) A miss costs a microsecond; no thread waits.
 //!
 //! # Unmapped code
 //!
 //! When code is unmapped, its rules must go. [`forget_code`] raises the generation, then clears the
-//! table. A thread that learns a rule reads the generation before it looks at tables. After it has
-//! written the entry, it removes it again if the generation has changed. So either this thread sees
-//! the change, or the clearing sees the entry. Memos (`memo`) carry their generation.
+//! table. A thread that learns a rule reads the generation before it looks at tables. After the
+//! write, it removes the entry again if the generation has changed. So either this thread sees the
+//! change, or the clearing sees the entry. Memos (`memo`) carry their generation.
 
 use core::slice;
 
@@ -43,7 +43,7 @@ static TABLE: [Region; TABLES] = [const { Region::new() }; TABLES];
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
 /// The number of written rules. (Threads may lose a count.)
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
-/// Counts up from 1.
+/// The generation, counted from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// A table, for the length of a walk.
@@ -60,7 +60,7 @@ pub(super) fn generation() -> u32 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// The table; `None`: there is no memory for it.
+/// Returns the table; `None`: there is no memory for it.
 #[inline(always)]
 pub(super) fn open() -> Option<Cache> {
     open_table(CURRENT.load(Ordering::Relaxed))
@@ -73,7 +73,7 @@ fn open_table(number: usize) -> Option<Cache> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: the memory holds so many entries, is aligned to a page, was zeroed at first, and is
+    // SAFETY: the memory holds that many entries, is aligned to a page, was zeroed at first, and is
     // never given back. All threads use it as atomics.
     let entries = unsafe { slice::from_raw_parts(at, 1 << order) };
     Some(Cache { entries, shift: u64::BITS - order })
@@ -87,7 +87,7 @@ impl Cache {
         unsafe { self.entries.get_unchecked((hash >> self.shift) as usize) }
     }
 
-    /// The rule of an address, or `Rule(0)`.
+    /// Returns the rule of an address, or `Rule(0)`.
     #[inline(always)]
     pub(super) fn get(self, address: usize) -> Rule {
         let entry = self.entry(address);
@@ -96,7 +96,7 @@ impl Cache {
         Rule(if known { rule } else { 0 })
     }
 
-    /// The rule of an address in a smaller table, or `Rule(0)`.
+    /// Returns the rule of an address in a smaller table, or `Rule(0)`.
     pub(super) fn get_from_smaller(self, address: usize) -> Rule {
         let smaller = (0..TABLES).take_while(|&number| 1 << ORDERS[number] < self.entries.len());
         let mut found = smaller.filter_map(open_table).map(|table| table.get(address));

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The C library (without a lock) or the kernel (`mapped`) finds the module of an address; the
-//! module's own headers in memory tell all else. The length of a table is often not stored
+//! module's own headers in memory tell the rest. The length of a table is often not stored
 //! anywhere, so a slice ends at the end of its readable segment. No byte outside the ranges of the
 //! program headers is ever read.
 //!
@@ -29,7 +29,7 @@ const HEADERS: u32 = 6;
 const EXECUTABLE: u32 = 1;
 const READABLE: u32 = 4;
 
-/// The bytes at which the headers are looked for.
+/// The bytes at a module's start that must contain its headers.
 const FIRST_PAGE: usize = 4096;
 
 /// One entry of the program headers.
@@ -42,18 +42,18 @@ pub(super) struct Image {
     pub(super) end: usize,
     /// The difference between addresses in memory and in the file.
     pub(super) bias: usize,
-    /// The loader's name of it: a C string.
+    /// The loader's name of the module: a C string.
     pub(super) name: *const core::ffi::c_char,
     pub(super) unwind_header: usize,
     pub(super) headers: &'static [Header],
 }
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     if os::knows_objects() { by_loader(address) } else { mapped::image_of(address) }
 }
 
-/// The same, from glibc's loader.
+/// Finds the module by glibc's loader.
 fn by_loader(address: usize) -> Option<Image> {
     let found = os::find_object(address)?;
     // SAFETY: the loader's record lives while its module does.
@@ -63,9 +63,9 @@ fn by_loader(address: usize) -> Option<Image> {
         Image::new(headers, link_map.bias, link_map.name, unwind_header)
             .filter(|image| image.has(address))
     };
-    // The kernel maps the program, maybe with gaps between its segments. Then the loader tells the
-    // start of the segment and not of the module. But the kernel told the place of the headers,
-    // once for all.
+    // The kernel maps the program, maybe with gaps between its segments. Then the loader reports
+    // the segment's start instead of the module's. But the kernel told the place of the headers at
+    // the start.
     let program = os::program_headers();
     if bias_of(program) == link_map.bias
         && let Some(image) = image(program)
@@ -77,8 +77,8 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// The bias of the file with these headers, which contain their own address. A program without that
-/// entry is mapped at its file's addresses, or (a static one that is mapped anywhere) has its
+/// Returns the bias of the file with these headers, which contain their own address. Without that
+/// entry a program is mapped at its file's addresses; a static one that is mapped anywhere has its
 /// headers at the start of its first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
@@ -95,7 +95,7 @@ pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     }
 }
 
-/// The program headers of a module that is mapped from an address on, if there is one.
+/// Returns the program headers of a module that is mapped from an address on, if there is one.
 pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     if start == 0 || !start.is_multiple_of(FIRST_PAGE) || !os::is_readable(start) {
         return None;
@@ -115,24 +115,24 @@ pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
         return None;
     }
     let first = core::ptr::with_exposed_provenance::<Header>(start + offset);
-    // SAFETY: in the same page, or in readable pages (checked above), aligned, and constant.
+    // SAFETY: in the same page or in readable pages (checked above), aligned, and constant.
     let headers = unsafe { slice::from_raw_parts(first, header.e_phnum as usize) };
-    // Elsewhere than in the first page they must say so themselves.
+    // Headers outside of the first page must name their own place.
     let own = headers.iter().find(|header| header.p_type == HEADERS);
     let agrees =
         offset + size <= FIRST_PAGE || own.is_some_and(|own| own.p_vaddr == header.e_phoff);
     agrees.then_some(headers)
 }
 
-/// Whether headers that a tool has moved to the end of a file (BOLT, patchelf) can be
-/// read where they are if the file is mapped as it is.
+/// Returns whether moved headers can be read in a file that is mapped unchanged. (BOLT and patchelf
+/// move headers to the end of a file.)
 fn are_moved(start: usize, offset: usize, end: usize) -> bool {
     let first = (start + offset) & !(FIRST_PAGE - 1);
     end - offset <= FIRST_PAGE && (first..start + end).step_by(FIRST_PAGE).all(os::is_readable)
 }
 
 impl Image {
-    /// The module with these headers, if they promise any memory.
+    /// Returns the module with these headers, if they describe any memory.
     pub(super) fn new(
         headers: &'static [Header],
         bias: usize,
@@ -146,18 +146,18 @@ impl Image {
         Some(Self { start, end, bias, name, unwind_header, headers })
     }
 
-    /// Whether one of its segments has an address.
+    /// Returns whether one of the module's segments contains an address.
     pub(super) fn has(&self, address: usize) -> bool {
         self.load_of(address).is_some()
     }
 
-    /// Whether it is the program, which the loader has no name for.
+    /// Returns whether the module is the program, for which the loader has no name.
     pub(super) fn is_program(&self) -> bool {
         // SAFETY: the loader's names are C strings that live while their module does.
         self.name.is_null() || unsafe { self.name.read() } == 0
     }
 
-    /// Whether the name of the module's file begins so.
+    /// Returns whether the name of the module's file begins with `name`.
     pub(super) fn is_named(&self, name: &[u8]) -> bool {
         if self.name.is_null() {
             return false;
@@ -167,32 +167,32 @@ impl Image {
         path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(name))
     }
 
-    /// The bytes from an address to the end of the readable segment it lies in.
+    /// Returns the bytes from an address to the end of the readable segment it lies in.
     pub(super) fn rest(&self, address: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;
         self.piece(address, end - address)
     }
 
-    /// The readable segment that an address lies in.
+    /// Returns the readable segment that an address lies in.
     pub(super) fn segment_around(&self, address: usize) -> Option<Section<'static>> {
         let (start, end) = self.segment_of(address)?;
         self.piece(start, end - start)
     }
 
-    /// Some bytes of a readable segment.
+    /// Returns `size` bytes of a readable segment.
     fn piece(&self, address: usize, size: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;
         if size > end - address {
             return None;
         }
         let at = core::ptr::with_exposed_provenance(address);
-        // SAFETY: in a segment that the loader has mapped readable, and in the
-        // module's mappings; what is read (headers, tables) does not change.
+        // SAFETY: in a readable segment of the module, within its mappings. Headers and tables do
+        // not change.
         let bytes = unsafe { slice::from_raw_parts(at, size) };
         Some(Section { address, bytes })
     }
 
-    /// From where to where the readable segment around an address goes.
+    /// Returns the start and end of the readable segment around an address.
     fn segment_of(&self, address: usize) -> Option<(usize, usize)> {
         let header = self.load_of(address)?;
         let start = self.bias.wrapping_add(header.p_vaddr as usize);
@@ -200,17 +200,17 @@ impl Image {
         (header.p_flags & READABLE != 0).then_some((start, end))
     }
 
-    /// Whether there is code at an address.
+    /// Returns whether there is code at an address.
     pub(super) fn is_code(&self, address: usize) -> bool {
         self.load_of(address).is_some_and(|header| header.p_flags & EXECUTABLE != 0)
     }
 
-    /// `.eh_frame_hdr` and what follows it.
+    /// Returns the module's bytes from `.eh_frame_hdr` on.
     pub(super) fn unwind_header(&self) -> Option<Section<'static>> {
         self.rest(self.unwind_header)
     }
 
-    /// What the headers of a type describe.
+    /// Returns the pieces of memory that headers of a type describe.
     pub(super) fn parts(&self, kind: u32) -> impl Iterator<Item = Section<'static>> {
         let this = *self;
         self.headers.iter().filter(move |header| header.p_type == kind).filter_map(move |header| {
@@ -234,7 +234,7 @@ mod tests {
     use super::super::machine::NUMBERS;
     use super::*;
 
-    /// Each entry of a module's tables: the first byte of the function, and where the entry is.
+    /// Returns a module's table entries: the function's first byte, and the entry's place.
     fn entries(header: &Section<'static>) -> impl Iterator<Item = (usize, usize)> {
         let address = header.address;
         let word = |at: usize| *header.bytes[at..].first_chunk().expect("a word");

@@ -5,15 +5,15 @@
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
 //!
-//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header, headers, how many
-//!                                                       |  what lies between two modules: headers 0
+//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header, headers, count
+//!                                                       |  the gap between two modules: headers 0
 //! ```
 //!
 //! Reading the list takes some hundred microseconds and no lock, so the result is kept. A module
 //! stays until code is forgotten (`cache`). An address in no module (a heap, code made at run time,
 //! nothing) stays for [`LOOKS`] looks, after which a library may have been mapped there. (musl
-//! never unloads one.) Code is forgotten after it is unmapped, so its headers may be gone in
-//! between. Each look therefore asks the kernel whether they are readable, and checks them.
+//! never unloads one.) Code is unmapped before it is forgotten, so a known module's headers may be
+//! gone. Each look therefore tests whether they are readable, and checks them.
 //!
 //! A file that is mapped only to be read looks like a module, but its bytes are not where its
 //! headers say. So a module must have executable code.
@@ -35,18 +35,18 @@ use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Orde
 /// The type of the header that locates `.eh_frame_hdr`.
 const UNWIND: u32 = 0x6474_e550;
 
-/// Looks at an address in no module before the kernel is asked again.
+/// The looks at an address in no module before the list is read again.
 const LOOKS: usize = 1024;
 
 /// The generation of a place that is being written. Code is not unloaded four billion times.
 const TAKEN: u32 = u32::MAX;
 
-/// A place's state, made of its generation and its version.
+/// Returns a place's state, made of its generation and its version.
 const fn state(generation: u32, version: u32) -> u64 {
     (generation as u64) << 32 | version as u64
 }
 
-/// Its generation.
+/// Returns a state's generation.
 const fn generation_of(state: u64) -> u32 {
     (state >> 32) as u32
 }
@@ -58,14 +58,14 @@ const BIAS: usize = 2;
 const NAME: usize = 3;
 const UNWIND_HEADER: usize = 4;
 const HEADERS: usize = 5;
-/// How many headers.
+/// The number of headers.
 const COUNT: usize = 6;
 
 struct Place {
     /// Generation and version.
     state: AtomicU64,
-    /// Of an address in no module: the looks left. (Not among the words: a thread that takes a look
-    /// away may find that the place is already another's.)
+    /// The looks left for an address in no module. (Not among the words: when a thread takes a look
+    /// away, the place may already have another owner.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -80,7 +80,7 @@ static KNOWN: [Place; PLACES] = [const {
 
 const _: () = assert!(size_of::<Place>() == 72);
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub(super) fn image_of(address: usize) -> Option<Image> {
     let program = os::program_headers();
     let image = image(program, bias_of(program), c"".as_ptr());
@@ -91,14 +91,14 @@ pub(super) fn image_of(address: usize) -> Option<Image> {
     known(address, now).unwrap_or_else(|| look(address, now))
 }
 
-/// The module with these headers.
+/// Returns the module with these headers.
 fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option<Image> {
     let unwind = headers.iter().find(|header| header.p_type == UNWIND);
     let unwind = unwind.map_or(0, |header| bias.wrapping_add(header.p_vaddr as usize));
     Image::new(headers, bias, name, unwind)
 }
 
-/// The kept result for an address, `Some(None)` for no module; `None`: none is kept.
+/// Returns the kept result for an address, `Some(None)` for no module; `None`: none is kept.
 fn known(address: usize, now: u32) -> Option<Option<Image>> {
     KNOWN.iter().find_map(|place| {
         let seen = place.state.load(Ordering::Acquire);
@@ -126,19 +126,18 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
         }
         // The looks are used up. (If two threads come here, one of them may take a look away from
         // the place's new owner.)
-        // place's new owner.)
         let free = state(0, seen as u32);
         let _ = place.state.compare_exchange(seen, free, Ordering::Relaxed, Ordering::Relaxed);
         None
     })
 }
 
-/// Asks the kernel, and keeps the result.
+/// Looks an address up in the kernel's list, and keeps the result.
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
-    // The last file that was mapped from its start, and that address; the end of the mapping before
-    // the address.
+    // The last file mapped from its start, with that address; the end of the mapping before
+    // `address`.
     let (mut file, mut start, mut before) = (None, 0, 0);
     let mut around = None;
     let is_read = os::each_mapping(&mut |mapping| {
@@ -171,7 +170,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
         Some(image) => keep(
             now,
             &[
-                // The headers are found here again; nearly always the first segment's start.
+                // The headers are here: nearly always the first segment's start.
                 start,
                 image.end,
                 image.bias,
@@ -189,7 +188,7 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Whether a part of this file is executable at a module's place; else the file is only read.
+/// Returns whether part of a file is executable at a module's place; else it is only read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {
@@ -243,8 +242,8 @@ const NAME_SIZE: usize = os::Mapping::NAME;
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// A name as a permanent C string. "?" if no place is left, or if the name was cut: half a path may
-/// be another file's.
+/// Returns a name as a permanent C string. "?" if no place is left, or if the name was cut: half a
+/// path may be another file's.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();
@@ -259,7 +258,7 @@ fn lasting(name: &[u8]) -> *const c_char {
                 place.state.store(WRITTEN, Ordering::Release);
                 return at.cast();
             }
-            // SAFETY: written, and ended by a zero.
+            // SAFETY: the name is written and ends with a zero.
             Err(WRITTEN) if unsafe { CStr::from_ptr(at.cast()) }.to_bytes() == name => {
                 return at.cast();
             }
@@ -281,7 +280,7 @@ mod tests {
         {
             let mapped = image_of(address).unwrap();
             assert!(mapped.is_code(address));
-            // The second time, from its place.
+            // The second time the result comes from its place.
             let again = image_of(address).unwrap();
             for image in [mapped, again] {
                 if let Some(found) = super::super::image::image_of(address) {
@@ -318,7 +317,7 @@ mod tests {
         use std::os::fd::AsRawFd;
         let file = std::fs::File::open("/proc/self/exe").expect("this program");
         let (at, length) = (ptr::null_mut(), pages * 4096);
-        // SAFETY: a new mapping, which nobody writes.
+        // SAFETY: a new mapping, which is never written.
         let at =
             unsafe { libc::mmap(at, length, protection, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
         assert_ne!(at, libc::MAP_FAILED);
@@ -339,7 +338,7 @@ mod tests {
         let address = at + 64;
         assert!(image_of(address).is_some_and(|image| image.start == at));
         assert!(image_of(address).is_some_and(|image| image.start == at));
-        // SAFETY: nobody uses it.
+        // SAFETY: the mapping is not used.
         assert_eq!(unsafe { libc::munmap(ptr::with_exposed_provenance_mut(at), 16 * 4096) }, 0);
         // (Unless another test has mapped something there.)
         assert!(image_of(address).is_none_or(|image| image.start != at));

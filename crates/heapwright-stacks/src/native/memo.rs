@@ -1,7 +1,7 @@
-//! The memo: a thread's recent captures, and the check that a walk would give one of them again.
+//! The memo: a thread's recent captures, and the check that a walk would return one of them again.
 //!
 //! ```text
-//!   entry   sp, pc   where it began      depth, generation      stack: the result
+//!   entry   sp, pc   the start           depth, generation      stack: the result
 //!           slots    (place above sp, the word that was there) ...
 //!                    return addresses, and those saved frame pointers that a CFA was made of
 //! ```
@@ -9,16 +9,16 @@
 //! # Why a hit is right
 //!
 //! A walk is a function of its initial registers, the rules, and the words it reads. By induction:
-//! if the relevant registers and all words read so far equal the entry's, the walk is where the old
-//! one was. So it has the same rule: the generation says that no rule was forgotten, and walks
-//! through code in no module are not kept. It reads the same slot next. If that holds the same
-//! word, the walk continues the same way to the same end. Values that are not compared did not
+//! if the relevant registers and all words read so far equal the entry's, the new walk is at the
+//! old one's position. So the rule is the same: the generation shows that no rule was forgotten,
+//! and walks through code in no module are not kept. So the next slot is the same. If it holds the
+//! same word, the walk continues the same way to the same end. Values that are not compared did not
 //! matter, such as a frame pointer that was reloaded before a CFA was derived from it.
 //!
-//! A hit may read the slots. They lie between the stack pointer and the highest slot, which must be
-//! on the thread's own stack *now*, where all above the stack pointer is readable (`bounds`). Walks
-//! that left it (signal frames, fibers) are not kept. The compares are independent of each other
-//! and cost about a load each. A walk waits for each load in turn.
+//! A hit may read the slots. They lie between the stack pointer and the highest slot. Both must be
+//! on the thread's own stack *now*, where everything above the stack pointer is readable
+//! (`bounds`). Walks that left it (signal frames, fibers) are not kept. The compares are
+//! independent of each other and cost about a load each. A walk waits for each load in turn.
 //!
 //! Used by one thread at a time: it is part of a `Scratch`.
 
@@ -34,7 +34,7 @@ const SETS: usize = 8;
 struct Entry {
     sp: usize,
     pc: usize,
-    /// The initial frame pointer, if it mattered.
+    /// The initial frame pointer, if the walk depended on it.
     fp: usize,
     /// 0: no entry.
     generation: u32,
@@ -132,13 +132,13 @@ fn set_of(start: &Registers) -> usize {
 }
 
 impl Memo {
-    /// No words yet.
+    /// Creates a list without words.
     pub(super) const fn new() -> Self {
         Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
     }
 
-    /// The result of a walk from here, if it is known. The start is on the thread's own stack,
-    /// which ends at `end`.
+    /// Returns the result of a walk from here, if the memo has it. The start is on the thread's own
+    /// stack, which ends at `end`.
     #[inline(always)]
     pub(super) fn find(
         &self,
@@ -198,7 +198,7 @@ impl Memo {
     }
 }
 
-/// Whether all slots hold the same words.
+/// Returns whether all slots hold the same words.
 #[inline(always)]
 fn holds(entry: &Entry) -> bool {
     let count = entry.count as usize;

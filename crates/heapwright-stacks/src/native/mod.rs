@@ -1,10 +1,10 @@
 //! Stacks on Linux: x86-64 and aarch64.
 //!
 //! ```text
-//!   walk      memo      modules         the walk, what it remembers, what a report needs
-//!   bounds    cache     image           which memory may be read, rules, modules in memory
-//!             shared    mapped          rules of other processes; modules by the kernel's list, where the C library has none
-//!   x86_64 or aarch64                   registers and where they are saved
+//!   walk      memo      modules         the walk, its memory, facts for reports
+//!   bounds    cache     image           readable memory, rules, modules in memory
+//!             shared    mapped          rules of other processes; modules by the kernel's list, if the C library has no function
+//!   x86_64 or aarch64                   registers and their places in signal frames
 //! ```
 
 mod bounds;

@@ -1,12 +1,12 @@
-//! Modules: identifies the file of an address in code, its build and its place, so that a command
+//! Identifies modules: the file of an address in code, its build and its place, so that a command
 //! can find names and lines later.
 //!
-//! It also finds exported names: a module's dynamic symbols are in memory, so a process that is
-//! about to die can name an exported function.
+//! It also finds exported names: a module's dynamic symbols are in memory, so a dying process can
+//! name an exported function.
 //!
 //! ```text
 //!   DYNAMIC --> SYMTAB (24 bytes each) --> offset into STRTAB
-//!          \--> GNU_HASH: how many symbols there are, which nobody else says
+//!          \--> GNU_HASH: the number of symbols, which no other table has
 //! ```
 //!
 //! No lock, no allocation, every table in bounds: may be called in a signal handler.
@@ -18,12 +18,12 @@ use super::super::Module;
 use super::image::{DYNAMIC, Image, NOTE, image_of};
 use heapwright_substrate::os;
 
-/// The addresses of the module that contains an address.
+/// Returns the addresses of the module that contains an address.
 pub(in super::super) fn module_range(pc: usize) -> Option<Range<usize>> {
     image_of(pc).map(|image| image.start..image.end)
 }
 
-/// The module that contains an address.
+/// Returns the module that contains an address.
 pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     let image = image_of(pc)?;
     let mut module = Module {
@@ -55,19 +55,19 @@ pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     Some(module)
 }
 
-/// The four bytes at a place, in the machine's order.
+/// Returns the four bytes at a place, in the machine's order.
 fn word(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes) as usize)
 }
 
-/// The eight bytes at a place.
+/// Returns the eight bytes at a place.
 fn long(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes) as usize)
 }
 
-/// The linker's build id of a module.
+/// Returns the linker's build id of a module.
 pub(super) fn build_id_of(image: &Image) -> Option<&'static [u8]> {
     image.parts(NOTE).find_map(|notes| build_id(notes.bytes))
 }
@@ -88,7 +88,7 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 
 const SYMBOL_SIZE: usize = 24;
 
-/// The needed entries of DYNAMIC.
+/// The entries of DYNAMIC that this file needs.
 #[derive(Default)]
 struct Tables {
     symbols: usize,
@@ -118,7 +118,7 @@ fn tables(image: &Image) -> Option<Tables> {
     Some(tables)
 }
 
-/// The number of symbols: one more than the last in the longest chain.
+/// Returns the number of symbols: one more than the last in the longest chain.
 fn symbol_count(hash: &[u8]) -> Option<usize> {
     let (buckets, first, bloom) = (word(hash, 0)?, word(hash, 4)?, word(hash, 8)?);
     let at = bloom.checked_mul(8)?.checked_add(16)?;

@@ -6,17 +6,17 @@
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
 //!
-//! A build runs a thousand processes of the same three programs. Each would read the same 5,000
-//! rules from cold tables, for 0.7 us each. An entry here costs a look at one cache line. The
+//! A build runs a thousand processes of the same three programs. Each process would read the same
+//! 5,000 rules from cold tables, at 0.7 us each. An entry here costs a look at one cache line. The
 //! command makes the file (`rules=FILE`, sealed: see `os::map_sealed`). A module without a build
 //! id, or a process without a file, uses the tables.
 //!
 //! # Trust
 //!
 //! Nothing in the file is trusted: other processes write it, without a lock. A torn or replaced
-//! pair does not give the key back, and is a miss (see `cache`). A word that is no rule of ours
-//! gives a wrong stack and never a fault: a walk tests what it reads, and accepts any word as a
-//! rule (`rule`). Another version of this library has other keys.
+//! pair does not give the key, and is a miss (see `cache`). A false rule gives a wrong stack and
+//! never a fault: a walk tests what it reads, and accepts any word as a rule (`rule`). Another
+//! version of this library has other keys.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -50,13 +50,13 @@ pub(in super::super) fn share(path: &CStr) {
     }
 }
 
-/// Whether there is a file.
+/// Returns whether there is a file.
 #[inline]
 fn is_shared() -> bool {
     !FILE.load(Ordering::Relaxed).is_null()
 }
 
-/// A module's key for other processes. Valid when zeroed: none.
+/// A module's key for other processes. Valid when zeroed: no key.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     start: usize,
@@ -76,7 +76,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// A value that differs between versions of this library, because the meaning of a word does.
+/// Returns a value that differs between library versions, as the meaning of words does.
 fn version() -> u64 {
     let name = concat!(env!("CARGO_PKG_VERSION"), "-1").bytes();
     name.fold(0, |hash, byte| mix(hash, byte.into()))
@@ -85,7 +85,7 @@ fn version() -> u64 {
 impl Known {
     pub(super) const NONE: Self = Self { start: 0, end: 0, bias: 0, id: 0, generation: 0 };
 
-    /// The key of an address, if it is in the module.
+    /// Returns the key of an address, if it is in the module.
     #[inline]
     pub(super) fn key(&self, address: usize, generation: u32) -> Option<Key> {
         let is_in = self.generation == generation && (self.start..self.end).contains(&address);
@@ -113,12 +113,12 @@ fn entry(key: Key) -> Option<&'static Entry> {
         return None;
     }
     let at = file.wrapping_add((key.0 >> (u64::BITS - ORDER)) as usize);
-    // SAFETY: the file has an entry for each value of so many bits, is mapped for good and does not
-    // shrink; all use it as atomics.
+    // SAFETY: the file has an entry for each value of that many bits, is mapped for good and does
+    // not shrink. All processes use it as atomics.
     Some(unsafe { &*at })
 }
 
-/// The rule that another process has read; `Rule(0)`: none is known.
+/// Returns the rule that another process has read; `Rule(0)`: none is known.
 pub(super) fn get(key: Key) -> Rule {
     entry(key).map_or(Rule(0), |entry| {
         let rule = entry.rule.load(Ordering::Relaxed);

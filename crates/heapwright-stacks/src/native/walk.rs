@@ -11,16 +11,16 @@
 //!
 //! A return address may be the first address of another function, if a call was its caller's last
 //! instruction. So rules are looked up for the address before it. A frame that a signal interrupted
-//! has no call: its address is used as it is, and *kept* plus one, so that code that names frames
-//! may always subtract one. (Only the first frame of [`of_context`] is kept as it is.)
+//! has no call. The walk uses its address unchanged and *keeps* it plus one, so that code that
+//! names frames may always subtract one. (Only the first frame of [`of_context`] is kept as it is.)
 //!
 //! # The end of a walk
 //!
-//! A walk ends at the outermost frame that the tables name, at an address that cannot be code (0),
-//! at `depth` frames, at an unreadable word (`bounds`), at a CFA that is not above the last one,
-//! and at tables that do not fit a rule. Code without tables (made at run time, assembly) is passed
-//! by its frame pointer, if that points upward to two readable words and the second may be an
-//! address. A damaged stack gives at worst a short result.
+//! A walk ends after `depth` frames and at the outermost frame that the tables name. It also ends
+//! at an address that cannot be code (0), an unreadable word (`bounds`), a CFA that is not above
+//! the last one, and tables that do not fit a rule. A walk passes code without tables (made at run
+//! time, assembly) by its frame pointer. The pointer must lead upward to two readable words, and
+//! the second must look like an address. A damaged stack gives at worst a short result.
 //!
 //! # Duties of the caller
 //!
@@ -72,7 +72,7 @@ pub struct Scratch {
     slots: Slots,
     /// The module of the last learnt rule.
     module: Known,
-    /// Whether `context` was made.
+    /// Whether `context` is filled in.
     has_context: bool,
     context: MaybeUninit<Context>,
 }
@@ -80,7 +80,7 @@ pub struct Scratch {
 const _: () = assert!(size_of::<Scratch>() <= 24 << 10);
 
 impl Scratch {
-    /// An unused one; the same as zeroed memory.
+    /// Creates an unused scratch, equal to zeroed memory.
     pub const fn new() -> Self {
         Self {
             own: Own::new(),
@@ -94,7 +94,7 @@ impl Scratch {
         }
     }
 
-    /// The counts of this scratch, and the process's stacks in the depot.
+    /// Returns the counts of this scratch, and the process's stacks in the depot.
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }
@@ -174,12 +174,12 @@ pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Reg
     walk(scratch, depth, start, false, end, generation)
 }
 
-/// The stack at a signal's interruption, from the handler's third argument. The first frame is the
-/// interrupted address itself.
+/// Returns the stack at a signal's interruption, from the handler's third argument. The first frame
+/// is the interrupted address itself.
 ///
 /// # Safety
 ///
-/// `context` is such an argument.
+/// `context` is that argument.
 pub(in super::super) unsafe fn of_context(
     scratch: &mut Scratch,
     depth: usize,
@@ -188,8 +188,7 @@ pub(in super::super) unsafe fn of_context(
     scratch.counts.captures += 1;
     let word = |offset: usize| {
         let at: *const usize = context.cast::<u8>().wrapping_add(offset).cast();
-        // SAFETY: by the contract a ucontext is there, which has its registers at
-        // these places.
+        // SAFETY: by the contract a ucontext is there, with its registers at these places.
         unsafe { at.read() }
     };
     let start = Registers {
@@ -207,11 +206,11 @@ pub(in super::super) unsafe fn of_context(
 static OWN_START: AtomicUsize = AtomicUsize::new(0);
 static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// The addresses whose frames are left out at the top of a stack: our own code, if it is a module
-/// of its own.
+/// Returns the addresses whose frames are left out at the top of a stack: our own code, if it is a
+/// module of its own.
 #[inline(always)]
 fn own_code() -> (usize, usize) {
-    // The tests are in the module of what they test.
+    // The tests are in the same module as the library.
     if !cfg!(feature = "interpose") || cfg!(test) {
         return (0, 0);
     }
@@ -219,7 +218,7 @@ fn own_code() -> (usize, usize) {
     if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
 }
 
-/// The addresses of heapwright, if it is a module of its own.
+/// Returns the addresses of heapwright, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
     let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
     // A library that contains the archive has data of its own.
@@ -230,7 +229,7 @@ pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
 #[cold]
 #[inline(never)]
 fn find_own_code() -> (usize, usize) {
-    // If it cannot be found, or is the program itself: a byte at address 0.
+    // If the code is not found, or is the program's own, the range is one byte at address 0.
     let found = image::image_of(find_own_code as fn() -> (usize, usize) as usize);
     let found = found.filter(|image| !image.is_program());
     let (start, size) = found.map_or((0, 1), |image| (image.start, image.end - image.start));
@@ -245,7 +244,7 @@ struct Position {
     now: Registers,
     /// The frame was interrupted: its address is not a return address.
     exact: bool,
-    /// Whether it is still the initial frame pointer.
+    /// Whether the frame pointer is still the initial one.
     fp_original: bool,
     /// The place from which the frame pointer was loaded, while no CFA was derived from it; else 0.
     fp_place: usize,
@@ -424,7 +423,7 @@ fn plain_steps(
     Ran { to: (at, Noted { count, fp_matters }, found), stop }
 }
 
-/// The rule of an address that the cache does not have, and whether it is permanent.
+/// Returns the rule of an address that the cache does not have, and whether it is permanent.
 #[cold]
 #[inline(never)]
 fn learn(
@@ -478,9 +477,9 @@ fn learn(
     };
     let mut rule = look(address);
     if rule == Rule::BY_FRAME_POINTER {
-        // Where a return address is the first of a function and the one before it is
-        // nobody's, no call has pushed it: it was put there, by the kernel below a
-        // signal handler or by `makecontext` as the end of its stack.
+        // If a return address is a function's first, and the address before it has no tables, no
+        // call pushed it. The kernel did, below a signal handler, or `makecontext`, at a stack's
+        // end.
         let first = look(address.wrapping_add(1));
         if first == Rule::SIGNAL {
             rule = first;
@@ -499,13 +498,13 @@ fn learn(
     (rule, true)
 }
 
-/// The rule that another process has read for an address in the last module.
+/// Returns the rule that another process has read for an address in the last module.
 fn learnt_by_others(scratch: &Scratch, address: usize, generation: u32) -> Option<Rule> {
     let rule = shared::get(scratch.module.key(address, generation)?);
     (rule != Rule(0)).then_some(rule)
 }
 
-/// Whether these two instructions are at an address, which may be unreadable.
+/// Returns whether these two instructions are at an address, readable or not.
 fn is_at(pc: usize, code: [u32; 2]) -> bool {
     let words = [pc, pc.wrapping_add(4)];
     let readable = |&word: &usize| os::is_readable(word & !7);
@@ -519,7 +518,7 @@ fn is_at(pc: usize, code: [u32; 2]) -> bool {
     }) == code
 }
 
-/// A step by any rule. `None`: the walk ends.
+/// Returns a step by any rule. `None`: the walk ends.
 #[cold]
 #[inline(never)]
 fn odd_step(
@@ -615,7 +614,7 @@ fn through_signal(scratch: &mut Scratch, reader: &mut Reader, at: &mut Position)
     is_address(now.pc).then_some(())
 }
 
-/// Whether code may be at an address.
+/// Returns whether code may be at an address.
 #[inline(always)]
 fn is_address(pc: usize) -> bool {
     (4096..1 << 56).contains(&pc)
@@ -634,7 +633,7 @@ pub(in super::super) fn capture_by_walking(
 
 #[cfg(all(test, target_env = "gnu"))]
 impl Registers {
-    /// The stack pointer.
+    /// Returns the stack pointer.
     pub(in super::super) fn sp_for_test(&self) -> usize {
         self.sp
     }

@@ -16,10 +16,10 @@ use super::walk::Registers;
 /// The registers' numbers in the tables.
 pub(super) const NUMBERS: Numbers = tables::X86_64;
 
-/// From the stack pointer of a signal frame to its ucontext.
+/// The distance from the stack pointer of a signal frame to its ucontext.
 pub(super) const UCONTEXT: usize = 0;
-/// Where a ucontext has the program counter, the stack pointer, the frame pointer
-/// and (nowhere, here) the link register.
+/// The places in a ucontext of the program counter, the stack pointer, the frame pointer and (none
+/// here) the link register.
 pub(super) const SAVED_PC: usize = 168;
 pub(super) const SAVED_SP: usize = 160;
 pub(super) const SAVED_FP: usize = 120;
@@ -32,11 +32,11 @@ const _: () = {
     assert!(SAVED_FP == registers + libc::REG_RBP as usize * 8);
 };
 
-/// What a signal handler returns to is always the C library's, and in its tables.
+/// No code is needed: a signal handler returns to the C library, whose tables have it.
 pub(super) const SIGRETURN: Option<[u32; 2]> = None;
 
-/// The registers here, as after a call: the address before `pc` is in this
-/// function, with this stack pointer.
+/// Returns the registers here, as after a call: the address before `pc` is in this function, with
+/// this stack pointer.
 #[inline(always)]
 pub(in super::super) fn registers() -> Registers {
     let (pc, sp, fp);
@@ -55,8 +55,8 @@ pub(in super::super) fn registers() -> Registers {
     Registers { pc, sp, fp, link: 0 }
 }
 
-/// The address of the thread's control block: another for each living thread, and
-/// above the stack that the C library made for it.
+/// Returns the address of the thread's control block: unique among living threads, and above the
+/// stack that the C library made for the thread.
 #[inline(always)]
 pub(super) fn thread_pointer() -> usize {
     let found;
@@ -71,7 +71,7 @@ pub(super) fn thread_pointer() -> usize {
     found
 }
 
-/// A return address without its signature; there are none here.
+/// Returns a return address without its signature; there are none here.
 #[inline(always)]
 pub(super) fn bare(address: usize) -> usize {
     address

@@ -17,7 +17,7 @@ use crate::arena::{Arena, Scope};
 
 /// The operations that the traits need of a kind of memory.
 pub(super) trait Source {
-    /// A block, or `None` if there is no memory. The size is not 0.
+    /// Returns a block, or `None` if there is no memory. The size is not 0.
     fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>>;
 
     /// Frees a block.
@@ -113,7 +113,7 @@ macro_rules! of_arena {
 of_arena!(&Arena);
 of_arena!(&Scope<'_>);
 
-/// A block, or `None` if there is no memory.
+/// Returns a block, or `None` if there is no memory.
 #[inline]
 pub(super) fn allocate(
     source: &impl Source,
@@ -161,13 +161,13 @@ pub(super) unsafe fn resize(
         if zeroed {
             // SAFETY: the block has the new size, of which `kept` bytes are used.
             let tail = unsafe { moved.add(kept) };
-            // SAFETY: the new block is ours, and longer than what was kept.
+            // SAFETY: the new block is ours, and longer than `kept`.
             unsafe { tail.write_bytes(0, new.size() - kept) };
         }
         return Some(NonNull::slice_from_raw_parts(moved, new.size()));
     }
     let moved = allocate(source, new, zeroed)?;
-    // SAFETY: both have `kept` bytes, and the new one is ours alone.
+    // SAFETY: both blocks have `kept` bytes, and the new one is ours alone.
     unsafe { block.copy_to_nonoverlapping(moved.cast(), kept) };
     // SAFETY: the block has the layout `old`, as the caller promises, and was copied.
     unsafe { deallocate(source, block, old) };

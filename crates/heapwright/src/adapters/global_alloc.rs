@@ -7,7 +7,7 @@
 //!
 //! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap on it
 //! would pay for both and fix the program's memory size. Pools, arenas, realms and the debug
-//! wrappers work there too, and `Heapwright` has the same interface everywhere.
+//! wrappers work there, too, and `Heapwright` has the same interface everywhere.
 
 #[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {

@@ -63,10 +63,10 @@ std::thread_local! {
 ///
 /// # Panics
 ///
-/// If the program's global allocator is no [`Counting`], because nothing would be counted.
+/// Panics if the program's global allocator is no [`Counting`], because nothing would be counted.
 pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let outer = TALLY.replace(Some(Allocations::default()));
-    // Runs also if the closure panics.
+    // This runs also if the closure panics.
     let counting = Restore(outer);
     #[expect(
         clippy::disallowed_methods,

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-/// The start and end of `size` bytes at the first multiple of `align`, a power of two, from
+/// Returns the start and end of `size` bytes at the first multiple of `align`, a power of two, from
 /// `position` on.
 #[inline(always)]
 pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize, usize) {
@@ -23,9 +23,9 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
-/// Bytes of the next chunk, and of the one after it, which is twice as large. A request that does
-/// not fit gets a chunk of its own and does not change the sequence: one large request predicts no
-/// other.
+/// Returns the bytes of the next chunk, and of the one after it, which is twice as large. A request
+/// that does not fit gets a chunk of its own and does not change the sequence: one large request
+/// predicts no other.
 pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
     if needed > usual {
         return (needed, usual);

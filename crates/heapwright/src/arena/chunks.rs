@@ -40,13 +40,13 @@ pub(super) struct Bounds {
     pub(super) end: usize,
 }
 
-/// The bounds of the chunk that begins at `unit`.
+/// Returns the bounds of the chunk that begins at `unit`.
 pub(super) fn bounds(unit: usize) -> Bounds {
     let start = MAP.address_of(unit);
     Bounds { start, end: start.addr() + length(unit) }
 }
 
-/// The first byte of the chunk that begins at `unit`.
+/// Returns the first byte of the chunk that begins at `unit`.
 pub(super) fn first_byte(unit: usize) -> NonNull<u8> {
     // SAFETY: no unit is at address 0.
     unsafe { NonNull::new_unchecked(MAP.address_of(unit)) }
@@ -57,18 +57,18 @@ fn length(unit: usize) -> usize {
 }
 
 impl Chunks {
-    /// No chunks yet, and at most `limit` bytes of them.
+    /// Creates a list without chunks, for at most `limit` bytes.
     pub(super) const fn new(limit: usize) -> Self {
         Self { list: UnitList::new(), usual: Cell::new(bump::FIRST), left: Cell::new(limit) }
     }
 
-    /// The first chunk.
+    /// Returns the first chunk.
     pub(super) fn first(&self) -> Option<usize> {
         self.list.first()
     }
 
-    /// A chunk behind `current` with room for `layout`, existing or new. `None`: no memory, or the
-    /// limit is reached.
+    /// Returns a chunk behind `current` with room for `layout`, existing or new. `None`: no memory,
+    /// or the limit is reached.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
         let behind = |unit| self.list.after(&MAP, unit);
         let mut last = current;
@@ -142,12 +142,12 @@ impl Chunks {
         unsafe { chunk::purge_pages(at, end - from) }
     }
 
-    /// Bytes of all chunks.
+    /// Returns the bytes of all chunks.
     pub(super) fn bytes(&self) -> usize {
         self.up_to(None)
     }
 
-    /// Bytes of the chunks before `unit`, or of all chunks.
+    /// Returns the bytes of the chunks before `unit`, or of all chunks.
     pub(super) fn up_to(&self, unit: Option<usize>) -> usize {
         let mut bytes = 0;
         let mut at = self.list.first();

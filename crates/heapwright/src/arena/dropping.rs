@@ -1,7 +1,7 @@
 //! The arena that drops its values.
 //!
 //! ```text
-//!   last --> { how to drop, where, how many, the one before } --> ... --> null
+//!   last --> { drop function, address, count, previous entry } --> ... --> null
 //! ```
 //!
 //! The entries lie in the arena beside the values; only types that need dropping get one. Values
@@ -29,8 +29,8 @@ struct Entry {
 
 /// An [`Arena`] that drops its values, the last made first, when it is reset or dropped.
 ///
-/// A value that needs dropping costs four more words; others cost nothing more. Values may borrow
-/// from data that outlives the arena.
+/// A value that needs dropping costs four more words; other values cost nothing more. Values may
+/// borrow from data that outlives the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;
@@ -63,7 +63,7 @@ unsafe fn drop_all<T>(values: NonNull<u8>, count: usize) {
 }
 
 impl<'a> DropArena<'a> {
-    /// An empty arena. Takes no memory yet.
+    /// Creates an empty arena. Takes no memory yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { arena: Arena::new(), last: Cell::new(ptr::null_mut()), holds: PhantomData }

@@ -5,9 +5,9 @@
 //!   scope:   a mark (chunk, position) before, back to it after
 //! ```
 //!
-//! Lifetimes do the bookkeeping. An object borrows its [`Arena`], so a reset finds none in use. An
-//! object of a [`Scope`] cannot leave it. While an inner scope is open, the outer one allocates
-//! nothing, so a return to the mark frees exactly the inner scope's objects.
+//! Lifetimes do the bookkeeping. An object borrows its [`Arena`], so no object is in use at a
+//! reset. An object of a [`Scope`] cannot leave the scope. While an inner scope is open, the outer
+//! one allocates nothing, so a return to the mark frees exactly the inner scope's objects.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -28,13 +28,13 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The mark as a position and a number, for C and other languages.
+    /// Returns the mark as a position and a number, for C and other languages.
     #[must_use]
     pub fn into_parts(self) -> (*mut u8, usize) {
         (self.position, self.unit.unwrap_or(0))
     }
 
-    /// The mark of [`Mark::into_parts`]; other values make no valid mark.
+    /// Returns the mark of [`Mark::into_parts`]; other values make no valid mark.
     #[must_use]
     pub fn from_parts(position: *mut u8, number: usize) -> Self {
         Self { position, unit: (number != 0).then_some(number) }
@@ -64,7 +64,7 @@ impl Core {
         }
     }
 
-    /// Memory from the current chunk, if it has room.
+    /// Returns memory from the current chunk, if it has room.
     #[inline(always)]
     pub(super) fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
         let position = self.position.get();
@@ -73,7 +73,7 @@ impl Core {
             return None;
         }
         self.position.set(position.with_addr(end));
-        // SAFETY: not null: the position is not, and the start is no less.
+        // SAFETY: not null: the position is not null, and the start is not below it.
         Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
     }
 
@@ -130,8 +130,8 @@ impl Core {
         self.chunks.up_to(Some(unit)) + here
     }
 
-    /// Whether a block is the last one. A block that ends at the current chunk's start belongs to
-    /// another chunk.
+    /// Returns whether a block is the last one. A block that ends at the current chunk's start
+    /// belongs to another chunk.
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
         block.addr().get() + size == self.position.get().addr()
@@ -146,7 +146,7 @@ impl Core {
         }
     }
 
-    /// Changes a block's size in place. False: it cannot stay there.
+    /// Changes a block's size in place. False: the block must move.
     #[inline]
     pub(super) fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         if old == 0 || !self.is_last(block, old) {
@@ -228,13 +228,13 @@ pub struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// An empty arena. Takes no memory yet.
+    /// Creates an empty arena. Takes no memory yet.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_limit(usize::MAX)
     }
 
-    /// An empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -294,19 +294,19 @@ impl Arena {
         self.core.trim()
     }
 
-    /// Bytes in use in all chunks, padding included.
+    /// Returns the bytes in use in all chunks, padding included.
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.core.used()
     }
 
-    /// Bytes of all chunks, used or not.
+    /// Returns the bytes of all chunks, used or not.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         self.core.chunks.bytes()
     }
 
-    /// The current position, for [`Arena::rewind`]. Scopes need no `unsafe`.
+    /// Returns the current position, for [`Arena::rewind`]. Scopes need no `unsafe`.
     #[must_use]
     pub fn mark(&self) -> Mark {
         self.core.mark()
@@ -361,7 +361,7 @@ impl Arena {
 }
 
 impl Core {
-    /// A block of the layout `new` with the bytes of `block`; it may be the same block.
+    /// Returns a block of the layout `new` with the bytes of `block`; it may be the same block.
     ///
     /// # Safety
     ///

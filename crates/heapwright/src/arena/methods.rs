@@ -23,8 +23,8 @@ macro_rules! allocating {
             unsafe { super::methods::put(at, value) }
         }
 
-        /// The slow path of `alloc` for a value in registers. It is a tail call, so the fast path
-        /// saves no registers.
+        /// Runs the slow path of `alloc` for a value in registers. This is a tail call, so the fast
+        /// path saves no registers.
         #[cold]
         #[inline(never)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
@@ -34,7 +34,7 @@ macro_rules! allocating {
             unsafe { super::methods::put(at, value) }
         }
 
-        /// Like `alloc`, with an error.
+        /// Does the same as `alloc`, with an error.
         ///
         /// # Errors
         ///
@@ -56,7 +56,7 @@ macro_rules! allocating {
             self.try_alloc_slice_copy(from).unwrap_or_else(|_| no_room())
         }
 
-        /// Like `alloc_slice_copy`, with an error.
+        /// Does the same as `alloc_slice_copy`, with an error.
         ///
         /// # Errors
         ///
@@ -93,7 +93,7 @@ macro_rules! allocating {
             self.try_alloc_slice_fill_with(length, make).unwrap_or_else(|_| no_room())
         }
 
-        /// Like `alloc_slice_fill_with`, with an error.
+        /// Does the same as `alloc_slice_fill_with`, with an error.
         ///
         /// # Errors
         ///
@@ -109,9 +109,9 @@ macro_rules! allocating {
             let first = self.place(layout).ok_or(Refused(()))?.cast::<T>();
             for at in 0..length {
                 let value = make(at);
-                // SAFETY: in the memory just given.
+                // SAFETY: in the new memory.
                 let element = unsafe { first.add(at) };
-                // SAFETY: an element of the memory just given, which nobody else has.
+                // SAFETY: an element of the new memory, which no other code has.
                 unsafe { element.write(value) };
             }
             // SAFETY: all elements are written.
@@ -133,13 +133,13 @@ macro_rules! allocating {
             let first = first.cast::<T>();
             let mut count = 0;
             for value in from.take(length) {
-                // SAFETY: in the memory just given.
+                // SAFETY: in the new memory.
                 let element = unsafe { first.add(count) };
-                // SAFETY: an element of the memory just given, which nobody else has.
+                // SAFETY: an element of the new memory, which no other code has.
                 unsafe { element.write(value) };
                 count += 1;
             }
-            // SAFETY: so many elements are written.
+            // SAFETY: this many elements are written.
             unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), count) }
         }
 
@@ -150,7 +150,7 @@ macro_rules! allocating {
             self.try_alloc_str(from).unwrap_or_else(|_| no_room())
         }
 
-        /// Like `alloc_str`, with an error.
+        /// Does the same as `alloc_str`, with an error.
         ///
         /// # Errors
         ///
@@ -163,7 +163,7 @@ macro_rules! allocating {
             Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) })
         }
 
-        /// Uninitialised memory for a layout. O(1) amortised.
+        /// Returns uninitialised memory for a layout. O(1) amortised.
         #[inline(always)]
         pub fn alloc_layout(&self, layout: Layout) -> NonNull<u8> {
             match self.place_here(layout) {
@@ -172,14 +172,14 @@ macro_rules! allocating {
             }
         }
 
-        /// The slow path of `alloc_layout`.
+        /// Runs the slow path of `alloc_layout`.
         #[cold]
         #[inline(never)]
         fn alloc_layout_cold(&self, layout: Layout) -> NonNull<u8> {
             self.place(layout).unwrap_or_else(|| no_room())
         }
 
-        /// Like `alloc_layout`, with an error.
+        /// Does the same as `alloc_layout`, with an error.
         ///
         /// # Errors
         ///

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   Arena         one thread; scopes, marks, an allocator for collections
-//!   DropArena     the same, and drops what it holds
+//!   DropArena     the same, and drops its values
 //!   SharedArena   many threads
 //!       |
-//!     bump        where a request begins and ends (arithmetic)
+//!     bump        the start and end of a request (arithmetic)
 //!     chunks      runs of units in a list, all kept by a reset
 //! ```
 //!

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
-//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until the
-//! arena is reset or dropped, for which the caller has it alone.
+//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until a
+//! reset or drop, for which the caller has the arena alone.
 //!
 //! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
 //! arenas.
@@ -75,26 +75,26 @@ unsafe fn after_fork() {
 }
 
 impl SharedArena {
-    /// An empty arena. Takes no memory yet.
+    /// Creates an empty arena. Takes no memory yet.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_limit(usize::MAX)
     }
 
-    /// An empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
     #[must_use]
     pub const fn with_limit(bytes: usize) -> Self {
         let chunks = AtomicPtr::new(ptr::null_mut());
         Self { current: AtomicUsize::new(0), chunks, limit: bytes }
     }
 
-    /// The chunks, if there are any.
+    /// Returns the chunks, if there are any.
     fn made(&self) -> Option<&'static Lock<Chunks>> {
         // SAFETY: the pointer is null or a recycled object, which is never freed.
         unsafe { self.chunks.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The chunks; the first call makes them. `None`: there is no memory.
+    /// Returns the chunks; the first call makes them. `None`: there is no memory.
     fn made_now(&self) -> Option<&'static Lock<Chunks>> {
         self.made().or_else(|| {
             // The object lies in the window.
@@ -152,7 +152,7 @@ impl SharedArena {
         NonNull::new(chunk.start.with_addr(start))
     }
 
-    /// The chunk after `unit` if that is still current; otherwise the current one.
+    /// Returns the chunk after `unit` if that is still current; otherwise the current one.
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
@@ -179,7 +179,7 @@ impl SharedArena {
         }
     }
 
-    /// Bytes of all chunks.
+    /// Returns the bytes of all chunks.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         self.made().map_or(0, |chunks| chunks.lock().bytes())

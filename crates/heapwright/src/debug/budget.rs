@@ -7,28 +7,28 @@
 //!
 //!   allowance   All     blocks are left of the first: each is guarded
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
-//!               Due     no time is left: what each site is due
-//!               None    2.5 ms of debt: sites wait for what they are due, but for those where something was found, and for
-//!                       the first of each module (see `module_advance`); large blocks up to 256 KiB that are freed are filled,
+//!               Due     no time is left: the due blocks of each site
+//!               None    2.5 ms of debt: sites wait for due blocks, except those with findings, and the
+//!                       first blocks of each module (see `module_advance`); large blocks up to 256 KiB that are freed are filled,
 //!                       but for the first four of a length and one in 64
 //! ```
 //!
-//! A program that makes few blocks, or makes them slowly, behaves as under `guard=all`. (Emptied
-//! buckets of small blocks are the exception, once 4 MiB are open.) A program that only allocates
-//! gets the blocks that its sites are due. The budget pays for these, too, and they wait while the
-//! debt is large: two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
+//! A program that makes few blocks, or makes them slowly, behaves as under `guard=all`, except for
+//! emptied buckets of small blocks once 4 MiB are open. A program that only allocates gets the
+//! blocks that its sites are due. The budget pays for these, too, and they wait while the debt is
+//! large: two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
 //! machine. It is small, because a build is a thousand processes of 20 ms. With 512 blocks, guards
-//! took an eighth of such a compiler's time, and found nothing in the corpus that 160 do not. After
+//! took an eighth of such a compiler's time, and found no more in the corpus than with 160. After
 //! the advance, the process's CPU time decides, so a busy machine guards as much as a quiet one.
-//! The cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. (A
-//! guard is two system calls and a fault, 3 to 6 us, and more with split mappings or many threads.)
-//! A bucket or large block that is guarded by choice is also charged for its pages, which the
-//! program faults in again at the next use. These faults are most of such a guard's cost.
+//! The cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
+//! guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or many
+//! threads. A bucket or large block that is guarded by choice is also charged for its pages, which
+//! the program faults in again at the next use. These faults are most of such a guard's cost.
 //!
 //! A forked child continues with its parent's remainder. A sandbox may forbid the clocks' system
-//! calls; then no time is earned, and sites get the blocks they are due.
+//! calls; then no time is earned, and sites get their due blocks.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -37,7 +37,7 @@ use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// A heap guards this many blocks before time decides.
+/// The number of blocks that a heap guards before time decides.
 const FIRST: u32 = 256;
 /// The share of the process's CPU time that guards may take, in hundredths.
 const SHARE: u64 = 3;
@@ -59,21 +59,21 @@ const COST_NS: u32 = 3_000;
 /// A longer call was interrupted, and counts as this long.
 const COST_MOST_NS: u64 = 200_000;
 
-/// How generous the heap may be with a block.
+/// The blocks that the heap may guard now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Allowance {
     /// All blocks are guarded.
     All,
     /// Many blocks are guarded.
     Some,
-    /// A site's blocks are guarded as they are due.
+    /// Due blocks are guarded.
     Due,
     /// Only blocks of sites with findings are guarded.
     None,
 }
 
 impl Allowance {
-    /// Whether there is time for guards beyond the due ones.
+    /// Returns whether there is time for guards beyond the due ones.
     pub(super) fn is_generous(self) -> bool {
         matches!(self, Self::All | Self::Some)
     }
@@ -115,7 +115,7 @@ impl Cost {
     }
 }
 
-/// A call that the budget pays for, and times if it is its turn.
+/// A call that the budget pays for, and times if due.
 #[must_use]
 pub(super) struct Spending {
     /// The thread's CPU time at the start; 0 if the call is not timed.
@@ -143,7 +143,7 @@ impl GuardBudget {
         self.first.store(FIRST, Ordering::Relaxed);
     }
 
-    /// How generous to be with the next block.
+    /// Returns the allowance for the next block.
     #[inline]
     pub(super) fn allowance(&self) -> Allowance {
         if self.first.load(Ordering::Relaxed) > 0 {
@@ -191,14 +191,14 @@ impl GuardBudget {
         Spending { began: if is_timed { os::thread_cpu_ns() } else { 0 } }
     }
 
-    /// A guarded block was made.
+    /// Pays for a guarded block that was made.
     pub(super) fn made(&self, spending: &Spending) {
         sync::take_one(&self.first);
         self.pay(&self.made, spending);
     }
 
     /// Pays for a block or bucket that was retired behind a guard. Its next use faults in `pages`
-    /// more than if it had been filled.
+    /// pages that a fill would have kept.
     pub(super) fn retired(&self, spending: &Spending, pages: usize) {
         self.pay(&self.retired, spending);
         self.add(-(pages as i64).saturating_mul(FAULT_NS));

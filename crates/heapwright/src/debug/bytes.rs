@@ -16,7 +16,7 @@
 /// The value of these bytes.
 pub(crate) const PATTERN: u8 = 0xda;
 
-/// Bytes that are not what they should be.
+/// Changed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// Bytes from the start of the checked range to the first changed byte.
@@ -52,7 +52,7 @@ pub(crate) unsafe fn check(at: *const u8, size: usize) -> Option<Damage> {
     let mut wrong = 0;
     while done + 32 <= size {
         for word in 0..4 {
-            // SAFETY: in the range, which can be read.
+            // SAFETY: the word is in the range, which can be read.
             wrong |= unsafe { read(at.wrapping_add(done + word * 8)) } ^ pattern;
         }
         done += 32;
@@ -71,7 +71,7 @@ pub(crate) unsafe fn check(at: *const u8, size: usize) -> Option<Damage> {
     if wrong == 0 { None } else { unsafe { damage(at, size) } }
 }
 
-/// Whether the last `size` bytes before `end`, 1 to 16, hold the pattern.
+/// Returns whether the last `size` bytes before `end`, 1 to 16, hold the pattern.
 ///
 /// # Safety
 ///
@@ -94,7 +94,7 @@ pub(crate) unsafe fn ends_well(end: *const u8, size: usize) -> bool {
 /// Eight bytes can be read.
 #[inline(always)]
 unsafe fn read(at: *const u8) -> u64 {
-    // SAFETY: eight bytes can be read; any are a number, aligned or not.
+    // SAFETY: eight bytes can be read, aligned or not, and any value is valid.
     unsafe { at.cast::<u64>().read_unaligned() }
 }
 

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A leak is a block that nothing outside the closure leads to. A block is no leak if a `static`, a
-//! thread-local, a variable of the caller or the closure's result leads to it, or if std keeps it
-//! for later (a stream's buffer, captured output).
+//! thread-local, a variable of the caller or the closure's result leads to it. Neither is a block
+//! that std keeps for later (a stream's buffer, captured output).
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -28,7 +28,7 @@ use super::scope::{Entered, MOST};
 /// The longest wait for threads to end, in milliseconds. `std::thread::scope` returns when their
 /// closures have returned, but a thread frees its last blocks after that.
 const PATIENCE: usize = 2000;
-/// The longest wait for a thread from outside to free a block it was sent, in milliseconds.
+/// The longest wait for an outside thread to free a block it received, in milliseconds.
 const HURRY: usize = 100;
 
 /// Runs `closure` and returns its result; panics if the closure misuses a block or leaks one. This
@@ -41,21 +41,21 @@ const HURRY: usize = 100;
 /// # Complexity
 ///
 /// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. It then waits at most two seconds for threads of the closure that
-/// still run, and a tenth of a second for other threads that may have been sent a block.
+/// also reads the whole heap. It then waits at most two seconds for running threads of the closure,
+/// and a tenth of a second for other threads that may have received a block.
 ///
 /// # Limits of the search
 ///
 /// A block counts as a leak if only the stack of a thread from outside leads to it. Linux hands a
-/// thread's timer slack to its children, and `check` knows threads by that. A thread that sets its
-/// own slack is not known. On other systems `check` watches only the calling thread.
+/// thread's timer slack to its children, and `check` recognises threads by it. A thread that sets
+/// its own slack is not recognised. On other systems `check` watches only the calling thread.
 ///
 /// # Panics
 ///
 /// If a mistake or a leak was found. Each is reported on standard error, unless the configuration
-/// is `quiet`; the feature `symbols` reports them again with functions and lines. Also if no debug
-/// heap is in use, or more than 127 checks run at a time. A panic of the closure passes through
-/// unjudged.
+/// is `quiet`; the feature `symbols` reports them again with functions and lines. It also panics if
+/// no debug heap is in use, or if more than 127 checks run at a time. A panic of the closure passes
+/// through unchanged.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};
@@ -139,7 +139,7 @@ fn judge(entered: Entered, stack: usize) {
     }
 }
 
-/// Blocks that were not freed, in words.
+/// Describes blocks that were not freed.
 struct Left {
     blocks: usize,
     bytes: usize,
@@ -156,7 +156,7 @@ impl fmt::Display for Left {
     }
 }
 
-/// Mistakes, in words.
+/// Describes mistakes.
 struct Mistakes {
     count: u32,
     last: Option<&'static str>,

@@ -31,7 +31,7 @@ use super::{DebugHeap, Leaks};
 
 const FRONT: usize = 32;
 const BACK: usize = 32;
-/// Bytes before a block that are checked.
+/// The most checked bytes before a block.
 const NEAR: usize = 64;
 const QUARANTINE_LEAST: usize = 2 << 20;
 /// The cost of a quarantined block besides its memory, in bytes.
@@ -73,7 +73,7 @@ impl<A: core::fmt::Debug> core::fmt::Debug for Checked<A> {
     }
 }
 
-/// How a block lies in the memory of the other allocator.
+/// The place of a block in the memory of the other allocator.
 #[derive(Clone, Copy)]
 struct Shape {
     /// The bytes before the block, and the number of them that are checked.
@@ -125,25 +125,25 @@ impl<A> Checked<A> {
         Self { inner, heap: DebugHeap::new(config) }
     }
 
-    /// The allocator whose blocks are checked.
+    /// Returns the allocator whose blocks are checked.
     #[must_use]
     pub const fn inner(&self) -> &A {
         &self.inner
     }
 
-    /// The number of mistakes found, repetitions included.
+    /// Returns the number of mistakes found, repetitions included.
     #[must_use]
     pub fn findings(&self) -> u32 {
         self.heap.findings()
     }
 
-    /// The last mistake found, if any.
+    /// Returns the last mistake found, if any.
     #[must_use]
     pub fn last_finding(&self) -> Option<Finding> {
         self.heap.last_finding()
     }
 
-    /// The live blocks and their bytes. Takes constant time.
+    /// Returns the live blocks and their bytes. Takes constant time.
     #[must_use]
     pub fn live(&self) -> Leaks {
         self.heap.heap().map_or_else(Leaks::default, |heap| {
@@ -163,7 +163,7 @@ impl<A> Checked<A> {
 
 impl<A: GlobalAlloc> Checked<A> {
     /// Ends the heap: reports live blocks as leaks, once for each place, and returns all blocks,
-    /// live ones too, to the other allocator.
+    /// also live ones, to the other allocator.
     ///
     /// ```
     /// use heapwright::debug::{Checked, Config};
@@ -241,7 +241,6 @@ impl<A: GlobalAlloc> Checked<A> {
     /// # Safety
     ///
     /// If the block is in use, no code uses it afterwards.
-    /// If it is a block in use, nobody uses it afterwards.
     unsafe fn deallocate_block(
         &self,
         heap: &'static Heap,
@@ -359,7 +358,7 @@ pub(super) fn report_leak(heap: &'static Heap, entry: &Entry) {
     heap.report(Finding { kind: FindingKind::Leak, call: Call::Exit, ..known(entry) });
 }
 
-/// A finding filled in with the record of a block.
+/// Returns a finding filled in with the record of a block.
 fn known(entry: &Entry) -> Finding {
     Finding {
         origin: Origin::Rust,

@@ -67,7 +67,7 @@ pub(crate) fn judge(
     }
 }
 
-/// The block that an address is in or beside.
+/// Returns the block that an address is in or beside.
 fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     match span.locate(address) {
         Found::Slot(place) => Some(place),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   this run    a canary was hit in a block of stack S, or a guard --> all of S's blocks are guarded
-//!               record=PREFIX: Site { key of S, what was found } goes into the record, too
+//!               record=PREFIX: Site { key of S, kind of finding } goes into the record, too
 //!   the next    sites=RECORD: the keys are read at the start; a stack that is new is
 //!               flagged if its key is among them
 //! ```
@@ -56,13 +56,13 @@ impl FlaggedSites {
         true
     }
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// The end at which blocks of the site with this key stand, if it is flagged.
+    /// Returns the end at which blocks of the site with this key stand, if it is flagged.
     pub(crate) fn side(&self, key: u64) -> Option<Side> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.keys[..count].iter().map(|known| known.load(Ordering::Relaxed));
@@ -71,12 +71,12 @@ impl FlaggedSites {
     }
 }
 
-/// The end of the page at which a block shows a mistake of this kind at once.
+/// Returns the end of the page at which a block shows a mistake of this kind at once.
 pub(crate) fn end_for(kind: FindingKind) -> Side {
     if kind == FindingKind::Underflow { Side::Left } else { Side::Right }
 }
 
-/// The key of a stack, equal in every run.
+/// Returns the key of a stack, equal in every run.
 pub(crate) fn key(stack: u32) -> u64 {
     let mix =
         |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);

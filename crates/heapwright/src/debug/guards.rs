@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   drawn          draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
-//!   door           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
+//!   heap           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
 //!   fault          an access to a guard                     -->  one report: block, stacks, thread; then the end
 //!
-//!   memory=BYTES (4 MiB)   half: what live blocks take of the address space, guards included (8 KiB a small block)
+//!   memory=BYTES (4 MiB)   half: address space of live blocks, guards included (8 KiB a small block)
 //!                          half: freed blocks that are remembered, each without a page, behind a guard
 //! ```
 //!
@@ -13,16 +13,15 @@
 //! guarded blocks arrive here. Findings use the debug heap's texts, on standard error and in the
 //! record (`record=`), which `heapwright report` reads.
 //!
-//! **Ends of the process.** A free of a pointer to no block in use ends the process after a full
-//! report, and so does an access to a guard. Fast mode would not notice changed bytes beside a
-//! block: these are reported at the free or at exit, and the program continues. Fast mode does not
-//! judge the call that made a block or the size given to a free. Hardened mode judges both
-//! ([`made`]), and every finding ends the process. With `on_misuse=report` only a fault ends the
-//! process.
+//! **Ends of the process.** A free of a pointer to no block in use, or an access to a guard, ends
+//! the process after a full report. Fast mode would not notice changed bytes beside a block: these
+//! are reported at the free or at exit, and the program continues. Fast mode does not judge the
+//! call that made a block or the size given to a free. Hardened mode judges both ([`made`]), and
+//! every finding ends the process. With `on_misuse=report` only a fault ends the process.
 //!
 //! **Cost.** Live blocks take at most half of `memory` in addresses, and blocks in pages take half
-//! of that in memory. Blocks up to an eighth of that half are guarded. There are also 24 KiB for
-//! each thread that had one, 1 KiB for seven blocks, and up to [`STACKS`] for stacks.
+//! of that in memory. Blocks up to an eighth of that half are guarded. Metadata adds 24 KiB for
+//! each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for stacks.
 //!
 //! Called by `drawn`, and by `stats`.
 
@@ -71,7 +70,7 @@ pub(crate) fn start(options: &Options) {
     MOST.store(memory / 2, Ordering::Relaxed);
 }
 
-/// Waits until no thread makes the heap: otherwise a child could never make one.
+/// Waits until no thread makes the heap, because otherwise a child could never make one.
 pub(super) fn before_fork() {
     MAKING.acquire();
 }
@@ -106,7 +105,7 @@ fn make() -> Option<&'static Heap> {
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
-        // The hardened heap checks these itself.
+        // The hardened heap checks these properties itself.
         detect: Detect { mismatch: false, size: false, ..detect },
         // The other half of `memory`.
         memory: MOST.load(Ordering::Relaxed),
@@ -127,8 +126,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// A guarded block for a request. `None`: no block is available now, or the draw requires a new
-/// stack and this one is known.
+/// Returns a guarded block for a request. `None`: no block is available now, or the draw requires a
+/// new stack and this one is known.
 ///
 /// The caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
@@ -143,7 +142,7 @@ pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     heap.allocate_guarded(request, draw, most)
 }
 
-/// Whether an address is in the memory of guarded blocks, in use or freed.
+/// Returns whether an address is in the memory of guarded blocks, in use or freed.
 pub(crate) fn has(address: usize) -> bool {
     span(address).is_some()
 }
@@ -171,14 +170,14 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) {
 /// The record of a live block.
 #[derive(Clone, Copy)]
 pub(crate) struct Made {
-    /// The call that made it, and the alignment requested.
+    /// The call that made the block, and the alignment requested.
     pub(crate) origin: Origin,
     pub(crate) align: usize,
     /// The bytes requested.
     pub(crate) size: usize,
 }
 
-/// The record of the live block that begins at an address. `None`: no live block begins there.
+/// Returns the record of the live block that begins at an address, if there is one.
 pub(crate) fn made(address: usize) -> Option<Made> {
     let (_, span) = span(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -190,14 +189,14 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// The bytes requested for a block. A pointer to no block in use is reported and ends the process.
+/// Returns a block's requested bytes. Reports a pointer to no block in use, and ends the process.
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)
 }
 
-/// Calls `visit` with the address and bytes of each live block of the debug span that begins at
-/// `unit`, and with the heap's number, while `visit` returns true. Returns false if a call did.
+/// Calls `visit` for each live block of the debug span that begins at `unit`, until a call returns
+/// false. Passes the address, the bytes and the heap's number. Returns false if a call did.
 pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32) -> bool) -> bool {
     let Some(heap) = heap() else { return true };
     let Some(span) = Span::heading(unit, heap.id()) else { return true };
@@ -214,12 +213,12 @@ pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32)
     true
 }
 
-/// The number of live blocks, and their bytes.
+/// Returns the number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// The numbers of blocks made and freed so far, and the bytes requested.
+/// Returns the numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }

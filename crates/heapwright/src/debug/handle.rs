@@ -70,7 +70,7 @@ impl DebugHeap {
         Self { config, heap: AtomicPtr::new(ptr::null_mut()), starting: Lock::new(()) }
     }
 
-    /// The heap, which the first call makes. `None`: there is no memory.
+    /// Returns the heap, which the first call makes. `None`: there is no memory.
     #[inline]
     pub(super) fn heap(&self) -> Option<&'static Heap> {
         // SAFETY: the pointer is null or a heap, which is never freed.
@@ -103,19 +103,19 @@ impl DebugHeap {
         Some(&slot.value)
     }
 
-    /// The number of mistakes found, repetitions included.
+    /// Returns the number of mistakes found, repetitions included.
     #[must_use]
     pub fn findings(&self) -> u32 {
         self.heap().map_or(0, |heap| heap.reporter.found())
     }
 
-    /// The last mistake found, if any.
+    /// Returns the last mistake found, if any.
     #[must_use]
     pub fn last_finding(&self) -> Option<Finding> {
         self.heap()?.reporter.last()
     }
 
-    /// The live blocks and their bytes. Takes time in proportion to the heap's address space.
+    /// Returns the live blocks and their bytes, in time proportional to the address space.
     #[must_use]
     pub fn live(&self) -> Leaks {
         let mut leaks = Leaks::default();
@@ -128,8 +128,8 @@ impl DebugHeap {
         leaks
     }
 
-    /// The most bytes in use at once, as requested. The heap updates it when a bucket is opened or
-    /// a large block is made, so it may miss up to one current bucket of each thread.
+    /// Returns the most bytes in use at once, as requested. This is updated when a bucket is opened
+    /// or a large block is made, so it may miss one current bucket of each thread.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};
@@ -157,7 +157,7 @@ impl DebugHeap {
         }
     }
 
-    /// The number of buckets with a live block or a free slot, and the bytes of records.
+    /// Returns the number of buckets with a live block or a free slot, and the bytes of records.
     #[must_use]
     pub fn buckets(&self) -> (usize, usize) {
         self.heap().map_or((0, 0), Heap::buckets)
@@ -167,7 +167,7 @@ impl DebugHeap {
         &self.config
     }
 
-    /// The heap, if it was made.
+    /// Returns the heap, if it was made.
     pub(super) fn made(&self) -> Option<&'static Heap> {
         // SAFETY: the pointer is null or a heap, which is never freed.
         unsafe { self.heap.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
@@ -252,7 +252,7 @@ unsafe impl GlobalAlloc for DebugHeap {
 }
 
 impl DebugHeap {
-    /// The span of this heap that contains a block.
+    /// Returns the span of this heap that contains a block.
     fn span(&self, block: *mut u8) -> Option<&'static Span> {
         let id = self.heap()?.id();
         Span::of(block.addr()).filter(|span| span.heap.load(Ordering::Relaxed) == id)

@@ -1,17 +1,17 @@
-//! The history: a queue of emptied buckets that are remembered.
+//! The history: a queue of emptied buckets.
 //!
 //! ```text
 //!   newest <-- ... <-- oldest      as many as the budget holds, linked through their records
 //!
 //!   a bucket   guarded  no pages, and any access is caught
-//!              filled   the pattern, which is looked for when the bucket leaves; of a large block in the pages that were touched
+//!              filled   the pattern, checked when the bucket leaves; of a large block in its touched pages
 //! ```
 //!
 //! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
 //! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
 //! history. A guard costs two system calls and faults, 2.4 us a page; filling and verifying cost
-//! 0.4 us. By default the heap guards large blocks (up to 256 KiB only without debt), the first
-//! buckets of each class, then one in 64. `guard=all` guards all.
+//! 0.4 us. By default the heap guards large blocks (those up to 256 KiB only without debt), the
+//! first buckets of each class, and then one in 64. `guard=all` guards all.
 //!
 //! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
 //! `free` of a block is reported with the block and the call that freed it. The budget is a
@@ -19,7 +19,7 @@
 //! buckets leave first.
 //!
 //! [`History`] belongs to `store`, under the heap's lock. `heap` also calls the functions for one
-//! bucket, without the lock, because they make system calls and no other code uses the bucket.
+//! bucket, without the lock: they make system calls, and no other code uses the bucket.
 
 use core::ptr;
 
@@ -54,7 +54,7 @@ impl History {
         Self { newest: ptr::null_mut(), oldest: ptr::null_mut(), bytes: 0 }
     }
 
-    /// The cost of the buckets in the history, in bytes.
+    /// Returns the cost of the buckets in the history, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -100,7 +100,7 @@ impl History {
     }
 }
 
-/// The range of a bucket that a guard covers; empty if it is not guarded.
+/// Returns the range of a bucket that a guard covers; empty if it is not guarded.
 pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     match bucket.span.form() {
         Form::Sampled => (bucket.start().wrapping_add(PAGE), PAGE),
@@ -145,14 +145,14 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     Memory::Pattern
 }
 
-/// Whether an unguarded emptied bucket is filled; otherwise its pages go back.
+/// Returns whether an unguarded emptied bucket is filled; otherwise its pages go back.
 pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
     bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
 
-/// The pages of a large block that have memory, one bit each. All bits are set for a long block or
-/// if the kernel does not tell. Other pages need not be zero: they may be in swap. (The system call
-/// takes 0.4 us for 16 pages, and each page may save a fault.)
+/// Returns the pages of a large block that have memory, one bit each. All bits are set for a long
+/// block or if the kernel does not tell. Other pages need not be zero: they may be in swap. (The
+/// system call takes 0.4 us for 16 pages, and may save a fault for each page.)
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
     let is_asked = length > ASKED_FROM
@@ -166,8 +166,8 @@ fn touched_pages(from: *mut u8, length: usize) -> u64 {
     resident.iter().enumerate().fold(0, |pages, (at, page)| pages | u64::from(page & 1) << at)
 }
 
-/// The runs of ones in `pages`, as byte offset and length, for a block of `length` bytes. All ones
-/// stand for a block of any length.
+/// Returns the runs of ones in `pages`, as byte offset and length, for a block of `length` bytes.
+/// All ones stand for a block of any length.
 fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -184,7 +184,7 @@ fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The parts of a filled bucket's [`extent`] that hold the pattern.
+/// Returns the parts of a filled bucket's [`extent`] that hold the pattern.
 fn filled_runs(bucket: BucketRef) -> impl Iterator<Item = (usize, usize)> {
     let is_large = bucket.span.form() == Form::Large;
     let pages = if is_large { bucket.span.filled.load(Ordering::Relaxed) } else { u64::MAX };
@@ -208,8 +208,8 @@ pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     }
 }
 
-/// The range of an emptied bucket that holds the pattern when filled; for a large one only its
-/// touched pages do.
+/// Returns the range of an emptied bucket that holds the pattern when filled; for a large one only
+/// its touched pages do.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {

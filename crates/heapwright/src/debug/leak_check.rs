@@ -14,7 +14,7 @@ pub struct Amount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LeakCheck {
-    /// Blocks that nothing leads to.
+    /// Blocks to which no pointer leads.
     pub definite: Amount,
     /// Blocks that only definitely lost blocks lead to.
     pub indirect: Amount,

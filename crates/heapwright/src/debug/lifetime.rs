@@ -1,5 +1,5 @@
-//! The lifetime predictor: tells whether a block will live long, and so belongs with others that
-//! do.
+//! The lifetime predictor: tells whether a block will live long, and so shares a bucket with such
+//! blocks.
 //!
 //! ```text
 //!   key (stack, class) --> blocks that this thread made there and that are live,
@@ -39,7 +39,7 @@ pub(crate) enum Lifetime {
 /// The number of lifetimes.
 pub(crate) const LIFETIMES: usize = 2;
 
-/// The number of a thread's live blocks by key. Zero: none.
+/// The number of a thread's live blocks by key.
 pub(crate) struct LifetimePredictor {
     live: [u8; COUNTERS],
 }
@@ -66,7 +66,7 @@ impl LifetimePredictor {
     }
 }
 
-/// The counter of a key.
+/// Returns the counter of a key.
 #[inline]
 const fn counter(stack: u32, class: usize) -> usize {
     // The golden ratio's bits spread similar stack numbers.

@@ -5,26 +5,26 @@
 //!     guards     a few blocks of fast mode (guard=sample)
 //!     checked    Checked<A>: the same for another allocator's blocks
 //!       table      records by address, the quarantine               (one lock)
-//!     leaks      what the process has lost, and what leads to the rest
-//!     check      what a test did wrong, or left behind
-//!       scope      which threads are its own
-//!       reach      which blocks something still leads to
-//!       symbols    functions and lines of what it found
+//!     leaks      lost blocks, and the paths to the others
+//!     check      a test's mistakes and leaks
+//!       scope      the threads of a test
+//!       reach      the blocks that pointers still lead to
+//!       symbols    functions and lines of findings
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!         history    emptied ones, while they are remembered
 //!         sparse     freed slots beside live ones, used again
 //!       thread_state  a thread's current buckets                        (no lock)
-//!         lifetime which blocks belong in one bucket
-//!       sample     which blocks stand between guards
-//!         budget   for how many there is time
-//!         module_advance  for how many of each library there is, when there is none
+//!         lifetime the blocks that belong in one bucket
+//!       sample     the blocks that stand between guards
+//!         budget   the time for such blocks
+//!         module_advance  blocks of each library beyond the budget
 //!       flagged    sites of blocks that were damaged in an earlier run
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
 //!         shape      slots, leads, buckets: arithmetic
-//!         poisoned   bytes that the program says nobody may use
-//!         side       guarded memory for all this
+//!         poisoned   bytes that the program forbids to use
+//!         side       guarded memory for these records
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error
 //!     fault      accesses that a guard page caught
@@ -36,7 +36,7 @@
 //! any address, even after the bucket's memory went back. All metadata is in side memory: only
 //! pattern bytes lie beside the program's bytes.
 //!
-//! | mistake | how it is seen |
+//! | mistake | found by |
 //! |---|---|
 //! | double free | the slot's state, for as long as the history remembers it |
 //! | free of a pointer to no block's start | the address map and arithmetic |
@@ -133,7 +133,7 @@ static HEAPS: Recycled<Heap> = Recycled::new();
 /// The initial value of a heap. It is copied, because it is too large for a stack.
 static FRESH: Heap = Heap::new();
 
-/// An unused heap. `None`: there is no memory.
+/// Returns an unused heap. `None`: there is no memory.
 fn take_heap() -> Option<&'static Slot<Heap>> {
     describe::read_with(Front::Debug, &READER);
     // SAFETY: no thread uses `FRESH`. A heap holds no pointer to itself and has no states, and zero
@@ -141,14 +141,14 @@ fn take_heap() -> Option<&'static Slot<Heap>> {
     unsafe { HEAPS.take_copy(&FRESH, Heap::STATES) }
 }
 
-/// How an address in a span is described.
+/// The functions that describe an address in a span.
 static READER: Reader = Reader {
     read: |_head, address| {
         process::find_block(address.addr()).unwrap_or(describe::nothing(describe::Kind::Debug))
     },
 };
 
-/// What debug heaps do around a fork.
+/// The functions of debug heaps around a fork.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 
 fn join_forks() {

@@ -4,8 +4,7 @@
 //! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each one
 //! the number of findings must match, and the last one must have the right kind and byte. The model
 //! also checks contents, zeros, alignment, and the live blocks at the end. An invalid write happens
-//! only if it cannot fault, and a free or a sweep follows at once, so the time of the finding is
-//! known.
+//! only if it cannot fault. A free or a sweep follows at once, so the time of the finding is known.
 
 extern crate std;
 
@@ -26,7 +25,7 @@ trait Subject: GlobalAlloc {
     fn sweep(&self);
     fn live(&self) -> Leaks;
     fn end(self) -> Leaks;
-    /// Unused bytes behind a block of `size` bytes, and before it.
+    /// Returns the unused bytes behind and before a block of `size` bytes.
     fn room(&self, size: usize) -> (usize, usize);
 }
 
@@ -54,7 +53,7 @@ macro_rules! subject {
         }
     };
 }
-// At least a byte, and as many as up to the next possible slot.
+// At least one byte, up to the next possible slot.
 subject!(DebugHeap, |size: usize| ((size + 1).next_multiple_of(16) - size, 1));
 subject!(Checked<System>, |_| (32, 32));
 
@@ -75,7 +74,7 @@ impl Block {
     }
 }
 
-/// Whether bytes can be read without a fault.
+/// Returns whether bytes can be read without a fault.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn is_readable(at: *const u8, count: usize) -> bool {
     use std::os::unix::fs::FileExt;
@@ -95,7 +94,7 @@ fn is_readable(_at: *const u8, _count: usize) -> bool {
 struct World<S> {
     heap: S,
     live: Vec<Block>,
-    /// Freed blocks that the heap remembers for ever; empty without that option.
+    /// Freed blocks that the heap remembers for ever; empty without the option `retain`.
     freed: Vec<Block>,
     remembers: bool,
     findings: u32,
@@ -151,7 +150,7 @@ impl<S: Subject> World<S> {
     }
 
     fn free(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: an invalid free becomes a finding, and is not done.
+        // SAFETY: an invalid free becomes a finding, and frees nothing.
         unsafe { self.heap.dealloc(at, layout) };
     }
 
@@ -314,7 +313,7 @@ impl<S: Subject> World<S> {
                 }
                 self.free(block.at, block.layout);
                 self.forget(block);
-                // If the block before has one spare byte, that byte is its own.
+                // If the preceding block has one spare byte, that byte belongs to it.
                 let finding = self.expect(&[FindingKind::Underflow, FindingKind::Overflow]);
                 assert_eq!((finding.pointer, finding.length), (at.addr() as u64, 1));
             }
@@ -374,9 +373,9 @@ pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let traces = if first / 12 % 2 == 0 { 0 } else { 4 };
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
-    // Without the system's guards, writes to the page before a span's first block or behind its
-    // last are not found, and this model does not know spans. (Miri's runs are too short for that.
-    // The fuzzer includes this file without the crate, so the constant is not available.)
+    // Without the system's guards the heap misses writes to the page before a span's first block or
+    // behind its last. This model does not know spans. (Miri's runs are too short for that. The
+    // fuzzer includes this file without the crate, so the constant is not available.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

@@ -3,7 +3,7 @@
 //! ```text
 //!   module (start..end)   interpreter  | 0 left      its sites wait
 //!                         libc         | 0 left
-//!                         an extension | 31 left     its sites have what they are due
+//!                         an extension | 31 left     its sites get their due blocks
 //! ```
 //!
 //! A debt bounds the cost of guards (see `budget`). The code that runs first would use all of it:
@@ -71,7 +71,7 @@ impl ModuleAdvances {
         }
     }
 
-    /// Whether a module's advance pays for a guarded block of a site with these calls, the
+    /// Returns whether a module's advance pays for a guarded block of a site with these calls, the
     /// innermost first. `find` returns the range of an address's module. Takes time in proportion
     /// to the modules.
     pub(super) fn advance(
@@ -81,7 +81,7 @@ impl ModuleAdvances {
     ) -> bool {
         self.left.load(Ordering::Relaxed) > 0
             && calls.iter().take(FRAMES).any(|&call| {
-                // A return address: the call is before it, perhaps at a module's very end.
+                // The call is before the return address, perhaps at a module's very end.
                 let pc = call.wrapping_sub(1);
                 let module = self.known(pc).or_else(|| self.add(pc, &find));
                 module.is_some_and(|module| sync::take_one(&module.left).is_some())
@@ -89,7 +89,7 @@ impl ModuleAdvances {
             && sync::take_one(&self.left).is_some()
     }
 
-    /// Frees the places of unmapped modules; others may come to their addresses.
+    /// Frees the places of unmapped modules. Other modules may get their addresses.
     pub(super) fn forget(&self, find: impl Fn(usize) -> Option<Range<usize>>) {
         for module in self.used() {
             let range = module.start.load(Ordering::Relaxed)..module.end.load(Ordering::Acquire);
@@ -204,7 +204,7 @@ mod tests {
         let advances = ModuleAdvances::new();
         while advances.advance(&[5001], find) {}
         assert!(advances.advance(&[7001], find));
-        // The library at 5000 is unmapped, and a larger one comes there.
+        // The library at 5000 is unmapped, and a larger one is mapped there.
         let other = |pc| if (4000..6000).contains(&pc) { Some(4000..6000) } else { find(pc) };
         advances.forget(other);
         assert!(advances.advance(&[5001], other) && advances.advance(&[4001], other));

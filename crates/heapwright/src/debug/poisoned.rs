@@ -1,4 +1,4 @@
-//! Poison: bytes of live blocks that the program forbids for now (AddressSanitizer's interface).
+//! Poison: bytes of live blocks that the program has forbidden (AddressSanitizer's interface).
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
@@ -12,8 +12,8 @@
 //! lets a search skip 4 KiB without poison at once.
 //!
 //! Bits of a live block are set under the store's lock; the free of a block clears its bits without
-//! it. A word that becomes zero there may get a neighbour's bit. So it is read again after its
-//! summary bit was cleared.
+//! it. A word that becomes zero there may get a neighbour's bit at the same time. So the word is
+//! read again after its summary bit was cleared.
 //!
 //! Called by `store` and `heap`. Any thread may read at any time.
 
@@ -36,7 +36,7 @@ const _: () = assert!(size_of::<[AtomicU64; WORDS]>() == BITS);
 struct Row {
     /// The unit's span; see `span`.
     _span: AtomicPtr<Span>,
-    /// The unit's bits, if it has some.
+    /// The unit's bits, if any.
     bits: AtomicPtr<[AtomicU64; WORDS]>,
     summary: [AtomicU64; WORDS / 64],
 }
@@ -51,7 +51,7 @@ pub(crate) struct Piece {
     pub(crate) bytes: usize,
 }
 
-/// The row of a unit of a span.
+/// Returns the row of a unit of a span.
 fn row(unit: usize) -> &'static Row {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a
     // slab uses them; a span's unit has no slab.
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// The words with bits of a piece, and a mask for each.
+/// Returns the words with bits of a piece, and a mask for each.
 fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
     let (from, end) = (piece.from, piece.from + piece.bytes);
     (from / 64..end.div_ceil(64)).map(move |word| {
@@ -92,7 +92,7 @@ pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece
 }
 
 impl Piece {
-    /// The address of the first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn address(self) -> usize {
         MAP.address_of(self.unit).addr() + self.from
     }
@@ -139,7 +139,7 @@ pub(crate) fn clear(piece: Piece) {
     }
 }
 
-/// The number of bytes, at most `most`, from an address in a span to the first poisoned one.
+/// Returns the bytes, at most `most`, from an address in a span to the first poisoned one.
 #[cold]
 pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
     let mut clean = 0;
@@ -157,7 +157,7 @@ pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// The number of bytes, at most `most`, from an address in a span to the first unpoisoned one.
+/// Returns the bytes, at most `most`, from an address in a span to the first unpoisoned one.
 #[cold]
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     let mut poisoned = 0;
@@ -173,7 +173,7 @@ pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
     most
 }
 
-/// The place in the unit of a word's lowest bit.
+/// Returns the place in the unit of a word's lowest bit.
 fn first(word: usize, ones: u64) -> Option<usize> {
     (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
 }

@@ -112,12 +112,12 @@ pub(crate) fn start() -> bool {
     true
 }
 
-/// Work that waits until the caller holds no lock.
+/// Does the work that waits until the caller holds no lock.
 pub(crate) fn begun() {
     join_forks();
 }
 
-/// The heap of a span.
+/// Returns the heap of a span.
 #[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
     let id = span.heap.load(Ordering::Relaxed);
@@ -168,14 +168,14 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
         // SAFETY: the caller promises that only the returned block is used afterwards.
         return Some(unsafe { heap.realloc(span, address, what, request) });
     }
-    // As for a null pointer: the program continues with a new block.
+    // As for a null pointer, the program continues with a new block.
     if !report_if_foreign(address, what) {
         return None;
     }
     Some(heap()?.allocate_for(what.call, request))
 }
 
-/// The bytes of a block. 0: the pointer was reported. `None`: another allocator made the block.
+/// Returns a block's bytes. 0: the pointer was reported. `None`: another allocator's block.
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
     if let Some(span) = Span::of(address)
@@ -201,12 +201,12 @@ fn report_if_foreign(address: usize, what: Return) -> bool {
     true
 }
 
-/// The region of an address that is no block of this heap.
+/// Returns the region of an address that is no block of this heap.
 pub(super) fn region(address: usize) -> Region {
     region_unless_block(address).unwrap_or(Region::OtherHeap)
 }
 
-/// The region of an address. `None`: it may be a block of another heap or allocator.
+/// Returns the region of an address. `None`: it may be a block of another heap or allocator.
 fn region_unless_block(address: usize) -> Option<Region> {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -222,7 +222,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
     }
 }
 
-/// The kind of foreign memory at an address.
+/// Returns the kind of foreign memory at an address.
 fn region_of(address: usize) -> Region {
     let (contents, mapping) = match os::what_is_at(address) {
         Ok(Some(found)) => found,
@@ -242,14 +242,14 @@ fn region_of(address: usize) -> Region {
     }
 }
 
-/// Whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit `head`,
-/// in a live block without poison. False is no answer.
+/// Returns whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit
+/// `head`, in a live block without poison. False is no answer.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Bytes from an address in a span's unit to the end of its live block; 0 if it is in none.
+/// Returns the bytes from an address in a span's unit to its live block's end; 0 if in none.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }
@@ -276,16 +276,16 @@ pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     }
 }
 
-/// The number of successive poisoned bytes from an address on, at most `most`. `None`: the address
-/// is in no debug heap's unit.
+/// Returns the number of successive poisoned bytes from an address on, at most `most`. `None`: the
+/// address is in no debug heap's unit.
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     let span = Span::of(address)?;
     let left = bounds::left(span, address).min(most);
     Some(if span.has_poison() { poisoned::poisoned_bytes(address, left) } else { 0 })
 }
 
-/// The thread number and stack of the call that made, or freed, the block at an address. `None`:
-/// there is no such block, or it was not freed.
+/// Returns the thread number and stack of the call that made, or freed, the block at an address.
+/// `None`: there is no such block, or it was not freed.
 pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     let Found::Slot(place) = Span::of(address)?.locate(address) else { return None };
     let word = place.record().word();
@@ -307,17 +307,17 @@ pub(crate) fn keep_new(kept: bool) {
     }
 }
 
-/// The number of live blocks, and their bytes.
+/// Returns the number of live blocks, and their bytes.
 pub(crate) fn live() -> (u64, u64) {
     heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
 }
 
-/// The numbers of blocks made and freed so far, and the bytes requested.
+/// Returns the numbers of blocks made and freed so far, and the bytes requested.
 pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// The block of a span at an address. `None`: the address is in none, or between blocks.
+/// Returns the block of a span at an address. `None`: the address is in none, or between blocks.
 pub(crate) fn find_block(address: usize) -> Option<Description> {
     let span = Span::of(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
@@ -348,7 +348,7 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
-/// Restores the guard of an address's page after the one access.
+/// Restores the guard of an address's page after the single access.
 pub(crate) fn put_guard_back(address: usize) {
     if let Some(heap) = heap() {
         super::unprotect::put_back(heap, address);
@@ -367,7 +367,7 @@ pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     }
 }
 
-/// Whether the page of an address is a guard.
+/// Returns whether the page of an address is a guard.
 pub(crate) fn is_guarded(address: usize) -> bool {
     heap().is_some_and(|heap| super::unprotect::is_guarded(heap, address))
 }
@@ -392,9 +392,9 @@ pub(crate) fn forget_code() {
     }
 }
 
-/// Gives the record to another user, so that the process can continue it. A process of root calls
-/// this before it changes its user, or afterwards. (It takes no lock, because a child of `vfork`
-/// may call it.)
+/// Gives the record to another user, so that the process can continue it. A root process calls this
+/// before or after it changes its user. (This takes no lock, because a child of `vfork` may call
+/// it.)
 pub(crate) fn give_record(from: u32, to: u32) {
     let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
         return;
@@ -404,17 +404,17 @@ pub(crate) fn give_record(from: u32, to: u32) {
     path.give(os::process_id(), from, to);
 }
 
-/// Whether the process is checked at its end, for findings or leaks.
+/// Returns whether the process is checked at its end, for findings or leaks.
 pub(crate) fn looks_at_end() -> bool {
     options::get().debugs && (options::leaks().at_exit || options::record_file().is_some())
 }
 
-/// Whether the caller is a signal handler that interrupted the heap in its own thread.
+/// Returns whether the caller is a signal handler that interrupted the heap in its own thread.
 pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }
 
-/// The check at exit, once a process: on a normal exit (0) or a signal.
+/// Runs the check at exit, once a process: on a normal exit (0) or a signal.
 pub(crate) fn at_exit(signal: u32) {
     let Some(heap) = heap() else { return };
     let process = os::process_id();

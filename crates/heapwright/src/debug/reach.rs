@@ -35,7 +35,7 @@ pub(super) struct Suspect {
 }
 
 impl Suspect {
-    /// Whether the block is still live.
+    /// Returns whether the block is still live.
     pub(super) fn is_live(&self) -> bool {
         self.heap.with_live(self.start, &mut |_, _| ())
     }
@@ -55,11 +55,11 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// All live blocks of a scope. `None`: there is no memory for the list.
+    /// Returns all live blocks of a scope. `None`: there is no memory for the list.
     pub(super) fn of(scope: u32) -> Option<Self> {
         let mut count = 0;
         each(scope, &mut |_, _, _, is_of_scope| count += usize::from(is_of_scope));
-        // Running threads may make more blocks; those are left out.
+        // Running threads may make more blocks, which are left out.
         let bytes = (count + 16) * size_of::<Suspect>();
         let memory = if count == 0 { ptr::null_mut() } else { room(bytes) };
         let mut suspects = Self { memory, room: bytes, count: 0, unread: 0 };
@@ -90,7 +90,7 @@ impl Suspects {
         unsafe { slice::from_raw_parts_mut(self.memory.cast(), self.count) }
     }
 
-    /// The suspects that nothing leads to.
+    /// Returns the suspects that nothing leads to.
     pub(super) fn unreached(&mut self) -> impl Iterator<Item = Suspect> {
         self.list().iter().filter(|suspect| !suspect.is_reached).copied()
     }
@@ -177,8 +177,8 @@ impl Drop for Suspects {
     }
 }
 
-/// Calls `visit` with every live block of every heap: its heap, address and size, and whether it is
-/// in the scope.
+/// Calls `visit` with every live block of every heap: the heap, the address, the size, and whether
+/// the block is in the scope.
 fn each(scope: u32, visit: &mut dyn FnMut(&'static Heap, usize, usize, bool)) {
     for heap in HEAPS.all() {
         heap.each_block(&mut |start, size, thread| {

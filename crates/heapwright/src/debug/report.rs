@@ -14,7 +14,7 @@
 //! report` finds lines.
 //!
 //! A mistake in a loop is reported once: findings of one kind, at one place, about blocks of one
-//! site count as the same. After a hundred different findings, the others are only counted.
+//! site, count as the same. After a hundred different findings, the others are only counted.
 //!
 //! Findings also go into the record (`recorder`), if one is wanted.
 
@@ -79,7 +79,7 @@ struct State {
     text: Text,
 }
 
-/// Text under construction; the excess is cut.
+/// A text under construction, cut at its room.
 struct Text {
     bytes: [u8; PAGE],
     length: usize,
@@ -125,7 +125,7 @@ impl Text {
         }
     }
 
-    /// `40 bytes in 1 block`.
+    /// Adds an amount: `40 bytes in 1 block`.
     fn amount(&mut self, blocks: u64, bytes: u64) {
         self.number(bytes);
         self.text(if bytes == 1 { " byte in " } else { " bytes in " });
@@ -168,7 +168,7 @@ impl Words for Text {
     }
 }
 
-/// The key of a finding; findings of one mistake share it.
+/// Returns the key of a finding; findings of one mistake share it.
 fn key(finding: &Finding) -> u64 {
     let parts = [
         finding.kind as u64,
@@ -235,18 +235,18 @@ impl Reporter {
                         ))
     }
 
-    /// Also writes findings to the file `prefix.<pid>`.
+    /// Writes findings to the file `prefix.<pid>`, too.
     pub(crate) fn record_to(&self, prefix: &[u8]) {
         RECORDER.lock().begin(prefix);
         self.records.store(true, Ordering::Relaxed);
     }
 
-    /// The record, if this heap has one.
+    /// Returns the record, if this heap has one.
     pub(in crate::debug) fn recorder(&self) -> Option<Guard<'static, Recorder>> {
         self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon())?
     }
 
-    /// The record, started, if this heap has one and its lock is free.
+    /// Returns the record, started, if this heap has one and its lock is free.
     pub(in crate::debug) fn begun_recorder(&self) -> Option<Guard<'static, Recorder>> {
         let mut recorder = self.recorder()?;
         recorder.begins().then_some(recorder)
@@ -258,34 +258,34 @@ impl Reporter {
         Some(Output { state, recorder: self.recorder(), process: os::process_id() })
     }
 
-    /// Whether findings are printed.
+    /// Returns whether findings are printed.
     pub(in crate::debug) fn is_loud(&self) -> bool {
         !self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Whether each operation is logged.
+    /// Returns whether each operation is logged.
     #[inline]
     pub(crate) fn logs(&self) -> bool {
         self.logs.load(Ordering::Relaxed)
     }
 
-    /// Nanoseconds since the heap began.
+    /// Returns the nanoseconds since the heap began.
     pub(crate) fn now(&self) -> u64 {
         os::now_ns().saturating_sub(self.began.load(Ordering::Relaxed))
     }
 
-    /// The number of all findings.
+    /// Returns the number of all findings.
     pub(crate) fn found(&self) -> u32 {
         self.found.load(Ordering::Relaxed)
     }
 
-    /// The last finding.
+    /// Returns the last finding.
     pub(crate) fn last(&self) -> Option<Finding> {
         self.state.lock().last
     }
 
-    /// Whether the last finding is about a function that this thread called and a block that begins
-    /// at `block`.
+    /// Returns whether the last finding is about a function that this thread called and a block
+    /// that begins at `block`.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();
@@ -304,7 +304,7 @@ impl Reporter {
         if self.is_loud() {
             super::symbols::note(_scope, finding);
         }
-        // A fault may come while its own thread reports another finding.
+        // A fault may happen while the same thread reports another finding.
         let state = match finding.call {
             Call::Access | Call::Function => self.state.lock_soon(),
             _ => Some(self.state.lock()),
@@ -335,7 +335,7 @@ impl Reporter {
         }
     }
 
-    /// Writes a site to the record that deserves guards in the next run.
+    /// Writes to the record a site whose blocks get guards in the next run.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
         if let Some(mut recorder) = self.begun_recorder() {
@@ -344,8 +344,8 @@ impl Reporter {
         }
     }
 
-    /// Prints and records the end of the process, if there was a finding or a record: by a signal,
-    /// or 0.
+    /// Prints and records the end of the process, if there was a finding or a record. `signal` is
+    /// the signal that ends it, or 0.
     pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon() else { return };
         let found = self.found();
@@ -483,7 +483,7 @@ pub(in crate::debug) struct Lost {
 }
 
 impl Output<'_> {
-    /// The record, if there is one.
+    /// Returns the record, if there is one.
     pub(in crate::debug) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut()
     }

@@ -5,22 +5,21 @@
 //!
 //!   due       the first two of every stack, then after 16, 64, 256, ... more
 //!   besides   while the budget lasts (see there): the first blocks of the process, all of them; later of those 16
-//!             each, of the 64 every second, of the 256 every fourth: as many as the root of what the site makes
+//!             each, of the 64 every second, of the 256 every fourth: about the square root of the site's blocks
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
 //! time. A site that runs a million times costs ten guards, or as many as there is time for. New
 //! and rare sites come before old, hot ones. Blocks stand alternately at the end and at the start
-//! of their page: one catches reads beyond the end, the other reads before the start.
-//! start by the other.
-//! A site becomes *flagged* by a late finding (a canary was hit), or by a guard hit that may not
-//! repeat (`flagged`), in this run or an earlier one. All its blocks are guarded from then on, at
-//! the end that matters, so the next wrong access is caught at once. The record notes each flagged
-//! site once.
+//! of their page: one catches reads beyond the end, the other reads before the start. A late
+//! finding (a damaged canary) makes a site *flagged*, as does a guard hit that may not repeat
+//! (`flagged`), in this run or an earlier one. All its blocks are guarded from then on, at the end
+//! that matters, so the next wrong access is caught at once. The record notes each flagged site
+//! once.
 //!
-//! A guarded block takes a page. So they fill at most a quarter of the live bytes (at least 4 MiB);
-//! beyond that a site's turn waits for frees. Guards by choice fill at most a 64th (at least 2
-//! MiB): otherwise long-lived blocks would take a quarter more memory.
+//! A guarded block takes a page. So guarded pages fill at most a quarter of the live bytes (at
+//! least 4 MiB); beyond that a site's turn waits for frees. Guards by choice fill at most a 64th
+//! (at least 2 MiB): otherwise long-lived blocks would take a quarter more memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +27,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use super::budget::Allowance;
 use super::shape::PAGE;
 
-/// The first blocks of a site are due, this many.
+/// The number of first blocks of a site that are due.
 const FIRST: u32 = 2;
 /// Blocks until the next due one; four times as many each time.
 const THEN: u32 = 16;
@@ -38,7 +37,7 @@ const PAGES_LEAST: usize = (4 << 20) / PAGE;
 /// The same for guards by choice.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
-/// Of a flagged site: the record has it, for its blocks' ends, or for their starts.
+/// The record has the flagged site, for its blocks' ends, or for their starts.
 const NOTED: u32 = 1 << 8;
 const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
@@ -54,29 +53,29 @@ pub(crate) struct Sites {
 /// The place of a guarded block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
-    /// Its end at the end of the page.
+    /// The block's end at the end of the page.
     Right,
-    /// Its start at the start of the page.
+    /// The block's start at the start of the page.
     Left,
-    /// Its start so many bytes into the page.
+    /// The block's start this many bytes into the page.
     Into(usize),
 }
 
 /// The reason for a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
-    /// Its site is due one.
+    /// The site is due one.
     Due,
     /// The budget has time for it.
     Spare,
 }
 
-/// Whether the next block of a site that is not flagged is due.
+/// Returns whether the next block of a site that is not flagged is due.
 fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// The decision for a block by its site's word, and the next word, except for the turn.
+/// Returns the decision for a block by its site's word, and the next word, except for the turn.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
@@ -97,7 +96,7 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let due = (due + 1).min(FLAGGED - 1);
     let pause = match due.checked_sub(FIRST) {
         None => 0,
-        // (Ones that are shifted out are lost without a word.)
+        // (Bits that are shifted out are lost.)
         Some(times) => THEN << (2 * times).min((MOST / THEN).ilog2()),
     };
     (word & TURN | pause << 8 | due, Some(Why::Due))
@@ -124,7 +123,7 @@ impl Sites {
         pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
-        // Two threads at one site may draw the same; that changes no odds.
+        // Two threads at one site may draw the same; the odds stay the same.
         let word = site.load(Ordering::Relaxed);
         let asks = allowance == Allowance::None && word & WAITS == 0 && is_due(word);
         let (after, why) = next(word, if asks { Allowance::Due } else { allowance });
@@ -156,19 +155,19 @@ impl Sites {
         Some(side)
     }
 
-    /// Whether the site of `stack` made no block yet.
+    /// Returns whether the site of `stack` made no block yet.
     pub(crate) fn is_new(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) == 0)
     }
 
-    /// The end for the next block of `stack`, if all blocks are guarded.
+    /// Returns the end for the next block of `stack`, if all blocks are guarded.
     pub(crate) fn turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// The same if few blocks are guarded, new sites first; the site is not new afterwards.
+    /// Returns the end if few blocks are guarded, new sites first. The site is no longer new.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -176,7 +175,7 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// Whether all blocks of `stack` are to be guarded.
+    /// Returns whether all blocks of `stack` are to be guarded.
     pub(crate) fn is_flagged(&self, stack: u32) -> bool {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
     }
@@ -196,7 +195,7 @@ impl Sites {
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
-        // (A concurrent draw may clear the bit; then it is noted twice.)
+        // (A concurrent draw may clear the bit; then the site is noted twice.)
         self.site(stack).is_some_and(|site| site.fetch_or(noted, Ordering::Relaxed) & noted == 0)
     }
 }
@@ -207,7 +206,7 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// The blocks that are guarded of so many of one site.
+    /// Returns the guarded ones among `blocks` blocks of one site.
     fn guarded(blocks: u32, allowance: Allowance) -> Vec<u32> {
         let mut word = 0;
         let mut guarded = Vec::new();
@@ -259,13 +258,13 @@ mod tests {
             };
             sites.draw(40_000, allowance, answer, || (pages, 0))
         };
-        // Where no page may stand none is asked for.
+        // If no page is allowed, no advance is requested.
         assert!(draw(Allowance::None, true, PAGES_LEAST).is_none() && asked.get() == 0);
         for _ in 0..10 {
             assert!(draw(Allowance::None, false, 0).is_none());
         }
         assert_eq!(asked.get(), 1);
-        // With time it has what it is due: the first two.
+        // With time the site gets its due blocks: the first two.
         assert_eq!(draw(Allowance::Due, false, 0), Some(Side::Right));
         assert_eq!(draw(Allowance::None, true, 0), Some(Side::Left));
         assert_eq!(asked.get(), 2);
@@ -301,7 +300,7 @@ mod tests {
             assert_eq!(why, Some(Why::Due));
             let pause = after >> 8;
             assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
-            // As if so many blocks had been made meanwhile.
+            // As if this many blocks had been made meanwhile.
             (last, word) = (pause, after & 255);
         }
         assert_eq!(last, MOST);
@@ -350,7 +349,7 @@ mod tests {
             }
         }
         assert_eq!(sites.draw(9, Allowance::Due, || false, || (full, 1 << 30)), Some(Side::Right));
-        // What there is time for leaves room for what is due.
+        // Guards by choice leave room for due ones.
         let draw = |pages| sites.draw(9, Allowance::All, || false, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)
-//!   thread  started by one of the scope's: has the mark, says so where it enters its state
+//!   thread  started by a thread of the scope: inherits the mark, reports it at its first call
 //!   block   made by thread 17 --> threads' entry 17 --> scope
 //! ```
 //!
 //! A thread that enters a check gets a new number in each heap, so its earlier blocks do not belong
 //! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
-//! Numbers are reused after some hundred checks. A thread that outlives so many and then enters a
+//! Numbers are reused after some hundred checks. A thread that outlives that many and then enters a
 //! new heap would be assigned to a later check.
 //!
 //! Called by `heap`, `report` and `check`.
@@ -24,7 +24,7 @@ use super::threads::Threads;
 
 /// The most checks that run at a time.
 pub(super) const MOST: u32 = 128;
-/// The mark of scope 0, which is none: the usual slack of timers in nanoseconds.
+/// The mark of scope 0 (no scope): the usual slack of timers in nanoseconds.
 const UNMARKED: u64 = 50_000;
 /// The number of uses of a place before its scopes' numbers repeat.
 const ROUNDS: u32 = 400;
@@ -49,13 +49,13 @@ static SCOPES: [Scope; MOST as usize] = [const {
 }; MOST as usize];
 static ROUND: AtomicU32 = AtomicU32::new(0);
 
-/// The scope of this number, while it runs.
+/// Returns the scope of this number, while it runs.
 fn get(id: u32) -> Option<&'static Scope> {
     let scope = &SCOPES[(id % MOST) as usize];
     (id != 0 && scope.id.load(Ordering::Acquire) == id).then_some(scope)
 }
 
-/// The calling thread's scope, by its mark; 0: none.
+/// Returns the calling thread's scope, by its mark; 0: none.
 pub(super) fn of_this_thread() -> u32 {
     match os::mark().checked_sub(UNMARKED) {
         Some(id @ 1..0x1_0000) if get(id as u32).is_some() => id as u32,
@@ -63,13 +63,13 @@ pub(super) fn of_this_thread() -> u32 {
     }
 }
 
-/// Whether a scope has not ended.
+/// Returns whether a scope has not ended.
 #[cfg(feature = "symbols")]
 pub(super) fn is_running(id: u32) -> bool {
     get(id).is_some()
 }
 
-/// Whether a scope is `outer`, or runs in it.
+/// Returns whether a scope is `outer`, or runs in it.
 pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     while id != outer {
         match get(id) {
@@ -125,7 +125,7 @@ impl Entered {
         Some(Self { id, parent, mark })
     }
 
-    /// The number of findings, and the kind of the last one.
+    /// Returns the number of findings, and the kind of the last one.
     pub(super) fn findings(&self) -> (u32, FindingKind) {
         get(self.id).map_or((0, FindingKind::Unknown), |scope| {
             let last = scope.last.load(Ordering::Relaxed) as u16;
@@ -133,7 +133,7 @@ impl Entered {
         })
     }
 
-    /// Whether threads started in the scope still run.
+    /// Returns whether threads started in the scope still run.
     pub(super) fn has_threads(&self) -> bool {
         let me = os::thread_id();
         let mut running = false;

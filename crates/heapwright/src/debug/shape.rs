@@ -33,7 +33,7 @@ pub(crate) const WATCHED: usize = 64;
 pub(crate) struct Shape {
     /// `log2` of the bytes in a bucket.
     pub(crate) shift: u32,
-    /// Bytes before its first slot.
+    /// Bytes before a bucket's first slot.
     pub(crate) lead: u32,
     /// Bytes in a slot.
     pub(crate) slot: u32,
@@ -44,12 +44,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Bytes in a bucket: a power of two.
+    /// Returns the bytes in a bucket: a power of two.
     pub(crate) const fn bucket(&self) -> usize {
         1 << self.shift
     }
 
-    /// The bucket of an offset into a span, and its slot; `None` in a lead or a tail.
+    /// Returns the bucket of an offset into a span, and its slot; `None` in a lead or a tail.
     #[inline]
     pub(crate) const fn locate(&self, offset: usize) -> (usize, Option<usize>) {
         let bucket = offset >> self.shift;
@@ -59,29 +59,29 @@ impl Shape {
         (bucket, if slot < self.slots as usize { Some(slot) } else { None })
     }
 
-    /// Bytes from a span's start to a slot's.
+    /// Returns the bytes from a span's start to a slot's.
     #[inline]
     pub(crate) const fn slot_at(&self, bucket: usize, slot: usize) -> usize {
         (bucket << self.shift) + self.lead as usize + slot * self.slot as usize
     }
 
-    /// Bytes before its first slot that are watched.
+    /// Returns the checked bytes before a bucket's first slot.
     #[inline]
     pub(crate) const fn lead_watched(&self) -> usize {
         let lead = self.lead as usize;
         if lead < WATCHED { lead } else { WATCHED }
     }
 
-    /// Bytes of the pages that are touched if all slots are in use. A lead and a tail may be
-    /// longer, because address space costs nothing.
+    /// Returns the bytes of the pages that are touched if all slots are in use. A lead and a tail
+    /// may be longer, because address space costs nothing.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
         (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
     }
 
-    /// Whether few of the touched bytes are outside of slots. Larger slots may waste more, because
-    /// one live block would pin more in a bucket of many.
+    /// Returns whether few of the touched bytes are outside of slots. Larger slots may waste more,
+    /// because one live block would pin more in a bucket of many.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;
@@ -93,20 +93,20 @@ impl Shape {
         }
     }
 
-    /// The start of a bucket's tail, and the number of its checked bytes.
+    /// Returns the start of a bucket's tail, and the number of its checked bytes.
     pub(crate) const fn tail(&self) -> (usize, usize) {
         let end = self.lead as usize + self.slots as usize * self.slot as usize;
         let tail = self.bucket() - end;
         (end, if tail < WATCHED { tail } else { WATCHED })
     }
 
-    /// Buckets in a unit.
+    /// Returns the buckets in a unit.
     pub(crate) const fn buckets(&self) -> usize {
         UNIT >> self.shift
     }
 }
 
-/// The shape of a class with at most `most` slots a bucket, and as many if a bucket can have them.
+/// Returns a class's shape with as many slots a bucket as possible, up to `most`.
 pub(crate) const fn of(class: usize, most: usize) -> Shape {
     let slot = size_class::size(class);
     let lead = lead(slot);
@@ -125,7 +125,7 @@ pub(crate) const fn of(class: usize, most: usize) -> Shape {
         if now.slots > 0 && now.spills_little() {
             return now;
         }
-        // Does a larger share of its bytes lie in slots?
+        // Take this size if a larger share of the bucket's bytes lies in slots.
         if now.slots as usize * best.bucket() > best.slots as usize * bucket {
             best = now;
         }
@@ -151,7 +151,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// The class for a request with at least one spare byte. `None`: it needs a span of its own.
+/// Returns the class for a request and a spare byte. `None`: it needs a span of its own.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

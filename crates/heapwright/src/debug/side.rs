@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   piece   | guard page | record | record | ...... | reserved .... | guard page |
-//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one of what is no record
+//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one for poison bits
 //! ```
 //!
 //! Records are read without a lock, even after their end; a late read then sees another record of
-//! the same order. So memory of a record is never used for anything else, and no other memory for
-//! records: poison's bits have their own list ([`Side::take_bits`]).
+//! the same order. So a record's memory is never used for anything else, and no other memory is
+//! used for records: poison's bits have their own list ([`Side::take_bits`]).
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! A piece has guard pages at its ends and is excluded from core dumps. Record sizes are powers of
 //! two; a freed record is reused for its order. It keeps its pages, cleared, while such pages are
-//! at most a 32nd of the used ones, or 256 KiB. Other whole pages go back, so side memory follows
-//! the live and remembered blocks.
+//! at most a 32nd of the used ones, or 256 KiB. Other whole pages go back, so side memory shrinks
+//! with the live and remembered blocks.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -59,7 +59,7 @@ pub(crate) struct Side {
 // SAFETY: the pointers lead to memory that only the holder uses.
 unsafe impl Send for Side {}
 
-/// The list of former bits.
+/// The list of freed poison bits.
 const OF_BITS: usize = ORDERS;
 /// Bytes that [`Side::take_bits`] returns.
 pub(crate) const BITS: usize = 8 << 10;
@@ -70,7 +70,7 @@ const fn order(size: usize) -> usize {
 }
 
 impl Side {
-    /// No memory yet.
+    /// Creates side memory without pieces.
     pub(crate) const fn new() -> Self {
         Self {
             next: ptr::null_mut(),
@@ -82,18 +82,18 @@ impl Side {
         }
     }
 
-    /// Bytes in records that are in use.
+    /// Returns the bytes in records that are in use.
     pub(crate) const fn used(&self) -> usize {
         self.used
     }
 
-    /// Zeroed memory for a record of `size` bytes, at a multiple of 512. Null: there is none.
+    /// Returns zeroed memory for a record of `size` bytes, aligned to 512. Null: there is none.
     pub(crate) fn take(&mut self, size: usize) -> *mut u8 {
         let order = order(size);
         if order >= ORDERS { ptr::null_mut() } else { self.take_from(order, SMALLEST << order) }
     }
 
-    /// [`BITS`] zeroed bytes that were never a record's. Null: there is no memory.
+    /// Returns [`BITS`] zeroed bytes that were never a record. Null: there is no memory.
     pub(crate) fn take_bits(&mut self) -> *mut u8 {
         self.take_from(OF_BITS, BITS)
     }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_share_of_what_is_in_use_keeps_its_pages() {
-        // Of whole pages, whatever pages there are.
+        // The records consist of whole pages of any size.
         let size = (32 << 10).max(SYSTEM.page_size());
         let mut side = Side::new();
         let taken: Vec<_> = (0..24).map(|_| side.take(size)).collect();
@@ -263,7 +263,7 @@ mod tests {
             // SAFETY: the record's first byte, which stale readers of a span see.
             assert_eq!(unsafe { at.read() }, 0, "a record that has gone has a span's form");
         }
-        // The last that were given come first, without pages; the others have theirs, and all are
+        // The last ones released come first, without pages. The others kept their pages. All are
         // clear.
         for left in (0..24).rev() {
             let at = side.take(size);
@@ -285,7 +285,7 @@ mod tests {
         // SAFETY: taken above with this size.
         unsafe { side.give(record, BITS) };
         assert_eq!(side.used(), 0);
-        // (Of one list it would be the last that was given.)
+        // (In one common list the last one released would come first.)
         assert_eq!((side.take_bits(), side.take(BITS)), (bits, record));
         let (more_bits, another) = (side.take_bits(), side.take(BITS));
         assert!(![record, bits].contains(&more_bits) && ![record, bits].contains(&another));

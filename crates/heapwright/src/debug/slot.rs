@@ -9,9 +9,9 @@
 //!               ^------------- the bucket is opened again --------------/
 //! ```
 //!
-//! The word changes by one compare-and-exchange, so of two threads that free a block at once one
-//! fails. In the state `FREEING` the slot's bytes are being filled and must not be judged. All
-//! other fields are written before the word.
+//! The word changes by one compare-and-exchange. If two threads free a block at once, one fails. In
+//! the state `FREEING` the slot's bytes are being filled and must not be judged. All other fields
+//! are written before the word.
 //!
 //! Sequence numbers count operations: their order is meaningful within one thread, and they wrap
 //! after four thousand million. Threads are numbered in order of arrival, up to 65534.
@@ -43,7 +43,7 @@ pub(crate) struct Word(u64);
 impl Word {
     pub(crate) const UNUSED: Self = Self(0);
 
-    /// The word of a block that was just handed out.
+    /// Returns the word of a block that was just handed out.
     pub(crate) const fn live(size: usize, align: usize, origin: u8, thread: u16) -> Self {
         let align = if align == 0 { 0 } else { align.trailing_zeros() };
         // Larger alignments are stored as this one.
@@ -57,27 +57,27 @@ impl Word {
         )
     }
 
-    /// The word of a block of size 0 after a usable-size call allowed one byte.
+    /// Returns the word of a block of size 0 after a usable-size call allowed one byte.
     pub(crate) const fn of_one_byte(self) -> Self {
         Self(self.0 & !(0xffff << 16) | 1 << 16)
     }
 
-    /// The word with the mark of a kept block set or cleared; see [`Word::is_kept`].
+    /// Returns the word with the mark of a kept block set or cleared; see [`Word::is_kept`].
     pub(crate) const fn kept(self, kept: bool) -> Self {
         Self(self.0 & !KEPT | if kept { KEPT } else { 0 })
     }
 
-    /// Whether the program declared the block as no leak.
+    /// Returns whether the program declared the block as no leak.
     pub(crate) const fn is_kept(self) -> bool {
         self.0 & KEPT != 0
     }
 
-    /// The word while `thread` frees the block.
+    /// Returns the word while `thread` frees the block.
     pub(crate) const fn freeing(self, thread: u16) -> Self {
         Self(self.0 & 0x0000_ffff_ffff_fff8 | 2 | (thread as u64) << 48)
     }
 
-    /// The word after the free.
+    /// Returns the word after the free.
     pub(crate) const fn freed(self) -> Self {
         Self(self.0 & !7 | 3)
     }
@@ -125,7 +125,7 @@ pub(crate) struct Slot {
 const _: () = assert!(size_of::<Slot>() == 24);
 
 impl Slot {
-    /// A slot that was not handed out.
+    /// Returns a slot that was not handed out.
     pub(crate) const fn unused() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -136,7 +136,7 @@ impl Slot {
         }
     }
 
-    /// What is known of the slot now.
+    /// Returns the slot's present word.
     #[inline]
     pub(crate) fn word(&self) -> Word {
         Word(self.word.load(Ordering::Acquire))
@@ -149,14 +149,14 @@ impl Slot {
         self.word.store(word.0, Ordering::Release);
     }
 
-    /// Changes the word if it is `from`; of several threads, one succeeds.
+    /// Changes the word if it is `from`. Only one of several threads succeeds.
     #[inline]
     pub(crate) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
         let done = self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
         done.map(|_| ()).map_err(Word)
     }
 
-    /// [`Slot::exchange`]; with a single thread, without a locked instruction.
+    /// Does [`Slot::exchange`], without a locked instruction if there is a single thread.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {

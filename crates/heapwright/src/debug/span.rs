@@ -124,7 +124,7 @@ pub(crate) struct Span {
     slot: AtomicU32,
     reciprocal: AtomicU32,
     slots: AtomicU32,
-    /// Large: bytes asked for.
+    /// Large: bytes requested.
     pub(crate) size: AtomicUsize,
     /// Large: bytes from the slot's start to the block's.
     pub(crate) offset: AtomicUsize,
@@ -162,12 +162,12 @@ impl PartialEq for Span {
 impl Eq for Span {}
 
 impl BucketRef {
-    /// As one word.
+    /// Packs it into one word.
     pub(crate) fn pack(self) -> *mut Span {
         ptr::from_ref(self.span).cast_mut().map_addr(|at| at | self.index)
     }
 
-    /// From one word; null is none.
+    /// Unpacks one word; null is none.
     pub(crate) fn unpack(word: *mut Span) -> Option<Self> {
         let index = word.addr() % 64;
         // SAFETY: the pointer is null or a packed span; spans' memory stays readable for ever.
@@ -179,12 +179,12 @@ impl BucketRef {
         &self.span.buckets[self.index]
     }
 
-    /// Its first byte, with the window's provenance.
+    /// Returns the bucket's first byte, with the window's provenance.
     pub(crate) fn start(self) -> *mut u8 {
         self.span.start().wrapping_add(self.index * self.span.bucket_bytes())
     }
 
-    /// The slots in it.
+    /// Returns the slots of the bucket.
     pub(crate) fn slots(self) -> impl Iterator<Item = Place> {
         (0..self.span.slots_a_bucket()).map(move |slot| Place { bucket: self, slot })
     }
@@ -198,27 +198,27 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The slot's record.
+    /// Returns the slot's record.
     #[inline]
     pub(crate) fn record(self) -> &'static Slot {
         // SAFETY: side memory was taken for all slots of all buckets; zero is valid.
         unsafe { &*self.records() }
     }
 
-    /// The record as a pointer, which also reaches the records of the bucket's later slots.
+    /// Returns the record as a pointer, which also reaches the records of the bucket's later slots.
     #[inline]
     pub(crate) fn records(self) -> *const Slot {
         self.bucket.span.slot_record(self.bucket.index, self.slot)
     }
 
-    /// The slot's first byte.
+    /// Returns the slot's first byte.
     #[inline]
     pub(crate) fn slot_start(self) -> *mut u8 {
         let shape = self.bucket.span.shape();
         self.bucket.span.start().wrapping_add(shape.slot_at(self.bucket.index, self.slot))
     }
 
-    /// The block's first byte; valid after the slot was handed out.
+    /// Returns the block's first byte; valid after the slot was handed out.
     #[inline]
     pub(crate) fn block(self) -> *mut u8 {
         match self.bucket.span.form() {
@@ -227,13 +227,13 @@ impl Place {
         }
     }
 
-    /// Whether a live block begins at `address`, an address in the slot, by its word.
+    /// Returns whether a live block begins at `address`, an address in the slot, by its word.
     #[inline]
     pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
         word.state() == State::Live && self.block().addr() == address
     }
 
-    /// Bytes from the slot's start to the block's.
+    /// Returns the bytes from the slot's start to the block's.
     fn offset(self) -> usize {
         match self.bucket.span.form() {
             Form::Small => 0,
@@ -250,13 +250,13 @@ impl Place {
         }
     }
 
-    /// Whether the slot can be handed out.
+    /// Returns whether the slot can be handed out.
     #[inline]
     pub(crate) fn is_unused(self) -> bool {
         self.record().word() == Word::UNUSED
     }
 
-    /// Bytes in the slot before the block, the block's bytes, and the checked bytes behind it.
+    /// Returns the bytes before the block, its own, and the checked bytes behind it.
     pub(crate) fn parts(self, size: usize) -> (usize, usize, usize) {
         let before = self.offset();
         let room = match self.bucket.span.form() {
@@ -267,7 +267,7 @@ impl Place {
         (before, size, room.saturating_sub(before + size))
     }
 
-    /// Checked bytes with the pattern before the block. For a small block these are only the bytes
+    /// Returns the checked bytes before the block. For a small block these are only the bytes
     /// before its bucket's first slot; before other slots lies their neighbour's slack.
     pub(crate) fn near(self) -> usize {
         let span = self.bucket.span;
@@ -279,7 +279,7 @@ impl Place {
         }
     }
 
-    /// The bytes requested, by the slot's word.
+    /// Returns the bytes requested, by the slot's word.
     #[inline]
     pub(crate) fn size(self, word: Word) -> usize {
         match word.size() {
@@ -301,7 +301,7 @@ pub(crate) enum Found {
 }
 
 impl Span {
-    /// Bytes of the record of a span with this many slots.
+    /// Returns the bytes of the record of a span with this many slots.
     pub(crate) const fn bytes_with(slots: usize) -> usize {
         size_of::<Self>() + slots * size_of::<Slot>()
     }
@@ -344,14 +344,14 @@ impl Span {
         self.form.store(Form::Gone as u8, Ordering::Release);
     }
 
-    /// The span of `address`. Does not touch the memory there.
+    /// Returns the span of `address`. Does not touch the memory there.
     #[inline]
     pub(crate) fn of(address: usize) -> Option<&'static Self> {
         let (unit, entry) = MAP.lookup(address);
         Self::of_entry(unit, entry)
     }
 
-    /// The span of a unit whose entry is known.
+    /// Returns the span of a unit whose entry is known.
     #[inline]
     pub(crate) fn of_entry(unit: usize, entry: Entry) -> Option<&'static Self> {
         let head = match entry.kind() {
@@ -361,23 +361,23 @@ impl Span {
         };
         // SAFETY: the pointer is null or a span, whose memory stays readable for ever.
         let span = unsafe { row(head).load(Ordering::Acquire).as_ref() }?;
-        // Another thread may have just ended it and reused its record.
+        // Another thread may have just ended the span and reused its record.
         (span.unit() == head && span.form() != Form::Gone).then_some(span)
     }
 
-    /// The span of the heap `heap` that begins at `unit`, which is below the map's limit.
+    /// Returns the span of the heap `heap` that begins at `unit`, which is below the map's limit.
     pub(crate) fn heading(unit: usize, heap: u32) -> Option<&'static Self> {
         let span = Self::of(MAP.address_of(unit).addr())?;
         (span.unit() == unit && span.heap.load(Ordering::Relaxed) == heap).then_some(span)
     }
 
-    /// Its buckets, opened or not.
+    /// Returns the span's buckets, opened or not.
     pub(crate) fn all_buckets(&'static self) -> impl Iterator<Item = BucketRef> {
         (0..self.bucket_count()).map(move |index| BucketRef { span: self, index })
     }
 
-    /// The slot that begins at an address in a span of small blocks; `None`: no slot does. (A fast
-    /// case of [`Span::locate`].)
+    /// Returns the slot that begins at an address in a span of small blocks; `None`: no slot does.
+    /// (A fast case of [`Span::locate`].)
     #[inline(always)]
     pub(crate) fn small_slot_at(&'static self, address: usize) -> Option<Place> {
         if self.form.load(Ordering::Acquire) != Form::Small as u8 {
@@ -393,8 +393,8 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Whether the fast check finds `bytes` bytes at `address` in a live block without poison, in
-    /// the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
+    /// Returns whether the fast check finds `bytes` bytes at `address` in a live block without
+    /// poison, in the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
     /// [`Entry::debug_rest`] (`is_rest`). False is no answer.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
@@ -408,7 +408,7 @@ impl Span {
             return false;
         }
         if form == Form::Large as u8 {
-            // SAFETY: side memory was taken for the record of its one slot; zero is valid.
+            // SAFETY: side memory was taken for the record of the span's one slot; zero is valid.
             let is_live = unsafe { &*records }.word().state() == State::Live;
             let size = span.size.load(Ordering::Relaxed);
             let start = MAP.address_of(head).addr() + PAGE + span.offset.load(Ordering::Relaxed);
@@ -430,18 +430,18 @@ impl Span {
             0
         };
         let start = shape.slot_at(index, slot) + usize::from(before);
-        // An address before the block gives more than any block has.
+        // For an address before the block the difference exceeds any block's size.
         let into = offset.wrapping_sub(start);
         word.state() == State::Live && into <= word.size() && bytes <= word.size() - into
     }
 
-    /// Whether some bytes of it may be poisoned.
+    /// Returns whether some bytes of the span may be poisoned.
     #[inline(always)]
     pub(crate) fn has_poison(&self) -> bool {
         self.poison.load(Ordering::Relaxed) == Poison::Some as u32
     }
 
-    /// Whether some units of the span may have poison bits.
+    /// Returns whether some units of the span may have poison bits.
     pub(crate) fn has_bits(&self) -> bool {
         self.poison.load(Ordering::Relaxed) != Poison::Never as u32
     }
@@ -451,7 +451,7 @@ impl Span {
         self.poison.store(poison as u32, Ordering::Relaxed);
     }
 
-    /// The part of the span that contains an address.
+    /// Returns the part of the span that contains an address.
     #[inline]
     pub(crate) fn locate(&'static self, address: usize) -> Found {
         let Some(offset) = address.checked_sub(self.start().addr()) else { return Found::Nothing };
@@ -497,7 +497,7 @@ impl Span {
         }
     }
 
-    /// Its size class; the number of its units for large spans.
+    /// Returns the span's size class; for large spans the number of units.
     pub(crate) fn class(&self) -> usize {
         self.class.load(Ordering::Relaxed) as usize
     }
@@ -522,7 +522,7 @@ impl Span {
         }
     }
 
-    /// Bytes in a slot.
+    /// Returns the bytes in a slot.
     #[inline]
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slot.load(Ordering::Relaxed) as usize
@@ -533,13 +533,13 @@ impl Span {
         self.slots.load(Ordering::Relaxed) as usize
     }
 
-    /// How many buckets it has.
+    /// Returns the number of buckets.
     pub(crate) fn bucket_count(&self) -> usize {
         match self.form() {
             // (Bounded for a reader during the span's end: it may see the old form and the new
             // shape.)
             Form::Small => self.shape().buckets().min(BUCKETS),
-            // The last page has no neighbour of ours behind it.
+            // No page of the span follows the last one.
             Form::Sampled => BUCKETS / 2 - 1,
             Form::Large => 1,
             Form::Gone => 0,
@@ -556,7 +556,7 @@ impl Span {
         slots.wrapping_add(bucket * self.slots_a_bucket() + slot)
     }
 
-    /// The span's record as side memory returned it, valid for all of its bytes.
+    /// Returns the span's record as side memory returned it, valid for all of its bytes.
     pub(crate) fn side_memory(&self) -> *mut u8 {
         self.records.load(Ordering::Relaxed).cast::<u8>().wrapping_sub(size_of::<Self>())
     }
@@ -578,8 +578,7 @@ impl Bucket {
         self.live.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts freed slots as live again, unless the count is zero: then the bucket is being
-    /// retired.
+    /// Counts freed slots as live again. False if the count is zero: the bucket is being retired.
     pub(super) fn count_again(&self, slots: usize) -> bool {
         let more = |live: u16| (live > 0).then(|| live + slots as u16);
         self.live.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
@@ -613,7 +612,7 @@ impl Bucket {
     }
 }
 
-/// The place in the address map's side rows with a unit's span.
+/// Returns the place in the address map's side rows with a unit's span.
 #[inline]
 fn row(unit: usize) -> &'static AtomicPtr<Span> {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a

@@ -12,8 +12,8 @@
 //! open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one. At
 //! least half of its slots are freed, and a quarter of them for [`AGE`] operations or longer. These
 //! slots are verified first, like a bucket that leaves the history. If there are too many findings
-//! to record, the other slots wait. (The peak fell by a quarter for redis and a tenth for python3;
-//! by 32 and 16 % with the history's budget, which also follows [`spared`].)
+//! to record, the other slots wait. (The peak fell by a quarter for redis and a tenth for python3,
+//! or by 32 and 16 % with the history's budget, which also follows [`spared`].)
 //!
 //! Invariants:
 //!
@@ -23,7 +23,7 @@
 //!   meanwhile. A bucket whose count is zero is being retired, and is left alone.
 //!
 //! A cursor searches candidates, [`STEPS`] buckets for each bucket opened, and records them for all
-//! classes. So no request looks at more buckets, however many there are.
+//! classes. So a request's work does not grow with the number of buckets.
 //!
 //! Called by `store`, under the heap's lock.
 
@@ -49,8 +49,8 @@ const NOTED: usize = 8;
 /// Open bytes that are always allowed beyond live blocks.
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
-/// Bytes that may be open or remembered with `live` bytes in use. Beyond that sparse buckets are
-/// reopened, and the history is short.
+/// Returns the bytes that may be open or remembered with `live` bytes in use. Beyond that sparse
+/// buckets are reopened, and the history is short.
 pub(super) const fn spared(live: u64) -> usize {
     let live = live as usize;
     SPARED_LEAST.saturating_add(live).saturating_add(live / 2)
@@ -106,7 +106,7 @@ impl SparseBuckets {
         None
     }
 
-    /// The next bucket of the search, or `None` in a unit without one.
+    /// Returns the next bucket of the search, or `None` in a unit without one.
     fn next(&mut self, heap: u32, units: &Units) -> Option<BucketRef> {
         let (unit, index) = self.at;
         if let Some(span) = Span::heading(unit, heap)
@@ -121,7 +121,7 @@ impl SparseBuckets {
     }
 }
 
-/// Whether the bucket is a candidate.
+/// Returns whether the bucket is a candidate for reuse.
 fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
     let live = usize::from(bucket.record().live.load(Ordering::Relaxed));
     bucket.span.form() == Form::Small
@@ -132,7 +132,7 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
         && live * 2 <= bucket.span.slots_a_bucket()
 }
 
-/// Makes slots `UNUSED` that were freed long enough ago. False: there is none.
+/// Makes slots `UNUSED` that were freed long enough ago. False: there are none.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
     // Reads the word first: the sequence number of a free is written before it, and an earlier one
     // stays while the slot is live.

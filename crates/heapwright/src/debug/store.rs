@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   open      a bucket of the class that can be used again, lowest first in a span;
-//!             else one never used; else, where much is idle, one that is sparse; else a new
-//!             span. No other bucket is looked at: all but the current ones have no slot to hand out.
+//!             else one never used; else, if much is idle, a sparse one; else a new
+//!             span. No other bucket is searched: only current ones have slots to hand out.
 //!
 //!   retire    all slots freed --> filled or guarded --> history (see there), newest
 //!             the history's oldest --> verified --> can be used again
@@ -40,7 +40,7 @@ const LARGE: usize = CLASSES + 1;
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
 /// The default budget of the history: the part of the idle bytes that sparse buckets leave, within
-/// these shares of the open bytes, and at least this.
+/// these shares of the open bytes, and at least `BUDGET_LEAST`.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
@@ -80,13 +80,13 @@ impl Units {
         Self { first: AtomicUsize::new(usize::MAX), end: AtomicUsize::new(0) }
     }
 
-    /// From the first span's unit to the end of the last span.
+    /// Returns the units from the first span's to the end of the last span.
     pub(crate) fn all(&self) -> Range<usize> {
         let end = self.end.load(Ordering::Acquire);
         self.first.load(Ordering::Relaxed).min(end)..end
     }
 
-    /// The unit after `unit`, or the first again.
+    /// Returns the unit after `unit`, or the first again.
     pub(crate) fn after(&self, unit: usize) -> usize {
         let all = self.all();
         if all.contains(&(unit + 1)) { unit + 1 } else { all.start }
@@ -140,12 +140,12 @@ unsafe impl Send for Store {}
 /// A bucket that was opened.
 pub(crate) struct Opened {
     pub(crate) bucket: BucketRef,
-    /// Whether its slots read as zero.
+    /// Whether the bucket's slots read as zero.
     pub(crate) zero: bool,
 }
 
-/// Receives writes after free found in a bucket. False: there is no room; they must be found again,
-/// or are lost.
+/// Receives writes after free found in a bucket. False: there is no room, and the writes must be
+/// found again, or are lost.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -220,7 +220,7 @@ impl Store {
             // SAFETY: the bucket is ours to open; the lead is in it.
             unsafe { bytes::fill(start.wrapping_add(shape.lead as usize - lead), lead) };
             let (tail, length) = shape.tail();
-            // SAFETY: what is behind the bucket's last slot; the bucket is ours to open.
+            // SAFETY: the bytes behind the bucket's last slot; the bucket is ours to open.
             unsafe { bytes::fill(start.wrapping_add(tail), length) };
         }
         for place in opened.bucket.slots() {
@@ -230,7 +230,7 @@ impl Store {
         Some(opened)
     }
 
-    /// A bucket of a class whose freed slots are reused; see `sparse`.
+    /// Returns a bucket of a class whose freed slots are reused; see `sparse`.
     fn reopen_sparse(&mut self, class: usize, now: u32, found: Verify<'_>) -> Option<BucketRef> {
         if self.limits.retain || self.memory_bytes() <= sparse::spared(self.live_bytes) {
             return None;
@@ -241,7 +241,7 @@ impl Store {
         Some(bucket)
     }
 
-    /// Whether large blocks stand between guards.
+    /// Returns whether large blocks stand between guards.
     pub(crate) fn has_ends(&self) -> bool {
         self.limits.ends
     }
@@ -316,16 +316,14 @@ impl Store {
                 unsafe { bytes::fill(at(had), room - had) };
             }
         } else if had == 0 || is_bare {
-            // It is new, or without any guard.
-            // SAFETY: the span is ours and holds nothing.
+            // The span is new, or has no guard. SAFETY: the span is ours and holds nothing.
             unsafe { os::guard(span.start(), PAGE) };
             // SAFETY: the pages behind the room, in a span that is ours and holds nothing.
             unsafe { os::guard(at(room), all - room + PAGE) };
         } else if was_guarded {
-            // Guarded from end to end; `open_part` removed the guard in the room's place.
+            // The whole span was guarded; `open_part` removed the guard in the room's place.
         } else if had < room {
-            // The guards at its ends stayed.
-            // SAFETY: pages of the span, which is ours, that are not
+            // The guards at the span's ends stayed. SAFETY: pages of the span, which is ours, not
             // in use yet.
             if unsafe { !os::unguard(at(had), room - had) } {
                 record.set_memory(if opened.zero { Memory::Zero } else { Memory::Pattern });
@@ -347,13 +345,13 @@ impl Store {
         Some(opened)
     }
 
-    /// Whether resized large blocks may stay in place: not if each end must stand at a guard, or if
-    /// no address is reused.
+    /// Returns whether resized large blocks may stay in place: not if each end must stand at a
+    /// guard or no address is reused.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
 
-    /// Whether [`Store::resize_large`] can give this much room.
+    /// Returns whether [`Store::resize_large`] can give this much room.
     pub(crate) fn has_room(&self, bucket: BucketRef, room: usize) -> bool {
         let had = bucket.record().room.load(Ordering::Relaxed);
         self.may_stay()
@@ -404,7 +402,7 @@ impl Store {
         Some(made)
     }
 
-    /// The first span of a list, or a new one; without memory, one from the history.
+    /// Returns the first span of a list, or a new one; without memory, one from the history.
     fn available(
         &mut self,
         list: usize,
@@ -516,7 +514,7 @@ impl Store {
         self.open_part(span, list, guarded_range(first_free(span)))
     }
 
-    /// [`Store::open`] for a part of the bucket; if it is guarded, the rest stays guarded.
+    /// Opens a part of the bucket like [`Store::open`]. The rest of a guarded bucket stays guarded.
     fn open_part(
         &mut self,
         span: &'static Span,
@@ -558,7 +556,7 @@ impl Store {
         }
     }
 
-    /// Bytes of memory that open buckets may take, without guards and unused addresses.
+    /// Returns the bytes of memory that open buckets may take, without guards and unused addresses.
     fn memory_bytes(&self) -> usize {
         self.open_bytes - self.spare_bytes - self.sampled_pages * PAGE
     }
@@ -571,9 +569,9 @@ impl Store {
         }
     }
 
-    /// Takes a bucket with only freed slots out of use. Returns whether to guard it rather than
-    /// fill it: there is time, it is one of the first of its class, or it is one in some. A large
-    /// bucket is also guarded unless the budget is deep in debt.
+    /// Takes a bucket with only freed slots out of use. Returns whether to guard the bucket instead
+    /// of filling it: there is time, it is one of the first of its class, or one in
+    /// [`GUARD_ONE_IN`]. A large bucket is also guarded unless the budget is deep in debt.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
@@ -588,9 +586,9 @@ impl Store {
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, form) => {
                 let has_time = match form {
-                    // Without its pages no write to it would be seen.
+                    // Without its pages no write to the bucket would be seen.
                     Form::Large => allowance != Allowance::None || !is_to_be_filled(bucket),
-                    // Beyond this, new spans use huge pages, which a guard splits.
+                    // Beyond this many bytes, new spans use huge pages, which a guard splits.
                     _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
                 };
                 has_time || number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN)
@@ -620,7 +618,7 @@ impl Store {
         while self.history.bytes() > budget && self.forget_oldest(found) {}
     }
 
-    /// Removes the oldest bucket from the history: it can be reused.
+    /// Removes the oldest bucket from the history, for reuse.
     fn forget_oldest(&mut self, found: Verify<'_>) -> bool {
         let Some(bucket) = self.history.pop() else { return false };
         if self.limits.fills
@@ -680,7 +678,7 @@ impl Store {
         let used = &span.buckets[..span.bucket_count()];
         let empty = used.iter().all(|bucket| bucket.memory() != Memory::Pattern);
         if span.form() != Form::Small || used.iter().any(|b| b.memory() == Memory::Guarded) {
-            // SAFETY: the span is in no use.
+            // SAFETY: the span is not in use.
             if unsafe { !os::unguard(span.start(), units * UNIT) } {
                 // The span cannot be used with its guard, so it is lost.
                 return;
@@ -692,14 +690,14 @@ impl Store {
         span.end();
         chunk::give_moved(unit, units, if empty { units * UNIT } else { 0 });
         let record = span.side_memory();
-        // SAFETY: the address map forgot it.
+        // SAFETY: the address map forgot the span.
         unsafe { self.side.give(record, bytes) };
     }
 
     /// Releases a span with any contents; the heap ends.
     pub(crate) fn release_whatever(&mut self, span: &'static Span) {
         for bucket in &span.buckets[..span.bucket_count()] {
-            // Its memory may hold anything.
+            // The span's memory may hold anything.
             if bucket.stage() == Stage::Open && bucket.memory() != Memory::Guarded {
                 bucket.set_memory(Memory::Pattern);
             }
@@ -725,12 +723,12 @@ impl Store {
         Span::bytes_with(buckets * span.slots_a_bucket())
     }
 
-    /// The cost of the history's buckets, in bytes.
+    /// Returns the cost of the history's buckets, in bytes.
     pub(crate) fn history(&self) -> usize {
         self.history.bytes()
     }
 
-    /// The next bucket for the sweep, within `most` units.
+    /// Returns the next bucket for the sweep, within `most` units.
     pub(crate) fn next_for_sweep(&mut self, most: usize) -> Option<BucketRef> {
         for _ in 0..most {
             let (unit, index) = self.sweep_at;
@@ -746,7 +744,7 @@ impl Store {
     }
 }
 
-/// The bucket of a span that is opened next; one exists.
+/// Returns the bucket of a span that is opened next; one exists.
 fn first_free(span: &'static Span) -> BucketRef {
     BucketRef { span, index: span.free.load(Ordering::Relaxed).trailing_zeros() as usize }
 }

@@ -1,12 +1,12 @@
 //! Functions and lines of a check's findings, resolved in the process (feature `symbols`).
 //!
 //! ```text
-//!   a finding            printed at once, with addresses: whoever comes across it may hold any lock, and must not allocate
+//!   a finding            printed at once, with addresses: the thread may hold any lock, and must not allocate
 //!     | noted, with its scope                                                      [`note`]
 //!     v
 //!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]
 //!     v
-//!   the check has ended  nothing is held: names are looked up, by `backtrace`      [`tell`]
+//!   the check has ended  no lock is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
 //!
 //! The lookup of names allocates, perhaps from the debug heap. By then the check's own scope has
@@ -57,7 +57,7 @@ pub(super) fn note(scope: u32, finding: &Finding) {
     }
 }
 
-/// Whether two findings are the same mistake.
+/// Returns whether two findings are the same mistake.
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let key = |finding: &Finding| {
         (finding.kind, finding.here.stack, finding.freed.stack, finding.allocated.stack)
@@ -65,7 +65,7 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     key(one) == key(other)
 }
 
-/// The findings taken from the notes of a scope.
+/// The findings taken from a scope's notes.
 pub(super) struct Taken([Option<Finding>; MOST]);
 
 /// Takes the findings of a scope that still runs; afterwards another check may reuse their places.
@@ -93,7 +93,7 @@ pub(super) fn tell(taken: &Taken) {
     }
 }
 
-/// Whether a source file is heapwright's or std's.
+/// Returns whether a source file is heapwright's or std's.
 fn is_of_library(file: &str) -> bool {
     file.starts_with(concat!(env!("CARGO_MANIFEST_DIR"), "/src/"))
         || file.contains("/heapwright-stacks")

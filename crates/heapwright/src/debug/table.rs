@@ -26,11 +26,11 @@ use crate::os::SYSTEM;
 use crate::os::{self, Memory};
 use crate::segments;
 
-/// Records in the first segment; each further one doubles them all.
+/// Records in the first segment; each further segment doubles the total.
 const FIRST: usize = 256;
 const SEGMENTS: usize = 24;
 const NONE: u32 = u32::MAX;
-/// The most blocks that are remembered after they went back to their allocator.
+/// The most `GONE` blocks that are remembered.
 const GONE_MOST: usize = if cfg!(miri) { 32 } else { 4096 };
 
 /// The state of a block.
@@ -47,9 +47,9 @@ pub(super) enum State {
     Quarantined,
     /// Out of the quarantine, in its last check.
     Leaving,
-    /// Its memory went back.
+    /// The block's memory went back.
     Gone,
-    /// Its address was handed out again; the record is still in a list.
+    /// The address was handed out again; the record is still in a list.
     Stale,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Entry {
 const _: () = assert!(size_of::<Entry>() == 48 || size_of::<usize>() != 8);
 
 impl Entry {
-    /// The block's first byte, with the provenance it was made with.
+    /// Returns the block's first byte, with its original provenance.
     pub(super) fn block(&self) -> *mut u8 {
         self.complement.map_addr(|address| !address)
     }
@@ -83,12 +83,12 @@ impl Entry {
         1 << self.align
     }
 
-    /// The record with the state before the free.
+    /// Returns the record with the state before the free.
     pub(super) const fn before(self) -> Self {
         Self { state: State::Live, ..self }
     }
 
-    /// Whether the program freed the block.
+    /// Returns whether the program freed the block.
     pub(super) fn is_freed(&self) -> bool {
         !matches!(self.state, State::Live | State::Unused)
     }
@@ -153,7 +153,7 @@ pub(super) struct Table {
 // SAFETY: only the table's holder uses the memory behind the pointers; blocks are not touched.
 unsafe impl Send for Table {}
 
-/// Zeroed memory between two guards. Null: there is none.
+/// Returns zeroed memory between two guards. Null: there is none.
 pub(super) fn room(bytes: usize) -> *mut u8 {
     let page = SYSTEM.page_size();
     let bytes = bytes.next_multiple_of(page);
@@ -168,7 +168,7 @@ pub(super) fn room(bytes: usize) -> *mut u8 {
     if unsafe { SYSTEM.commit(start, bytes) } {
         return start;
     }
-    // SAFETY: just reserved, and nobody knows it.
+    // SAFETY: just reserved, and no other code has it.
     unsafe { SYSTEM.release(at, bytes + 2 * page) };
     ptr::null_mut()
 }
@@ -184,7 +184,7 @@ pub(super) unsafe fn give_room(at: *mut u8, bytes: usize) {
 }
 
 impl Table {
-    /// An empty table.
+    /// Creates an empty table.
     pub(super) const fn new() -> Self {
         Self {
             chains: ptr::null_mut(),
@@ -202,7 +202,7 @@ impl Table {
         }
     }
 
-    /// The number of records ever made; all indices are below.
+    /// Returns the number of records ever made; all indices are below.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -212,7 +212,7 @@ impl Table {
         self.segments[segment].wrapping_add(index)
     }
 
-    /// The record of an index below [`Table::made`].
+    /// Returns the record of an index below [`Table::made`].
     pub(super) fn get(&self, index: u32) -> Entry {
         // SAFETY: indices in chains and lists are of records that were made.
         unsafe { self.at(index).read() }
@@ -232,11 +232,11 @@ impl Table {
         if self.chains.is_null() {
             return NONE;
         }
-        // SAFETY: in the chains.
+        // SAFETY: the index is in the chains.
         unsafe { self.chain_of(address).read() }
     }
 
-    /// The record of the block at `address`.
+    /// Returns the record of the block at `address`.
     fn find(&self, address: usize) -> Option<u32> {
         let mut index = self.first_of(address);
         while index != NONE {
@@ -253,7 +253,7 @@ impl Table {
         let address = self.get(index).block().addr();
         let first = self.first_of(address);
         self.change(index, |entry| entry.chain = first);
-        // SAFETY: in the chains.
+        // SAFETY: the index is in the chains.
         unsafe { self.chain_of(address).write(index) };
     }
 
@@ -262,7 +262,7 @@ impl Table {
         let address = gone.block().addr();
         let mut at = self.first_of(address);
         if at == index {
-            // SAFETY: in the chains.
+            // SAFETY: the index is in the chains.
             return unsafe { self.chain_of(address).write(gone.chain) };
         }
         while at != NONE {
@@ -282,7 +282,7 @@ impl Table {
             // Without memory the chains become longer.
             return !self.chains.is_null();
         }
-        // SAFETY: so many bytes; all ones is none.
+        // SAFETY: the memory has this many bytes; all ones mean no record.
         unsafe { chains.cast::<u8>().write_bytes(0xff, size_of::<u32>() << bits) };
         let (old, old_bits) = (self.chains, self.chain_bits);
         (self.chains, self.chain_bits) = (chains, bits);
@@ -293,7 +293,7 @@ impl Table {
                     self.enter(index);
                 }
             }
-            // SAFETY: made above, some time ago, with these bytes.
+            // SAFETY: made above, in an earlier call, with these bytes.
             unsafe { give_room(old.cast(), size_of::<u32>() << old_bits) };
         }
         true
@@ -337,7 +337,7 @@ impl Table {
             self.leave(old);
             let entry = self.get(old);
             if entry.state == State::Live {
-                // Its allocator released all memory at once.
+                // The block's allocator released all memory at once.
                 self.live -= 1;
                 self.live_bytes -= entry.size;
                 self.give(old);
@@ -369,7 +369,7 @@ impl Table {
         true
     }
 
-    /// The live block at `address`.
+    /// Returns the live block at `address`.
     pub(super) fn live_at(&self, address: usize) -> Option<Entry> {
         let entry = self.get(self.find(address)?);
         (entry.state == State::Live).then_some(entry)
@@ -431,7 +431,7 @@ impl Table {
 
     /// Quarantines a claimed and filled block.
     pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
-        // Its allocator may have handed it out again meanwhile.
+        // The block's allocator may have handed it out again meanwhile.
         if self.get(index).state == State::Freeing {
             self.change(index, |entry| entry.state = State::Quarantined);
             self.push(|table| &mut table.quarantined, index);
@@ -439,7 +439,7 @@ impl Table {
         }
     }
 
-    /// The quarantine's oldest block, if all together cost more than `budget` bytes.
+    /// Returns the quarantine's oldest block, if the quarantine costs more than `budget` bytes.
     pub(super) fn oldest(
         &mut self,
         budget: usize,

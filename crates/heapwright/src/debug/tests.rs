@@ -1,4 +1,4 @@
-//! The debug heap as a Rust program holds it: each mistake, each right use.
+//! Tests of the debug heap in a Rust program: each mistake, each right use.
 
 extern crate std;
 
@@ -10,12 +10,12 @@ use std::vec::Vec;
 use super::shape::PAGE;
 use super::*;
 
-/// A heap that keeps its findings to itself.
+/// Creates a heap that keeps its findings to itself.
 fn quiet(config: Config) -> DebugHeap {
     DebugHeap::new(Config { quiet: true, ..config })
 }
 
-/// Without guards: what a test does wrong must not end it.
+/// Creates a heap without guards, because a mistake must not end the test.
 fn unguarded() -> DebugHeap {
     quiet(Config { guard: Guard::Never, ..Config::DEFAULT })
 }
@@ -30,7 +30,7 @@ fn alloc(heap: &DebugHeap, size: usize, align: usize) -> *mut u8 {
 
 fn free(heap: &DebugHeap, block: *mut u8, size: usize, align: usize) {
     let layout = Layout::from_size_align(size, align).unwrap();
-    // SAFETY: what is wrong with it is a finding, and not done.
+    // SAFETY: a mistake becomes a finding, and frees nothing.
     unsafe { heap.dealloc(block, layout) };
 }
 
@@ -58,7 +58,7 @@ fn blocks_of_all_sizes_are_apart_and_come_back() {
             for &size in sizes {
                 for align in [1, 16, 64, 4096, 8192] {
                     let block = alloc(&heap, size + round, align);
-                    // SAFETY: as many bytes are ours.
+                    // SAFETY: this many bytes are ours.
                     unsafe { block.write_bytes(size as u8, size + round) };
                     blocks.push((block, size + round, align, size as u8));
                 }
@@ -90,7 +90,7 @@ fn zeroed_blocks_are_zero_wherever_they_come_from() {
                 // SAFETY: within the block.
                 assert_eq!(unsafe { block.wrapping_add(at).read() }, 0);
             }
-            // SAFETY: the block has so many bytes.
+            // SAFETY: the block has this many bytes.
             unsafe { block.write_bytes(1, size) };
             free(&heap, block, size, 8);
         }
@@ -110,7 +110,7 @@ fn a_double_free_is_seen_at_once_and_after_the_memory_went_back() {
             let finding = heap.last_finding().unwrap();
             assert_eq!(finding.kind, FindingKind::DoubleFree);
             assert_eq!((finding.size, finding.offset), (size as u64, 0));
-            // Many buckets later its own is long empty.
+            // Many buckets later the block's own is long empty.
             for _ in 0..if cfg!(miri) { 9 } else { 200 } {
                 let other = alloc(&heap, size, 16);
                 free(&heap, other, size, 16);
@@ -166,7 +166,7 @@ fn every_byte_beyond_a_block_is_watched() {
             assert_eq!(process::find_block(block.addr()).unwrap().size, size);
             // SAFETY: not the program's, but the heap's own.
             unsafe { block.wrapping_add(size + beyond).write(0x41) };
-            // The next slot, where there is one, is not handed out: nothing distinguishes it.
+            // The next slot, if any, is not handed out, so nothing distinguishes it.
             let shape = shape::of(shape::class_for(size, 1).unwrap_or(0), 4096);
             let seen = size + beyond < shape.slot as usize;
             free(&heap, block, size, 1);
@@ -244,7 +244,7 @@ fn realloc_moves_and_copies_and_remembers_the_old_block() {
     assert!(new != block);
     // SAFETY: ours.
     assert!((0..50).all(|at| unsafe { new.wrapping_add(at).read() } == 9));
-    // SAFETY: a mistake, which the heap sees.
+    // SAFETY: a mistake, which the heap reports.
     let other = unsafe { heap.realloc(block, layout, 60) };
     assert_eq!(kind(&heap), FindingKind::ReallocAfterFree);
     free(&heap, new, 50, 8);
@@ -253,8 +253,8 @@ fn realloc_moves_and_copies_and_remembers_the_old_block() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Grows a block of `step` bytes by as many until it has `steps` times as many, and makes it small
-/// again; what is in it stays. How often its address changed.
+/// Grows a block of `step` bytes in steps to `steps` times that size, and shrinks it again. Its
+/// contents stay. Returns the number of changes of its address.
 fn moves_of_a_growing_block(heap: &DebugHeap, step: usize, steps: usize) -> usize {
     let mut block = alloc(heap, step, 16);
     let (mut size, mut moves) = (step, 0);
@@ -285,7 +285,7 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
         let moves = |config| moves_of_a_growing_block(&quiet(config), step, steps);
         for guard in [Guard::Never, Guard::Sample] {
             let moves = moves(Config { guard, ..Config::DEFAULT });
-            // The first half MiB by steps of 64 KiB, down there again, and each time that the room
+            // In the first half MiB, growing by 64 KiB and shrinking, and each time that the room
             // is used up.
             assert!(moves < 8 + 8 + 20, "{guard:?}: {moves}");
         }
@@ -330,7 +330,7 @@ fn leaks_are_counted_and_the_limit_is_kept() {
 
 #[test]
 fn all_buckets_but_the_current_ones_are_full() {
-    // The worst case of the original: of each bucket's blocks one survives.
+    // The worst case of the original: one block of each bucket survives.
     let heap = quiet(Config { slots: 32, guard: Guard::Never, traces: 0, ..Config::DEFAULT });
     let mut kept = Vec::new();
     let rounds = if cfg!(miri) { 4 } else { 2000 };
@@ -342,7 +342,7 @@ fn all_buckets_but_the_current_ones_are_full() {
         }
     }
     let (buckets, _) = heap.buckets();
-    // And one in which the class began, before its blocks were seen to stay.
+    // And one from the class's beginning, before its blocks were known to stay.
     assert!((rounds..=rounds + 1).contains(&buckets), "{buckets} for {rounds} rounds");
     let (live, peak) = (128 * rounds as u64, heap.peak_bytes());
     assert!((live..=live + 32 * 128).contains(&peak), "{peak} at most, {live} now");
@@ -354,12 +354,12 @@ fn all_buckets_but_the_current_ones_are_full() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Makes `count` blocks and frees all but every `stays`th of them; those are returned.
+/// Makes `count` blocks, frees all but every `stays`th one, and returns these.
 fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     make_sparse_and_freed(heap, count, stays).0
 }
 
-/// The same; and those that were freed.
+/// Does the same, and also returns the freed blocks.
 fn make_sparse_and_freed(
     heap: &DebugHeap,
     count: usize,
@@ -380,13 +380,13 @@ fn make_sparse_and_freed(
     (kept, freed)
 }
 
-/// All of a block of 100 bytes.
+/// Returns the contents of a block of 100 bytes.
 fn bytes_of(block: *mut u8) -> [u8; 100] {
     // SAFETY: the block's bytes.
     unsafe { block.cast::<[u8; 100]>().read() }
 }
 
-/// So many blocks that what may be idle is used up, and that freed ones have waited long enough.
+/// Enough blocks to use up the allowed idle bytes, and to let freed blocks wait long enough.
 const MANY_BLOCKS: usize = if cfg!(miri) { 1000 } else { 400_000 };
 
 #[test]
@@ -395,7 +395,7 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     let before = heap.buckets().0;
     let more: Vec<_> = (0..MANY_BLOCKS / 4).map(|_| alloc(&heap, 100, 1)).collect();
-    // Without them there would be a quarter more. (Of few blocks some are new before so much is
+    // Without them there would be a quarter more. (With few blocks, some are new before enough is
     // idle.)
     assert!(
         heap.buckets().0 < before + before / if cfg!(miri) { 5 } else { 16 },
@@ -425,7 +425,7 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     let mut kept = make_sparse(&heap, MANY_BLOCKS, 8);
     // Buckets are looked for from the lowest on. (Those of other tests lie between.)
     kept.sort_unstable();
-    // Beside one that stays there is a freed one.
+    // A freed block lies beside one that stays.
     let freed = kept[kept.len() / 16].wrapping_add(112 + 7);
     // SAFETY: the mistake, in memory of the heap's.
     unsafe { freed.write(0x41) };
@@ -435,7 +435,7 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     assert_eq!((heap.findings(), heap.deinit().blocks), (1, 0));
 }
 
-/// A bucket has more damaged slots than can be noted under the lock, whether it is reopened or
+/// A bucket may have more damaged slots than a pass under the lock can record, when reopened or
 /// swept.
 #[test]
 #[cfg_attr(miri, ignore = "many operations, like those of the test above")]
@@ -453,7 +453,7 @@ fn every_write_after_free_beside_live_blocks_is_found() {
     let first = freed.len() / 16;
     damage(&freed[first..first + 42]);
     let more: HashSet<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
-    // What waits, or was not reached, is found in a sweep.
+    // A sweep finds the waiting slots and those not reached.
     assert!(heap.findings() <= 42, "{}", heap.findings());
     heap.sweep();
     assert_eq!((heap.findings(), kind(&heap)), (42, FindingKind::WriteAfterFree));
@@ -492,11 +492,10 @@ fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
     assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
 }
 
-/// Whether the kernel refuses to read a byte.
+/// Returns whether the kernel refuses to read a byte.
 #[cfg(target_os = "linux")]
 fn is_inaccessible(address: usize) -> bool {
-    // SAFETY: the kernel looks at the address, which it takes for a file's name, and says whether
-    // it can.
+    // SAFETY: the kernel tries to read a file's name at the address, and reports whether it can.
     let found = unsafe { libc::access(core::ptr::without_provenance(address), libc::F_OK) };
     found != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
@@ -509,15 +508,15 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
     for guard in [Guard::Never, Guard::Sample, Guard::All] {
         for detect in [Detect::ALL, ends_off, fill_off] {
             let heap = quiet(Config { guard, detect, memory: 1, ..Config::DEFAULT });
-            // Up and down through spans of 5 and 6 units: what stays filled, and what is
-            // given back to the system when it is freed.
+            // Up and down through spans of 5 and 6 units: some stay filled, others go back to the
+            // system when freed.
             for step in 0..400 {
                 let size = (200 << 10) + step * 77_777 % (180 << 10);
                 let block = alloc(&heap, size, 16);
                 // SAFETY: the block has as many bytes.
                 unsafe { block.write_bytes(0x41, size) };
-                // The pages before and behind it, whether the span is new or was guarded as a
-                // whole, filled or emptied.
+                // The pages before and behind the block, whether the span is new, or was guarded as
+                // a whole, filled or emptied.
                 #[cfg(target_os = "linux")]
                 {
                     let has_ends = detect.guard
@@ -574,7 +573,7 @@ fn a_freed_large_block_has_no_more_memory_than_before_and_its_touched_pages_are_
             ((page * PAGE + 100) as i64, size as u64),
             "{page}"
         );
-        // SAFETY: mapped; it was put right.
+        // SAFETY: the byte is mapped, and was repaired.
         assert_eq!(unsafe { at.read() }, bytes::PATTERN);
     }
     for page in [3, 49] {
@@ -616,7 +615,7 @@ fn blocks_that_stay_do_not_pin_the_buckets_of_those_that_go() {
         kept.push(make_one_that_stays(&heap));
         (0..40).for_each(|_| make_one_that_goes(&heap));
     }
-    // One in each of 2000 buckets without that; 36 of 112 bytes are in a page.
+    // Without that, one in each of 2000 buckets; 36 of 112 bytes are in a page.
     let (buckets, _) = heap.buckets();
     assert!(buckets < 200, "{buckets} buckets");
     kept.into_iter().for_each(|block| free(&heap, block, 100, 8));
@@ -631,7 +630,7 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
     let heap = &unguarded();
     let shared = &std::sync::Mutex::new(Vec::<(usize, usize)>::new());
     let still = &std::sync::Barrier::new(threads);
-    // Judged when all have ended: a thread that fails alone leaves the others waiting.
+    // Checked after all threads have ended: one that fails alone would leave the others waiting.
     let seen = &std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -643,7 +642,7 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
                 };
                 for _ in 0..phases {
                     for _ in 0..rounds {
-                        // Of few classes, so that buckets fill up, and now and then of any.
+                        // Mostly few classes, so that buckets fill up, and now and then any class.
                         let size = if draw(8) == 0 { draw(30_000) } else { 40 + draw(4) * 100 };
                         let block = alloc(heap, size, 8).expose_provenance();
                         let mut blocks = shared.lock().unwrap();
@@ -672,7 +671,7 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
         assert!(with_slots <= open);
         assert_eq!(unknown, 0, "of {with_slots} with slots, of {open} open");
     }
-    // There was something to judge.
+    // Some operations were checked.
     assert!(seen.iter().any(|&(open, with_slots, _)| 0 < with_slots && with_slots < open));
     for (block, size) in shared.lock().unwrap().drain(..) {
         free(heap, core::ptr::with_exposed_provenance_mut(block), size, 8);
@@ -787,7 +786,7 @@ proptest::proptest! {
     }
 }
 
-/// The model would notice: whatever is not looked for, it misses.
+/// The model notices a detection that is off: it misses the finding.
 #[test]
 #[cfg_attr(miri, ignore = "many operations")]
 fn a_detection_that_is_switched_off_is_missed_by_the_model() {

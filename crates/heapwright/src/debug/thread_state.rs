@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   thread index --> state | busy | current buckets of each class | sequence numbers
-//!                          | stacks seen lately | counts
+//!                          | recent stacks | counts
 //! ```
 //!
-//! Only the state's thread uses it, while it is busy, so no lock is needed. If the state is busy (a
-//! signal handler interrupted its own thread inside the heap), or the thread has no index, the call
-//! uses the *common state*, under a lock.
+//! Only the state's thread uses it, while it is busy, so no lock is needed. The state is busy for a
+//! signal handler that interrupted its own thread inside the heap. Such a call, or one of a thread
+//! without an index, uses the *common state*, under a lock.
 //!
 //! A thread that ends leaves its state to the next holder of its index, which continues in the same
 //! buckets. The index's count of holders distinguishes them.
@@ -32,7 +32,7 @@ const SEQUENCE_STEP: u32 = 256;
 pub(crate) struct Current {
     /// The slot; undefined if none is left.
     pub(crate) at: *mut u8,
-    /// Its record.
+    /// The slot's record.
     pub(crate) record: *const Slot,
     /// Successive slots left.
     pub(crate) left: u32,
@@ -60,12 +60,12 @@ impl Current {
         self.has_more = slots.any(|place| place.is_unused());
     }
 
-    /// Continues after the last of those slots. False: there are no others.
+    /// Continues after those slots. False: the bucket has no others.
     pub(crate) fn has_gone_on(&mut self) -> bool {
         if !self.has_more {
             return false;
         }
-        // Slots not handed out count as live, so the bucket is still the thread's.
+        // Slots that were not handed out count as live, so the bucket is still the thread's.
         let last = self.at.addr() - 1;
         if let Some(span) = Span::of(last)
             && let Found::Slot(place) = span.locate(last)
@@ -95,7 +95,7 @@ pub(crate) struct ThreadState {
     busy: AtomicBool,
     /// The lock to release when the state is left; only for the common state.
     owed: AtomicPtr<Lock<()>>,
-    /// Blocks allocated and freed, and bytes asked for and freed.
+    /// Blocks allocated and freed, and bytes requested and freed.
     pub(crate) made: AtomicU64,
     pub(crate) freed: AtomicU64,
     pub(crate) made_bytes: AtomicU64,
@@ -125,7 +125,7 @@ impl ThreadState {
         true
     }
 
-    /// Whether it is entered.
+    /// Returns whether the state is entered.
     pub(crate) fn is_entered(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ impl ThreadState {
         }
     }
 
-    /// The part that only the thread uses.
+    /// Returns the part that only the thread uses.
     ///
     /// # Safety
     ///
@@ -162,7 +162,7 @@ impl ThreadState {
         unsafe { &mut *self.mine.get() }
     }
 
-    /// Whether `mine` is this state's.
+    /// Returns whether `mine` belongs to this state.
     pub(crate) fn is_of(&self, mine: &Mine) -> bool {
         ptr::eq(self.mine.get(), mine)
     }
@@ -201,7 +201,7 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Mine {
-    /// Whether the state has a new holder.
+    /// Returns whether the state has a new holder.
     #[inline]
     pub(crate) fn is_new(&self, holder: u32) -> bool {
         self.holder != holder || self.thread == 0
@@ -216,7 +216,7 @@ impl Mine {
         self.scratch = Scratch::new();
     }
 
-    /// Forgets the current buckets, whose slots may be copies of others.
+    /// Forgets the current buckets, whose slots may be another process's copies.
     pub(crate) fn forget_buckets(&mut self) {
         for current in self.current.as_flattened_mut() {
             (current.left, current.has_more) = (0, false);
@@ -228,7 +228,7 @@ impl Mine {
         self.last = self.next;
     }
 
-    /// The next sequence number.
+    /// Returns the next sequence number.
     #[inline]
     pub(crate) fn sequence(&mut self, all: &AtomicU32) -> u32 {
         if self.next == self.last {
@@ -239,7 +239,7 @@ impl Mine {
         self.next
     }
 
-    /// The caller's stack.
+    /// Returns the caller's stack.
     #[inline(always)]
     pub(crate) fn stack(&mut self, depth: usize) -> u32 {
         if depth == 0 {
@@ -249,7 +249,7 @@ impl Mine {
     }
 }
 
-/// The system's number of the calling thread.
+/// Returns the system's number of the calling thread.
 pub(crate) fn system_thread() -> u32 {
     os::thread_id()
 }

@@ -66,19 +66,19 @@ impl Threads {
         number as u16
     }
 
-    /// The number of a recent thread, by the system's number.
+    /// Returns the number of a recent thread, by the system's number.
     pub(crate) fn known(&self, system: u32) -> Option<u16> {
         const LATELY: u32 = 256;
         u16::try_from(self.last_of(system, LATELY)?).ok()
     }
 
-    /// The number of the last thread with this system's number; 0: there was none.
+    /// Returns the number of the last thread with this system's number; 0: there was none.
     #[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
     pub(crate) fn number_of_system(&self, system: u32) -> u32 {
         self.last_of(system, LAST).unwrap_or(0)
     }
 
-    /// The last of the latest `within` threads with this system's number.
+    /// Returns the last of the latest `within` threads with this system's number.
     fn last_of(&self, system: u32, within: u32) -> Option<u32> {
         let last = self.count();
         let is = |number: &u32| {
@@ -95,13 +95,13 @@ impl Threads {
         }
     }
 
-    /// The system's number of a thread and its name, 16 bytes ended by a zero.
+    /// Returns the system's number of a thread and its name, 16 bytes ended by a zero.
     pub(crate) fn identity(&self, number: u32) -> Option<(u32, [u8; 16])> {
         if number == 0 {
             return None;
         }
         let entry = self.entry(number)?;
-        // First, because the name was written before it.
+        // This is read first, because the name was written before it.
         let system = entry.system.load(Ordering::Acquire);
         let mut name = [0; 16];
         name[..8].copy_from_slice(&entry.name[0].load(Ordering::Relaxed).to_ne_bytes());
@@ -109,7 +109,7 @@ impl Threads {
         (system != 0).then_some((system, name))
     }
 
-    /// A thread's check; 0: none.
+    /// Returns a thread's check; 0: none.
     pub(super) fn scope_of(&self, number: u32) -> u32 {
         if number == 0 {
             return 0;
@@ -129,7 +129,7 @@ impl Threads {
         }
     }
 
-    /// The number of threads.
+    /// Returns the number of threads.
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }

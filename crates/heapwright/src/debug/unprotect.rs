@@ -7,8 +7,8 @@
 //!
 //! A guarded page has no contents: the access reads zeros, and its writes are lost when the guard
 //! returns. Meanwhile other threads may access the page unnoticed. The bucket may leave the history
-//! and be reused; then the guard does not return. The page's span and bucket, under the store's
-//! lock, decide both times whether the page must be guarded.
+//! and be reused; then the guard does not return. Both steps take the store's lock and read the
+//! page's span and bucket, to decide whether the page must be guarded.
 //!
 //! A guard stays if the heap itself was interrupted, because then the heap made the access. A guard
 //! also stays for an instruction of a traced process: a debugger sees the access as it steps.
@@ -81,7 +81,7 @@ pub(super) fn put_range_back(heap: &'static Heap, address: usize, bytes: usize) 
     });
 }
 
-/// Whether the page of an address is a guard.
+/// Returns whether the page of an address is a guard.
 pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     let mut is = false;
     if let Some(store) = heap.hold_store() {
@@ -123,12 +123,12 @@ fn each_guard(
     }
 }
 
-/// A page of a span, as a pointer.
+/// Returns a page of a span, as a pointer.
 fn at(span: &Span, page: usize) -> *mut u8 {
     span.start().with_addr(page)
 }
 
-/// Whether a page must be guarded. The caller holds the store.
+/// Returns whether a page must be guarded. The caller holds the store.
 fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
     let Some(offset) = page.checked_sub(span.start().addr()) else { return false };
     let index = match span.form() {
@@ -154,7 +154,7 @@ fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
     }
 }
 
-/// Whether a debugger or a tracer is attached.
+/// Returns whether a debugger or a tracer is attached.
 fn is_traced() -> bool {
     const TRACER: &[u8] = b"TracerPid:\t";
     // The line is among the first ten.

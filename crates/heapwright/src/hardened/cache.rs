@@ -35,14 +35,13 @@
 //!   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
 //!   (`mod`). `free` shuts the ring, too, while it writes a place: no slow path moves that place.
 //!
-//! **Misuse.** `malloc` hands out a slot only if its word says that the slot is in a ring, and the
-//! slot's first 16 bytes are zero. `free` takes a slot only if its canary is intact, and its word
-//! says that the block is live and was made by the matching kind of call. The cold path decides all
-//! other cases.
+//! **Misuse.** `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes
+//! are zero. `free` takes a slot only if its canary is intact and its word says "live", with a
+//! matching maker. The cold path decides all other cases.
 //!
 //! Invariants: all entries from the oldest to the newest are slots whose words say that they are in
 //! a ring, each in one place; places of pending calls are excepted. Only its thread changes a
-//! cache, and the cache of an ended thread has none. A cache is never freed.
+//! cache. The cache of an ended thread has no thread. A cache is never freed.
 //!
 //! Called by `mod`.
 
@@ -110,7 +109,7 @@ pub(super) struct Ring {
     stays: Cell<i32>,
     /// One more slot may be put while the ring has at most this many.
     full: Cell<i32>,
-    /// A new entry changes places with one of this many newest entries, all of which wait.
+    /// A new entry changes places with one of this many newest entries, which all wait.
     reach: Cell<i32>,
     places: *const Place,
 }
@@ -149,17 +148,17 @@ const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
-/// One thread's.
+/// The cache of one thread.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
-    /// What the thread's fast word leads to.
+    /// The stub that the thread's fast word leads to.
     stub: HotStub,
     rings: [Ring; CLASSES],
     /// [`REACH`] times [`PLACE`] with `hardened:full`, else 0.
     reach: i32,
     /// Bytes by which the waiting entries of all rings have grown: see [`budget`].
     grown: Cell<usize>,
-    /// How often slots have become ready.
+    /// The number of times that slots have become ready.
     renewals: Cell<u32>,
     /// The thread is in a slow path.
     is_busy: AtomicBool,
@@ -176,7 +175,7 @@ unsafe impl Sync for Cache {}
 
 const _: () = assert!(offset_of!(Cache, stub) == 0);
 
-/// How long rings are.
+/// The settings that decide the lengths of rings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
@@ -192,7 +191,7 @@ impl Shape {
     }
 }
 
-/// Most slots of a class that are drawn at a time.
+/// Returns the most slots of a class that a refill draws.
 const fn most_drawn(class: usize, shape: Shape) -> usize {
     let most = match size_class::size(class) {
         0..=512 => 32,
@@ -203,7 +202,7 @@ const fn most_drawn(class: usize, shape: Shape) -> usize {
     if shape.full { most * 2 } else { most }
 }
 
-/// Entries that wait in the ring of a class at first: 16, or 8 KiB; twice as many with `full`.
+/// Returns a ring's first number of waiting entries: 16, or 8 KiB; twice as many with `full`.
 const fn first_stays(class: usize, shape: Shape) -> usize {
     let most = (8 << 10) / size_class::size(class);
     let stays = if most > 16 { 16 } else { most };
@@ -211,8 +210,8 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// The most entries that wait in the ring of a class, if [`budget`] has room for them: 320, or 80
-/// KiB; with `full` 1984, or 416 KiB. Where address space is limited: [`first_stays`].
+/// Returns the most entries that wait in the ring of a class, if [`budget`] has room for them: 320,
+/// or 80 KiB; with `full` 1984, or 416 KiB. If address space is limited: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -221,13 +220,13 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
     if shape.is_limited || last < first { first } else { last }
 }
 
-/// Bytes by which the waiting slots of all classes in a thread's rings may grow together: no more
-/// than those of one class may.
+/// Returns the bytes by which the waiting slots of all classes in a thread's rings may grow
+/// together: no more than those of one class may.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
 
-/// The fewest entries that become ready at a time.
+/// Returns the fewest entries that become ready at a time.
 const fn renewed(class: usize, shape: Shape) -> usize {
     let (slots, bytes) = if shape.full { (128, 16 << 10) } else { (96, 12 << 10) };
     let most = bytes / size_class::size(class);
@@ -237,22 +236,22 @@ const fn renewed(class: usize, shape: Shape) -> usize {
     if renewed == 0 { 1 } else { renewed }
 }
 
-/// The most entries of a class that need not wait.
+/// Returns the most entries of a class that need not wait.
 const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Places in the ring of a class in which `stays` entries wait: a power of two.
+/// Returns the places of a ring in which `stays` entries wait: a power of two.
 const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
 
-/// Places that the ring of a class has at first: few, which stay in the processor's caches.
+/// Returns a ring's places at first: few, which stay in the processor's caches.
 const fn first_room(class: usize, shape: Shape) -> usize {
     room(class, shape, first_stays(class, shape))
 }
 
-/// Places that the ring of a class may come to have.
+/// Returns the most places that the ring of a class may have.
 const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
 }
@@ -276,7 +275,7 @@ const _: () = {
     }
 };
 
-/// Bytes of a cache with its places.
+/// Returns the bytes of a cache with its places.
 const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
@@ -288,7 +287,7 @@ const fn bytes(shape: Shape) -> usize {
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
-/// Where caches lie.
+/// The reservation that holds all caches.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -302,13 +301,13 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for the caches of some 16,000 threads, or of 150 where it is limited.
+/// Bytes of address space for the caches of some 16,000 threads, or of 150 if it is limited.
 /// Further threads have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// From twice this number of caches with threads on, each doubling of the number halves the most
-/// slots that wait in a ring. Those of all threads together stay about as many.
+/// At twice this number of caches with threads, and at each further doubling, the most slots that
+/// wait in a ring are halved. So the sum over all threads stays about the same.
 const MANY: usize = 16;
 /// The most caches without a thread in which slots wait for the next thread.
 const MOST_FILLED: usize = 4;
@@ -321,21 +320,21 @@ static CACHES: Lock<Area> = Lock::new(Area {
     unused: ptr::null(),
     filled: 0,
 });
-/// Caches that threads have.
+/// The number of caches that have a thread.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 /// The newest cache, from which [`all`] goes on to the older ones.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 impl Cache {
-    /// The calling thread's cache, by its fast word, which leads to a hardened stub.
+    /// Returns the calling thread's cache, by its fast word, which leads to a hardened stub.
     #[inline(always)]
     pub(super) fn of(hot: &Hot) -> &'static Self {
         // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// A cache for the calling thread, whose calls `serve` serves: an ended thread's, or a new one.
-    /// `None`: there is no memory.
+    /// Returns a cache for the calling thread, whose calls `serve` serves: an ended thread's, or a
+    /// new one. `None`: there is no memory.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: null, or a cache, which is never freed.
@@ -415,7 +414,7 @@ impl Cache {
                 Self::give_back(class, ring, ready, leave);
             });
             if left.is_none() {
-                // A signal handler ends the thread in the middle of a call: nobody gets this cache.
+                // A signal handler ends the thread inside a call: no thread gets this cache.
                 let mut area = CACHES.lock();
                 area.filled = area.filled.saturating_sub(is_filled.into());
                 return;
@@ -428,8 +427,8 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots of a class back until no more than `leave` are left, if the class's
-    /// lock can be had. The ring is shut.
+    /// Gives the oldest slots of a class back until at most `leave` are left, if the class's lock
+    /// is available. The ring is shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -468,9 +467,9 @@ impl Cache {
     }
 
     /// Runs `run`, which no other slow path of the thread may interrupt. `None`: the caller is a
-    /// signal handler that interrupted one.
+    /// signal handler that interrupted a slow path.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        // (A handler in between is done before this goes on.)
+        // (A handler in between ends before this continues.)
         if self.is_busy.load(Ordering::Relaxed) {
             return None;
         }
@@ -505,8 +504,8 @@ impl Cache {
             }) == Some(true)
     }
 
-    /// Whether the periodic work of slow paths follows this renewal: not every time, for a renewal
-    /// is short.
+    /// Returns whether the periodic work of slow paths follows this renewal. A renewal is short, so
+    /// most have none.
     pub(super) fn is_time_to_pass(&self) -> bool {
         self.renewals.get().is_multiple_of(32)
     }
@@ -556,7 +555,7 @@ impl Cache {
             // A signal handler has refilled the ring in between.
             return true;
         }
-        // (The count is below zero only if more handlers are nested than may be.)
+        // (The count is below zero only if more handlers are nested than [`PENDING`].)
         let count = ring.count().max(0) / PLACE as i32;
         let room = (ring.mask.get() / PLACE) as i32 + 1;
         let is_long = size_class::size(class) > SHORT;
@@ -570,8 +569,7 @@ impl Cache {
         let head = tail.wrapping_sub(count as u32 * PLACE);
         // Drawn slots come out first: they go just before the oldest entry. But a pending call may
         // still have to read a place there, unless the ring has fewer entries than a call leaves.
-        // In this case the drawn slots go behind the newest entry, and change places with the
-        // oldest ones.
+        // In this case the drawn slots go behind the newest entry, and swap with the oldest ones.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -610,7 +608,7 @@ impl Cache {
         drawn > 0
     }
 
-    /// [`Cache::pop`] for slots of any length. `None`: the caller is a signal handler that
+    /// Takes a slot of any length like [`Cache::pop`]. `None`: the caller is a signal handler that
     /// interrupted a slow path.
     #[inline]
     pub(super) fn pop_busily(
@@ -666,12 +664,12 @@ impl Cache {
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
         word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the slot has room for the bytes asked for and the canary, and it is the caller's.
+        // SAFETY: the slot has room for the requested bytes and the canary, and is the caller's.
         unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
         Ok(block)
     }
 
-    /// About how many slots the next refill of a class draws.
+    /// Returns about how many slots the next refill of a class draws.
     pub(super) fn batch(&self, class: usize) -> usize {
         self.rings[class].batch.load(Ordering::Relaxed).max(1) as usize
     }
@@ -708,7 +706,7 @@ impl Cache {
     ///
     /// # Safety
     ///
-    /// As `free`; `unit` is the window's unit that the address lies in, or beyond.
+    /// As `free`. `unit` is the window's unit of the address, or beyond the window.
     #[inline(always)]
     pub(super) unsafe fn free<const FROM: u8, const FULL: bool>(
         &self,
@@ -754,7 +752,7 @@ impl Cache {
         }
         // SAFETY: the kind of a slab, so this is the ring of its class.
         let ring = unsafe { ptr::from_ref(&self.rings).byte_add(kind * RING_STEP) };
-        // SAFETY: as was just said, and rings live as long as the cache.
+        // SAFETY: as above, and rings live as long as the cache.
         let ring = unsafe { &*ring.cast::<Ring>() };
         let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
         if !is_start(product) {
@@ -776,15 +774,14 @@ impl Cache {
             return None;
         }
         let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
+        // SAFETY: the slot of a live block has room for the requested bytes and the canary.
         if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
             return None;
         }
         Some((ring, word, asked))
     }
 
-    /// [`Cache::free`] for a block that the fast path does not take: a long one, or one whose ring
-    /// is full.
+    /// Frees a block that [`Cache::free`] does not take: a long one, or one whose ring is full.
     ///
     /// # Safety
     ///
@@ -856,7 +853,7 @@ impl Cache {
         has_room
     }
 
-    /// Slots and bytes in all rings of all threads.
+    /// Returns the slots and bytes in all rings of all threads.
     pub(super) fn held_by_all() -> (usize, usize) {
         let (mut slots, mut bytes) = (0, 0);
         for cache in all() {
@@ -870,7 +867,7 @@ impl Cache {
     }
 }
 
-/// Why no slot was taken from a ring.
+/// The reason why no slot was taken from a ring.
 pub(super) enum Refused {
     /// No entry is ready.
     TooFew,
@@ -937,34 +934,34 @@ impl Ring {
         }
     }
 
-    /// In a forked child: the next call shuffles all entries before it takes one.
+    /// Makes the next call shuffle all entries first, in a forked child.
     fn forget_order(&self) {
         self.batch.store(0, Ordering::Relaxed);
         self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
     }
 
-    /// Entries from the place `ready` on, times [`PLACE`].
+    /// Returns the entries from the place `ready` on, times [`PLACE`].
     #[inline(always)]
     fn waiting(&self, ready: u32) -> i32 {
         self.tail.load(Ordering::Relaxed).wrapping_sub(ready) as i32
     }
 
-    /// Entries in the ring, times [`PLACE`].
+    /// Returns the entries in the ring, times [`PLACE`].
     #[inline(always)]
     fn count(&self) -> i32 {
         self.waiting(self.head.load(Ordering::Relaxed))
     }
 
-    /// The fewest entries that become ready at a time, times [`PLACE`].
+    /// Returns the fewest entries that become ready at a time, times [`PLACE`].
     fn renewed(&self) -> i32 {
         i32::from(self.renewed) * PLACE as i32
     }
 
-    /// Whether the oldest entry is ready.
+    /// Returns whether the oldest entry is ready.
     #[inline(always)]
     fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's counters, which are atomics, and loads are relaxed.
+        // SAFETY: aligned loads of a ring's counters, equal to relaxed atomic loads.
         unsafe {
             core::arch::asm!(
                 "mov {head:e}, dword ptr [{ring} + {head_at}]",
@@ -986,12 +983,12 @@ impl Ring {
         }
     }
 
-    /// Whether the fast path may put no more slots in.
+    /// Returns whether the fast path may put no more slots in.
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads
-        // are relaxed.
+        // SAFETY: aligned loads of a ring's fields; loads of its counters equal relaxed atomic
+        // loads.
         unsafe {
             core::arch::asm!(
                 "mov {count:e}, dword ptr [{ring} + {tail}]",
@@ -1061,8 +1058,8 @@ impl Ring {
     }
 
     /// Writes a slot into the newest place. With `hardened:full`, if enough entries wait, the slot
-    /// changes places with another one. A quick generator makes each choice from the last one. It
-    /// is no secret, but the order in which the slots were drawn is.
+    /// changes places with another one. A quick generator makes each choice from the last one. The
+    /// choices are no secret, but the order of the drawn slots is.
     #[inline(always)]
     fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
@@ -1084,13 +1081,13 @@ impl Ring {
     }
 }
 
-/// The later one of two places.
+/// Returns the later one of two places.
 fn later(one: u32, other: u32) -> u32 {
     if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
 
-/// Whether a slot begins at an offset into a slab. `product` is the offset times the reciprocal of
-/// the class.
+/// Returns whether a slot begins at an offset into a slab. `product` is the offset times the
+/// reciprocal of the class.
 #[inline(always)]
 fn is_start(product: u64) -> bool {
     // The compiler's own compare has two more instructions.
@@ -1132,7 +1129,7 @@ impl Place {
     }
 }
 
-/// All caches that were made.
+/// Returns all caches that were made.
 fn all() -> impl Iterator<Item = &'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
     let first = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
@@ -1140,7 +1137,7 @@ fn all() -> impl Iterator<Item = &'static Cache> {
     core::iter::successors(first, |cache| unsafe { cache.older.as_ref() })
 }
 
-/// Whether a slot is in a ring. The process has one thread.
+/// Returns whether a slot is in a ring. The process has one thread.
 pub(super) fn holds(block: *mut u8) -> bool {
     all().flat_map(|cache| &cache.rings).any(|ring| {
         let head = ring.head.load(Ordering::Relaxed);
@@ -1154,23 +1151,23 @@ pub(super) fn before_fork() {
     CACHES.acquire();
 }
 
-/// Gives the lock back on either side of a fork.
+/// Releases the lock on either side of a fork.
 ///
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: makes other choices than the parent. (Each ring is shuffled at the next call
+/// Makes other choices in a forked child than the parent. (Each ring is shuffled at the next call
 /// of its class, not here: the forking thread may be a signal handler in the middle of a call.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }
 
-/// In a forked child: empties the caches of the parent's other threads, and offers them to new
+/// Empties the caches of the parent's other threads in a forked child, and offers them to new
 /// threads. Their slots are lost, once.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();

@@ -18,22 +18,22 @@ use crate::text::Line;
 /// The mistake about a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wrong {
-    /// It was freed before.
+    /// The block was freed before.
     DoubleFree,
-    /// Bytes behind its end were changed.
+    /// Bytes behind the block's end were changed.
     Overflow,
-    /// It was changed after it was freed.
+    /// The block was changed after its free.
     WriteAfterFree,
-    /// Another function made it.
+    /// Another function made the block.
     Maker {
         /// The maker.
         made: u16,
         /// The maker whose blocks the call takes.
         given: u16,
     },
-    /// The call says another size.
+    /// The call names another size.
     Size(usize),
-    /// The call says another alignment.
+    /// The call names another alignment.
     Alignment(usize),
 }
 
@@ -85,7 +85,7 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
     misuse::end(line)
 }
 
-/// Reports a pointer given to `call` that is not the start of a block, but lies in `found` or in
+/// Reports a pointer given to `call` that is not a block's start, but lies in block `found` or in
 /// none. Returns only if the program continues.
 #[cold]
 #[inline(never)]

@@ -4,7 +4,7 @@
 //!   run     | guard, 1 to 4 units | block | canary, zeros | guard: the rest of the unit, and 1 to 4 units |
 //!                                 ^ a unit               ^ a page
 //!
-//!   record  of the block's first unit: its units, usable bytes, bytes asked for, HARDENED as its heap;
+//!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its heap;
 //!           in fields that slabs use, the units of the guards and the maker
 //! ```
 //!
@@ -14,8 +14,8 @@
 //! in random order. A run that leaves the queue returns to the chunk.
 //!
 //! Invariants: the holder of a block owns its record. An exchange sets `requested` to
-//! [`Record::KEPT`], so of two threads that free a block one fails. The queue has a lock. It is
-//! taken with no other lock of this heap, and before the chunk's.
+//! [`Record::KEPT`]: if two threads free a block, one fails. A thread takes the queue's lock with
+//! no other lock of this heap, and before the chunk's.
 //!
 //! Called by `mod`.
 
@@ -60,7 +60,7 @@ impl Run {
         self.first + self.before
     }
 
-    /// The run of the block at a unit, by its record.
+    /// Returns the run of the block at a unit, by its record.
     fn of(unit: usize) -> Self {
         let record = MAP.record(unit);
         let before = record.carved.load(Ordering::Relaxed) as usize;
@@ -69,7 +69,7 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
-    /// The run's place, for `warm`.
+    /// Returns the run's place, for `warm`.
     fn place(self) -> Place {
         let usable = large_block::usable(MAP.record(self.block()));
         let (block, before, behind) = (self.block(), self.before, self.units + self.after);
@@ -165,7 +165,7 @@ impl Queue {
         }
     }
 
-    /// The random lengths of two guards.
+    /// Returns the random lengths of two guards.
     fn guards(&mut self) -> (usize, usize) {
         (1 + self.random.below(MOST_GUARD), 1 + self.random.below(MOST_GUARD))
     }
@@ -179,25 +179,25 @@ fn made_as(request: Request) -> u16 {
     super::maker_of(request) | (request.align.trailing_zeros() as u16) << ALIGN_SHIFT
 }
 
-/// The usable bytes of a block of `size` bytes: whole pages, at least one.
+/// Returns the usable bytes of a block of `size` bytes: whole pages, at least one.
 fn whole_pages(size: usize) -> usize {
     size.max(1).next_multiple_of(SYSTEM.page_size())
 }
 
-/// The range behind a block's usable bytes: the rest of its units, and the guard.
+/// Returns the range behind a block's usable bytes: the rest of its units, and the guard.
 fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     let block = MAP.address_of(run.block());
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// A block of `request.size` bytes; 0 if the alignment exceeds that of empty slots. Null: there is
-/// no memory.
+/// Returns a block of `request.size` bytes; 0 if the alignment exceeds that of empty slots. Null:
+/// there is no memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
 
-/// [`allocate`] for a block that grew and probably grows again: half as many more units, which stay
-/// guarded until then.
+/// Does [`allocate`] for a block that grew and probably grows again, with half as many more units,
+/// which stay guarded until then.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -207,7 +207,7 @@ pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
 fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
-    // A signal handler that may have interrupted the holder of a lock.
+    // The caller is a signal handler that may have interrupted the holder of a lock.
     if sync::is_interrupted() || os::is_more_than_there_is(usable) {
         return core::ptr::null_mut();
     }
@@ -254,7 +254,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
 /// Takes a run from the chunk; its bytes read as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
     let (before, after) = if chunk::is_limited() { (1, 1) } else { QUEUE.lock().guards() };
-    // The block's alignment is that of the run.
+    // The block has the run's alignment.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
     if before > u16::MAX as usize {
@@ -264,7 +264,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // Includes the guards, which the kernel may refuse: a returned run must read as zero.
+        // Includes the guards, as the kernel may refuse them, and a returned run must read as zero.
         let at = MAP.address_of(run.first);
         // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };
@@ -272,7 +272,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
     Some(run)
 }
 
-/// The unit of the large block of this heap that begins at an address.
+/// Returns the unit of the large block of this heap that begins at an address.
 fn unit_of(address: usize) -> Option<usize> {
     let (unit, entry) = MAP.lookup(address);
     let is_one = entry == Entry::LARGE_HEAD
@@ -281,7 +281,7 @@ fn unit_of(address: usize) -> Option<usize> {
     is_one.then_some(unit)
 }
 
-/// The block, live or just freed, that contains an address.
+/// Returns the block, live or just freed, that contains an address.
 pub(super) fn find(address: usize) -> Option<Extent> {
     let (unit, entry) = MAP.lookup(address);
     let head = match entry.kind() {
@@ -299,7 +299,7 @@ pub(super) fn find(address: usize) -> Option<Extent> {
     Some(Extent { block, size: if is_live { asked } else { large_block::usable(record) }, is_live })
 }
 
-/// The bytes requested for the live block that begins at an address.
+/// Returns the bytes requested for the live block that begins at an address.
 pub(super) fn asked(address: usize) -> Option<usize> {
     asked_of(unit_of(address)?)
 }
@@ -351,7 +351,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
-            // Its addresses are lost, because a signal handler waits for no lock.
+            // The block's addresses are lost, because a signal handler waits for no lock.
             return true;
         }
     }
@@ -382,7 +382,7 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     }
 }
 
-/// The bytes requested for the live block that begins at an address, after the checks of [`free`].
+/// Returns the requested bytes of the live block at an address, after the checks of [`free`].
 pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
     let unit = unit_of(address)?;
     let asked = asked_of(unit)?;
@@ -401,8 +401,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let (usable, asked) = (large_block::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
-    // A block shrinks in place, but moves below half its size, because its addresses are worth
-    // more.
+    // A block shrinks in place, but moves below half its size, to free its addresses.
     if wanted > run.units * UNIT || wanted < usable / 2 {
         return false;
     }

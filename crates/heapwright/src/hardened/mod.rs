@@ -8,12 +8,12 @@
 //!   free ----> no unit is known to the stub ---> word, canary; cleared; ring     cache
 //!                                                 | anything else
 //!                                                 v
-//!                                               what is wrong with it?           judge
+//!                                               which mistake?                   judge
 //!   more than a slab's slot                     a run between guards             large
 //!   no bytes                                    memory that cannot be touched    slabs
 //!
-//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and nothing of the heap's own
-//!   words    16 bits a slot: live, made by which call, slack; or free            far away, at a random place
+//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and no metadata
+//!   words    16 bits a slot: live, maker, slack; or free                         far away, at a random place
 //!   caches   rings of free slots                                                 far away, at a random place
 //! ```
 //!
@@ -27,7 +27,7 @@
 //!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
-//! random order). New is that one library has them beside its other modes, chosen at start.
+//! random order). The combination in one library, chosen at start beside other modes, is new.
 //!
 //! Invariants: no metadata that the heap trusts lies in the window or at a known distance from it;
 //! the settings are read-only.
@@ -72,15 +72,15 @@ use word::{CANARY, IN_RING, MOST_SLACK};
 /// The block that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// Its first byte.
+    /// The block's first byte.
     pub(crate) block: usize,
     /// The bytes requested, or those of the slot if it is free.
     pub(crate) size: usize,
-    /// Whether it is live.
+    /// Whether the block is live.
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request, if it is drawn. The number is the slots of the next refill.
+/// Makes a guarded block for a request, if one is drawn. The number: slots of the next refill.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. The caller has opened the window, and no thread
@@ -125,7 +125,7 @@ pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -
     }
 }
 
-/// [`malloc`] if no slot is ready.
+/// Serves [`malloc`] if no slot is ready.
 #[cold]
 #[inline(never)]
 fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
@@ -157,8 +157,8 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (In C++ an explicit
-/// alignment makes another maker.)
+/// Returns whether [`malloc`] and [`malloc_medium`] serve requests with this alignment. (In C++ an
+/// explicit alignment makes another maker.)
 #[inline(always)]
 pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
     let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
@@ -221,7 +221,7 @@ pub(crate) unsafe fn free_slowly<const FROM: u8>(
     unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
 }
 
-/// The class for `size` bytes, not 0, and a canary. `None`: the block is large.
+/// Returns the class for `size` bytes, not 0, and a canary. `None`: the block is large.
 fn class_of(size: usize, align: usize) -> Option<usize> {
     if align <= MIN_ALIGN {
         return (size <= SLAB_MAX - CANARY).then(|| size_class::of(size + CANARY));
@@ -245,12 +245,12 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     }
 }
 
-/// The maker of a requested block.
+/// Returns the maker of a requested block.
 fn maker_of(request: Request) -> u16 {
     word::maker(request.origin, request.align > 1)
 }
 
-/// A block of size 0: a unique address that cannot be accessed.
+/// Returns a block of size 0: a unique address that cannot be accessed.
 fn allocate_empty(request: Request) -> *mut u8 {
     // Slots are 16 bytes apart; only the first slot of a unit has a larger alignment.
     let mut drawn = None;
@@ -263,14 +263,14 @@ fn allocate_empty(request: Request) -> *mut u8 {
     slot.block
 }
 
-/// Whether blocks of different tokens lie in different slabs.
+/// Returns whether blocks of different tokens lie in different slabs.
 #[inline]
 pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
 }
 
-/// Whether a block in no group would move into one, if a call with a token resizes it to `size`
-/// bytes.
+/// Returns whether a block in no group would move into one, if a call with a token resizes it to
+/// `size` bytes.
 pub(crate) fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     let (_, entry) = MAP.lookup(block.addr());
     has_groups() && slabs::group_of(entry).is_none() && size != 0 && class_of(size, 1).is_some()
@@ -281,14 +281,14 @@ pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
 }
 
-/// The group of a token. Small tokens (`-falloc-token-max=4` or less) are group numbers. Otherwise
-/// the upper two bits are the group; the first of them tells whether the type has pointers.
+/// Returns a token's group. Small tokens (`-falloc-token-max=4` or less) are group numbers. Of
+/// others the upper two bits are the group; the top bit tells whether the type has pointers.
 fn group(token: usize) -> usize {
     const { assert!(HARDENED_GROUPS == 4) };
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
 }
 
-/// [`allocate`] in a group.
+/// Serves a request in a group, like [`allocate`].
 fn allocate_in(group: usize, request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     let is_small = size != 0 && size <= isize::MAX as usize && align <= isize::MAX as usize;
@@ -383,7 +383,7 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let (slot, _) = Slot::of(block.addr())?;
     let known = slot.read();
     if known != IN_RING {
-        // Another ring handed it out too: two threads freed it at once.
+        // Another ring handed the slot out, too: two threads freed it at once.
         judge::report(Wrong::DoubleFree, "free", block.addr(), slot.asked(known));
         return None;
     }
@@ -394,7 +394,7 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     Some(make_live(slot, request))
 }
 
-/// The name of the call that makes a request.
+/// Returns the name of the call that makes a request.
 fn request_name(request: Request) -> &'static str {
     match request.origin {
         _ if request.zero => "calloc",
@@ -464,19 +464,19 @@ pub(crate) fn compare_guarded(
     compare(made, known_align(made, align), asked, address, what, |told| is_other(told, asked));
 }
 
-/// The alignment that a free must name for a block of this maker, if C++'s calls name one.
+/// Returns the alignment that a free must name for a block of this maker, if C++'s calls name one.
 fn known_align(made: u16, align: usize) -> Option<usize> {
     let is_named = [Origin::New, Origin::NewArray].map(|origin| word::maker(origin, true));
     is_named.contains(&made).then_some(align)
 }
 
-/// Whether blocks of these lengths are in different size classes.
+/// Returns whether blocks of these lengths are in different size classes.
 fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
-/// The live block that begins at an address given to a call, if it is in a slot of this heap;
-/// checks the claims of the call.
+/// Returns the live block that begins at an address given to a call, if it is in a slot of this
+/// heap; checks the claims of the call.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
@@ -490,7 +490,7 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
         judge::report(Wrong::DoubleFree, call, address, asked);
         return None;
     }
-    // (Any block may be given to ask for its usable size.)
+    // (A usable-size call may name any block.)
     if what.call != Call::UsableSize {
         let made = word::maker_of(known);
         compare(made, None, asked, address, what, |told| is_other(told, asked));
@@ -622,8 +622,8 @@ pub(crate) unsafe fn realloc(
     // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // The new block may have a hole, so it is not used again. Into the next one the bytes are
-    // copied, because pages no longer move.
+    // The new block may have a hole, so it is not used again. The bytes are copied into the next
+    // one, because pages no longer move.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -655,7 +655,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     true
 }
 
-/// The usable bytes of a block: those requested. `None`: the block is not this heap's.
+/// Returns the usable bytes of a block: those requested. `None`: the block is not this heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -665,16 +665,15 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Bytes from an address in a slab of this heap to the end of its block; 0 behind the block or if
-/// it is free. Bounds checks before copies call this. It takes one load more than the lookup of the
-/// slot.
+/// Returns the bytes from an address in a slab of this heap to the end of its block; 0 behind the
+/// block or if it is free. Bounds checks before copies call this. It takes one load more than the
+/// lookup of the slot.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let index = size_class::slot_of(class, offset);
-    // (Words behind the slab's last slot are never written, so they read as free.)
-    // SAFETY: the
-    // words of a unit are committed with it, and only atomics write them.
+    // (Words behind the slab's last slot are never written, so they read as free.) SAFETY: a unit's
+    // words are committed with it, and only atomics write them.
     let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
     if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
         return 0;
@@ -683,12 +682,12 @@ pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> u
     end.saturating_sub(offset)
 }
 
-/// Whether the program continues after a report of misuse.
+/// Returns whether the program continues after a report of misuse.
 pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// The block that contains an address, in constant time. `None`: it is not this heap's.
+/// Returns the block that contains an address, in constant time. `None`: it is not this heap's.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),
@@ -716,7 +715,7 @@ static READER: Reader = Reader {
     },
 };
 
-/// The contents of slot `index` of this heap's slab at `unit` with this entry and class.
+/// Returns the contents of slot `index` of this heap's slab at `unit` with this entry and class.
 pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> Extent {
     let slot = Slot::at(unit, class, index, entry.owner() == HARDENED_EMPTY);
     slot.extent(slot.read())
@@ -754,7 +753,7 @@ pub(crate) fn at_exit() {
     }
 }
 
-/// The number of slots in threads' rings, and their bytes.
+/// Returns the number of slots in threads' rings, and their bytes.
 pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }

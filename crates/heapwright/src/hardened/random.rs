@@ -1,4 +1,4 @@
-//! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein,
+//! Random numbers that cannot be predicted from earlier ones: ChaCha with 8 rounds (Bernstein,
 //! 2008).
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //!
 //! Words have 32 bits, and are taken one by one. Each thread (its cache) and each size class has a
 //! stream. The heap asks the kernel for the key when it starts. A forked child asks again, unless
-//! it is in a sandbox. There the number of the process makes its keys differ from the parent's.
+//! it is in a sandbox. In a sandbox the process's number makes its keys differ from the parent's.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
@@ -20,7 +20,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 /// The number of forks from the first process to this one, counted from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// In a forked child: makes all streams begin anew, with other keys.
+/// Makes all streams of a forked child begin anew, with other keys.
 pub(super) fn choose_anew() {
     if !os::is_filtered() {
         begin();
@@ -54,7 +54,7 @@ impl Random {
         Self { generation: 0, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
     }
 
-    /// The next 32 bits.
+    /// Returns the next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
         let generation = GENERATION.load(Ordering::Relaxed);
         if self.left == 0 || self.generation != generation {
@@ -71,7 +71,7 @@ impl Random {
         core::mem::take(&mut self.block[self.left])
     }
 
-    /// A number below `bound`, which is not 0. (Biased by less than `bound` in 2^32.)
+    /// Returns a number below `bound`, which is not 0. (Biased by less than `bound` in 2^32.)
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
@@ -99,7 +99,7 @@ impl Random {
     }
 }
 
-/// The process's key, and how many keys were drawn from it.
+/// The process's key, and the number of keys drawn from it.
 static PROCESS_KEY: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 static DRAWN: AtomicU32 = AtomicU32::new(0);
 
@@ -114,7 +114,7 @@ pub(super) fn begin() {
     }
 }
 
-/// A key for a stream.
+/// Returns a key for a stream.
 fn draw_key() -> [u32; 8] {
     let mut key = [0; 8];
     for (word, secret) in key.iter_mut().zip(&PROCESS_KEY) {
@@ -153,7 +153,7 @@ fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
     words
 }
 
-/// A quarter round of each column.
+/// Does a quarter round of each column.
 #[inline(always)]
 fn quarters([mut a, mut b, mut c, mut d]: [Row; 4]) -> [Row; 4] {
     for (left, right) in [(16, 12), (8, 7)] {
@@ -204,7 +204,7 @@ mod tests {
         assert!((0..100).any(|_| random.next() != first));
     }
 
-    /// Each thing comes to each place about as often as to any other.
+    /// Each thing gets to each place about equally often.
     #[test]
     fn a_shuffle_is_fair() {
         const THINGS: usize = 8;

@@ -6,7 +6,7 @@
 //!
 //! An attacker who can write anywhere cannot switch a check off here.
 //!
-//! [`set`] writes them once, under the lock of the process heap's start. All other code only reads.
+//! [`set`] writes them once, under the lock of the process heap's start. No other code writes.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -23,7 +23,7 @@ pub(super) struct Settings {
     pub(super) words: *const AtomicU16,
     /// The function that makes guarded blocks.
     pub(super) guards: Option<super::Guards>,
-    /// Whether address space is limited; the words are then reserved extent by extent.
+    /// Whether address space is limited. The words are then reserved extent by extent.
     pub(super) is_limited: bool,
     /// Whether the mode is `hardened:full`.
     pub(super) full: bool,
@@ -61,13 +61,13 @@ static THE: Page = Page {
     }),
 };
 
-/// Whether the hardened heap serves this process's `malloc`.
+/// Returns whether the hardened heap serves this process's `malloc`.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     THE.on.load(Ordering::Acquire)
 }
 
-/// The settings of a hardened process.
+/// Returns the settings of a hardened process.
 #[inline(always)]
 pub(super) fn get() -> &'static Settings {
     // SAFETY: only the hardened heap calls this, and it starts after the settings are final.

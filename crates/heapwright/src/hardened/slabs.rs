@@ -1,11 +1,11 @@
-//! A size class's slabs: extents that never change their class, random slots, and guards between.
+//! A size class's slabs: extents that keep their class, random slots, and guards in between.
 //!
 //! ```text
 //!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light
 //!            | gap | slab | guard | slab | guard | ......... | gap |       full
 //!              1 to 16 units at random       the first slab of an extent is a random one, and then in a circle
 //!
-//!   slab     bits: which slots are free (`slab`)      words: what each slot is (`slots`)
+//!   slab     bits: the free slots (`slab`)            words: the state of each slot (`slots`)
 //! ```
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
@@ -24,8 +24,8 @@
 //!
 //! One more class serves blocks of size 0. All of its extents are guarded, so every access fails.
 //!
-//! Invariants: the class's lock covers all of this; it is taken with no other lock of this heap,
-//! and before the chunk's. A slab is listed while it has free or unopened slots.
+//! Invariants: the class's lock covers all of this. A thread takes it with no other lock of this
+//! heap, and before the chunk's. A slab is listed while it has free or unopened slots.
 //!
 //! Called by `cache` and `mod`.
 
@@ -50,17 +50,17 @@ use crate::unit_list::{BySize, UnitList};
 
 /// The class of blocks of size 0, with slots as in class 0.
 pub(super) const EMPTY: usize = CLASSES;
-/// The first grouped class. As many classes as without groups form the first group, and so on.
+/// The first grouped class. Each group has as many classes as there are without groups.
 const GROUPED: usize = EMPTY + 1;
 const GROUPS: usize = HARDENED_GROUPS as usize;
 const ALL_CLASSES: usize = GROUPED + GROUPS * CLASSES;
 
-/// The class of a group for slots of `class`.
+/// Returns the class of a group for slots of `class`.
 pub(super) fn grouped(class: usize, group: usize) -> usize {
     GROUPED + group * CLASSES + class
 }
 
-/// The class whose slots a (grouped or empty) class uses, and the owner of its slabs.
+/// Returns the class whose slots a (grouped or empty) class uses, and the owner of its slabs.
 fn slots_of(class: usize) -> (usize, u32) {
     match class.checked_sub(GROUPED) {
         Some(at) => (at % CLASSES, HARDENED_GROUP + (at / CLASSES) as u32),
@@ -69,7 +69,7 @@ fn slots_of(class: usize) -> (usize, u32) {
     }
 }
 
-/// The group of a slab, by its unit's entry. `None`: it is no slab, or in no group.
+/// Returns the group of a slab, by its unit's entry. `None`: it is no slab, or in no group.
 pub(super) fn group_of(entry: Entry) -> Option<usize> {
     let Kind::Slab(_) = entry.kind() else { return None };
     let group = entry.owner().checked_sub(HARDENED_GROUP)?;
@@ -89,7 +89,7 @@ const GUARD_EVERY_LIGHT: usize = 8;
 const GUARD_EVERY_FULL: usize = 2;
 /// One in this many of a class's slabs keeps its memory while unused.
 const KEPT: usize = 8;
-/// The others keep it until none was needed for this many milliseconds.
+/// The others keep it until no slab was needed for this many milliseconds.
 const DELAY: u32 = 100;
 
 /// The time of the next look at idle slabs in milliseconds, or [`NEVER`].
@@ -142,7 +142,7 @@ const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
-/// The locked class. `None`: this is a signal handler that may have interrupted the holder.
+/// Returns the locked class. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
@@ -163,7 +163,7 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
     drawn
 }
 
-/// Takes slots from a ring back. False: a handler cannot wait for the lock, and the slots stay.
+/// Takes back slots from a ring. False: a handler cannot wait for the lock, and the slots stay.
 pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
     it.put(class, slots);
@@ -261,7 +261,7 @@ impl Class {
         }
     }
 
-    /// A slab with a free or unopened slot; a new one if it `may_grow`.
+    /// Returns a slab with a free or unopened slot; a new one if it `may_grow`.
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
@@ -338,7 +338,7 @@ impl Class {
                     word.store(IN_SLAB, Ordering::Relaxed);
                     count += 1;
                 } else {
-                    // Two threads freed it at once, and each put it into its ring.
+                    // Two threads freed the slot at once, and each put it into its ring.
                     let size = size_class::size(slots_class);
                     judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size);
                 }
@@ -368,7 +368,7 @@ impl Class {
         }
     }
 
-    /// The number of idle slabs that keep their memory in any case.
+    /// Returns the number of idle slabs that keep their memory in any case.
     fn kept(&self) -> usize {
         self.units / KEPT
     }
@@ -391,7 +391,7 @@ impl Class {
                 *most -= 1;
             }
         }
-        // The slabs for the next time, or to watch from now on.
+        // The slabs to release the next time, or to watch from now on.
         self.spared = if goes > 0 { self.kept() + goes } else { self.idle };
         self.idle > self.kept()
     }
@@ -508,13 +508,13 @@ impl Class {
     }
 }
 
-/// Whether the unit at a place in an extent is a guard.
+/// Returns whether the unit at a place in an extent is a guard.
 fn is_guard(place: usize) -> bool {
     let every = if settings::get().full { GUARD_EVERY_FULL } else { GUARD_EVERY_LIGHT };
     place % every == every - 1
 }
 
-/// The class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
+/// Returns the class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
 pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
     // SAFETY: callers pass units below the frontier, which is below the map's limit.
     let entry = unsafe { MAP.entry(unit) };

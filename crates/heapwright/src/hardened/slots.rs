@@ -10,7 +10,7 @@
 //!
 //! Invariants: only the holder of a slot changes its word: the holder of its live block, the thread
 //! of its ring, or the holder of its class's lock. The change is a plain store. If two threads free
-//! a block at once, that is found when it returns to its slab or is handed out.
+//! a block at once, the heap finds it when the slot returns to its slab or is handed out.
 //!
 //! Called by the rest of `hardened`.
 
@@ -23,7 +23,7 @@ use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
 use crate::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-/// Words a unit.
+/// The number of words of a unit.
 pub(super) const A_UNIT: usize = UNIT / 16;
 
 /// A slot.
@@ -59,7 +59,7 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
     }
-    // From the last commit on, so that they form one mapping. Untouched words cost nothing.
+    // From the last commit on, so that all words form one mapping. Untouched words cost nothing.
     let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
     let done = to <= from || commit_range(from, to.min(chunk::most_units()));
     if done {
@@ -75,7 +75,7 @@ fn commit_range(first: usize, end: usize) -> bool {
     let from = at.map_addr(|at| at & !(page - 1));
     let length = end.next_multiple_of(page) - from.addr();
     if settings::get().is_limited {
-        // (A neighbour on the same page may have reserved it.)
+        // (The extent next to it may have reserved the same page.)
         let got = SYSTEM.reserve_at(from.addr(), length);
         if got.is_null() && page <= A_UNIT * size_of::<u16>() {
             return false;
@@ -85,8 +85,8 @@ fn commit_range(first: usize, end: usize) -> bool {
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the words of the window, and reserves it unless address space is limited; then
-/// each extent reserves its own. Null: there is none.
+/// Finds a place for the window's words, and reserves it unless address space is limited. Then each
+/// extent reserves its own part. Null: there is no place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
@@ -97,27 +97,27 @@ pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     at.cast()
 }
 
-/// The word of slot `index` of `unit`.
+/// Returns the word of slot `index` of `unit`.
 #[inline(always)]
 pub(super) fn word_of(unit: usize, index: usize) -> *const AtomicU16 {
     settings::get().words.wrapping_add(unit * A_UNIT + index)
 }
 
 impl Slot {
-    /// The slot `index` of the slab at `unit`.
+    /// Returns the slot `index` of the slab at `unit`.
     pub(super) fn at(unit: usize, class: usize, index: usize, is_empty: bool) -> Self {
         let block = MAP.address_of(unit).wrapping_add(index * size_class::size(class));
         Self { block, word: word_of(unit, index), class, is_empty }
     }
 
-    /// The slot that contains an address, and the offset in it. `None`: no slab of the hardened
-    /// heap is there, or the address is behind its last slot.
+    /// Returns the slot that contains an address, and the offset in it. `None`: no slab of the
+    /// hardened heap is there, or the address is behind its last slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
     }
 
-    /// [`Slot::of`] for a known unit.
+    /// Does the same as [`Slot::of`] for a known unit.
     pub(super) fn in_unit(unit: usize, entry: Entry, address: usize) -> Option<(Self, usize)> {
         let Kind::Slab(class) = entry.kind() else { return None };
         if !entry.is_hardened() {
@@ -132,7 +132,7 @@ impl Slot {
         Some((slot, offset - index * size_class::size(class)))
     }
 
-    /// The slot as a free one.
+    /// Returns the slot as a free one.
     pub(super) fn as_free(&self) -> Free {
         Free { block: self.block, word: self.word }
     }
@@ -157,31 +157,31 @@ impl Slot {
         unsafe { end(self.block, asked, self.size()) };
     }
 
-    /// Whether the canary and the zeros behind the live block of `asked` bytes are intact.
+    /// Returns whether the canary and the zeros behind the live block of `asked` bytes are intact.
     pub(super) fn is_whole(&self, asked: usize) -> bool {
         // SAFETY: the slot is this heap's, and its size is a multiple of 16 bytes.
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Whether the canary of a live block is written yet: `malloc` makes the block live first.
+    /// Returns whether a live block has its canary: `malloc` makes the block live first.
     pub(super) fn has_end(&self, asked: usize) -> bool {
         // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
     }
 
-    /// The slot's bytes.
+    /// Returns the slot's bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)
     }
 
-    /// The slot's block, live or free, if its word is `word`.
+    /// Returns the slot's block, live or free, if its word is `word`.
     pub(super) fn extent(&self, word: u16) -> Extent {
         let is_live = word::maker_of(word) != 0;
         let size = if is_live { self.asked(word) } else { self.size() };
         Extent { block: self.block.addr(), size, is_live }
     }
 
-    /// The bytes requested for a live block with this word.
+    /// Returns the bytes requested for a live block with this word.
     pub(super) fn asked(&self, word: u16) -> usize {
         if self.is_empty {
             return 0;
@@ -203,7 +203,7 @@ pub(super) unsafe fn end(block: *mut u8, asked: usize, room: usize) {
     }
 }
 
-/// Whether the end of a block of `asked` bytes is as [`end`] left it: the canary, then zeros.
+/// Returns whether the end of a block of `asked` bytes is as [`end`] left it.
 ///
 /// # Safety
 ///
@@ -230,7 +230,7 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
     unsafe { is_zero(block.wrapping_add(aligned), room - aligned) }
 }
 
-/// Whether all of `size` bytes are zero.
+/// Returns whether all of `size` bytes are zero.
 ///
 /// # Safety
 ///
@@ -242,7 +242,7 @@ pub(super) unsafe fn is_zero(block: *const u8, size: usize) -> bool {
         any |= unsafe { block.cast::<u64>().wrapping_add(at).read() };
     }
     for at in size & !7..size {
-        // SAFETY: one of the last of the caller's bytes.
+        // SAFETY: one of the caller's last bytes.
         any |= u64::from(unsafe { block.wrapping_add(at).read() });
     }
     any == 0
@@ -254,7 +254,7 @@ type Lane = core::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]
 type Lane = u128;
 
-/// 0 if the first 16 bytes are zero.
+/// Returns 0 if the first 16 bytes are zero.
 ///
 /// # Safety
 ///
@@ -268,7 +268,7 @@ pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
     first | unsafe { words.wrapping_add(1).read() }
 }
 
-/// 0 if all of `size` bytes are zero.
+/// Returns 0 if all of `size` bytes are zero.
 ///
 /// # Safety
 ///
@@ -297,7 +297,7 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     u64::from(!is_none(any))
 }
 
-/// 0 if all of `size` bytes are zero: for long slots.
+/// Returns 0 if all of `size` bytes are zero: for long slots.
 ///
 /// # Safety
 ///
@@ -381,7 +381,7 @@ fn is_none(lane: Lane) -> bool {
 /// aligned to 16.
 #[inline(always)]
 pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
-    // Volatile, or the compiler would call a library function for a few stores.
+    // Volatile, because the compiler would call a library function for a few stores.
     let put = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
         unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };

@@ -9,8 +9,8 @@
 //!
 //! Dropping pages and faulting them in again costs some 2 us a page, more than all else in `malloc`
 //! and `free` of such a block. Clearing costs 35 ns a page, and changing the protection of a whole
-//! mapping splits nothing. The read-only guards keep it a mapping of its own: a neighbour of equal
-//! protection would be merged with it.
+//! mapping splits nothing. The read-only guards keep the run a mapping of its own: the kernel would
+//! merge it with a neighbour of equal protection.
 //!
 //! A run becomes warm at its second free, so blocks used once cost nothing. Freed warm blocks have
 //! at most [`MOST_BYTES`] of memory; a run beyond that becomes cold. An untouched page is not
@@ -42,11 +42,11 @@ const LEAST_PAGE: usize = 4 << 10;
 
 /// State of a run in its record: cold, from the chunk.
 const FRESH: u8 = 0;
-/// Cold, from the queue.
+/// The run is cold, from the queue.
 const REUSED: u8 = 1;
 /// Warm.
 const WARM: u8 = 2;
-/// Warm, and all of its block's pages were touched.
+/// The run is warm, and all of its block's pages were touched.
 const FULL: u8 = 3;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -88,7 +88,7 @@ impl Place {
         [(self.at().wrapping_sub(before), before), (self.at().wrapping_add(self.usable), behind)]
     }
 
-    /// Whether the run is warm.
+    /// Returns whether the run is warm.
     pub(super) fn is_warm(self) -> bool {
         self.known() >= WARM
     }
@@ -104,7 +104,7 @@ impl Place {
     }
 
     /// Clears the block, which its holder gives up, and makes it inaccessible with its pages.
-    /// False: it is still accessible.
+    /// False: the block is still accessible.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;
@@ -133,8 +133,7 @@ impl Place {
     /// Makes the run of a freed block cold, and drops its pages. False: the kernel refused.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
-        // (If the kernel refuses, the block stays accessible and reads as zero.)
-        // SAFETY: the
+        // (If the kernel refuses, the block stays accessible and reads as zero.) SAFETY: the
         // block's pages, which no code uses.
         unsafe { os::guard(self.at(), self.usable) };
         self.cool_live()

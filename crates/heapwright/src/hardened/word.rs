@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   15   13 12                 0
-//!   | maker | slack            |    maker > 0: live; slack: bytes behind those asked for, but for the canary's
+//!   | maker | slack            |    maker > 0: live; slack: bytes behind the requested ones, less the canary
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
@@ -14,7 +14,7 @@
 
 use crate::request::Origin;
 
-/// Bytes of the canary, which follows the bytes asked for.
+/// Bytes of the canary, which follows the requested bytes.
 pub(super) const CANARY: usize = 8;
 /// A slot in a thread's ring, or one that was never drawn. (It is 0, because `malloc` tests for
 /// it.)
@@ -26,8 +26,8 @@ const MAKER_SHIFT: u32 = 13;
 /// The most slack that fits into a word.
 pub(super) const MOST_SLACK: usize = (1 << MAKER_SHIFT) - 1;
 
-/// The maker of a block, which decides the calls that may free it. In C++ an explicit alignment
-/// makes another maker.
+/// Returns the maker of a block, which decides the calls that may free it. In C++ an explicit
+/// alignment makes another maker.
 pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     match origin {
         Origin::Malloc | Origin::Aligned => 1,
@@ -39,7 +39,7 @@ pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     }
 }
 
-/// The name of the call that makes blocks of a maker.
+/// Returns the name of the call that makes blocks of a maker.
 pub(super) const fn maker_name(maker: u16) -> &'static str {
     match maker {
         1 => "malloc",
@@ -51,26 +51,26 @@ pub(super) const fn maker_name(maker: u16) -> &'static str {
     }
 }
 
-/// The word of a live block.
+/// Returns the word of a live block.
 #[inline(always)]
 pub(super) const fn live(maker: u16, slack: usize) -> u16 {
     maker << MAKER_SHIFT | slack as u16
 }
 
-/// The maker of a word's block; 0: the slot is free.
+/// Returns the maker of a word's block; 0: the slot is free.
 #[inline(always)]
 pub(super) const fn maker_of(word: u16) -> u16 {
     word >> MAKER_SHIFT
 }
 
-/// The slack of a live block's word.
+/// Returns the slack of a live block's word.
 #[inline(always)]
 pub(super) const fn slack_of(word: u16) -> usize {
     word as usize & MOST_SLACK
 }
 
-/// The canary behind the last byte of the block at `address`: 56 secret bits above a zero byte. An
-/// unterminated string ends there, and a zero written there changes nothing.
+/// Returns the canary behind the last byte of the block at `address`: 56 secret bits above a zero
+/// byte. An unterminated string ends there, and a zero written there changes nothing.
 #[inline(always)]
 pub(super) const fn canary(secret: u64, address: usize) -> u64 {
     (secret ^ address as u64) & !0xff

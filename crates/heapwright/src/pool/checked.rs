@@ -3,8 +3,8 @@
 //! ```text
 //!   out -> free:  of this pool? a slot's start? out?      else one line, and the end
 //!                 filled with 0xDF
-//!   free -> out:  still 0xDF?                             else written to after its end
-//!   at the end:   what is out and no key holds is said; what is free is looked over
+//!   free -> out:  still 0xDF?                             else written to after its free
+//!   at the end:   slots that are out without a key are reported; free ones are checked
 //! ```
 //!
 //! A second set of bits, beside that of the returned slots, holds the slots that are out. There is
@@ -20,7 +20,7 @@ use crate::misuse;
 /// The fill of free slots.
 const POISON: u8 = 0xDF;
 
-/// A slot, or null.
+/// Returns a slot, or null.
 pub(super) fn alloc(store: &mut Store) -> *mut u8 {
     let returned = store.take_one();
     if let Some(slot) = returned {
@@ -56,12 +56,11 @@ fn look_over(store: &Store, slot: *mut u8) {
     }
 }
 
-/// Frees all slots that are out before a reset takes all back, so that later writes to them are
-/// found.
+/// Frees all slots that are out before a reset, so that later writes to them are found.
 pub(super) fn before_reset(store: &mut Store) {
     let mut walk = Walk::default();
     while let Some((segment, slot)) = store.next_out(&mut walk) {
-        // SAFETY: the slot is the pool's, and the caller takes all slots back.
+        // SAFETY: the slot is the pool's, and the caller frees all slots.
         unsafe { free(store, store.slot(segment, slot)) };
     }
     look_over_all(store);

@@ -1,9 +1,9 @@
 //! The pools' part in a fork: the locks of names, of shared pools and of shared magazines.
 //!
 //! A pool of one thread is intact in the child if it is the forking thread's; otherwise the child
-//! must not use it. Of a shared pool, the child loses the free slots in other threads' magazines
-//! once, because their thread indices stay taken. A child that walks, resets or drops the pool
-//! takes them back. With shared magazines nothing is lost, because a fork holds their locks.
+//! must not use it. The child loses the free slots in other threads' magazines of a shared pool
+//! once, because their thread indices stay taken. A child that walks, resets or drops the pool gets
+//! them back. Shared magazines lose nothing, because a fork holds their locks.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
@@ -15,7 +15,7 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// Whether this process is the child of one with several threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether magazines of other threads may be copies of different moments.
+/// Returns whether magazines of other threads may be copies of different moments.
 pub(super) fn has_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
@@ -30,7 +30,7 @@ pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
         fork::join(Part::Pools, &HANDLERS);
-        // Set last: if a fork comes between, its child registers by itself.
+        // Set last: the child of a fork in between registers by itself.
         JOINED.store(true, Ordering::Release);
     }
 }

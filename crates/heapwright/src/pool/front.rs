@@ -1,18 +1,18 @@
-//! The front of a pool: a stack of free slots; a slot that is freed is handed out next.
+//! The front of a pool: a stack of free slots. The slot freed last is handed out next.
 //!
 //! ```text
 //!   | count | slot | slot | ... | slot |  room for the rest |     128 slots
 //!             oldest       newest ^ count
 //!
-//!   pop, push   at the newest end: what was just destroyed is still in the cache
+//!   pop, push   at the newest end: a slot freed just now is still in the cache
 //!   refill      empty: the 64 lowest of the store's returned slots, the lowest on top
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```
 //!
 //! A stack of free slots stays in the processor's cache. But after objects died in random order,
 //! new objects lie anywhere. Sets of bits return the lowest slot and keep live objects dense, but
-//! each operation costs more. The front is both: a short stack that the sets refill. A list through
-//! the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
+//! each operation costs more. The front combines both: a short stack that the sets refill. A list
+//! through the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
 //!
 //! Invariants: entries below `count` are free slots of the store, not null, each there once. The
 //! store counts them as out.
@@ -35,7 +35,7 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// A front that holds nothing.
+    /// The empty front.
     pub(super) const EMPTY: Self = Self { count: 0, slots: [ptr::null_mut(); ROOM] };
 
     /// Removes the newest slot, if there is one.
@@ -89,7 +89,7 @@ impl Front {
         self.count = 0;
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -6,7 +6,7 @@
 //!        v
 //!   the object is dropped in place, or moved out
 //!        v
-//!   Vacating             dropped last, whatever the object's own drop did
+//!   Vacating             dropped last, even after a panic
 //!        v
 //!   Home::deallocate     the slot is its pool's again
 //! ```
@@ -23,7 +23,7 @@
 use core::mem;
 use core::ptr::NonNull;
 
-/// A pool that takes slots back.
+/// A pool that frees slots.
 pub(super) trait Home<T> {
     /// Frees a slot.
     ///
@@ -54,7 +54,7 @@ impl<T, H: Home<T>> Drop for Vacating<'_, T, H> {
 /// The object is live and belongs to this pool; no code uses it afterwards.
 #[inline(always)]
 pub(super) unsafe fn destroy<T>(home: &impl Home<T>, object: NonNull<T>) {
-    // Frees the slot on every way out.
+    // Frees the slot on return and on a panic.
     let _slot = Vacating { object, home };
     if mem::needs_drop::<T>() {
         // SAFETY: the caller promises that the object is live and not used afterwards.

@@ -5,7 +5,7 @@
 //!   generation     even: no keyed object in the slot      odd: one, of that key
 //! ```
 //!
-//! Generations lie apart from the objects and outlive slots and segments. So a stale key meets an
+//! Generations lie apart from the objects and outlive slots and segments. So a stale key finds an
 //! even or a later number, and is refused. After 2^31 keyed objects a slot's generations repeat,
 //! and a key that old would be accepted.
 //!
@@ -26,19 +26,19 @@ use super::typed::Pool;
 /// A key and an `Option` of it take eight bytes.
 pub struct Key<T> {
     index: u32,
-    /// Always odd.
+    /// The generation, always odd.
     generation: NonZeroU32,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> Key<T> {
-    /// The object's index in its pool.
+    /// Returns the object's index in its pool.
     #[must_use]
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// The key as a nonzero number, to store it outside Rust.
+    /// Returns the key as a nonzero number, to store it outside Rust.
     ///
     /// ```
     /// use heapwright::pool::{Key, Pool};
@@ -51,8 +51,8 @@ impl<T> Key<T> {
         (self.generation.get() as u64) << 32 | self.index as u64
     }
 
-    /// The key of a number from [`Key::to_bits`]. `None`: the number is no key of any pool. A key
-    /// of another pool of the same type may find an object of this pool.
+    /// Returns the key of a number from [`Key::to_bits`]. `None`: the number is no key of any pool.
+    /// A key of another pool of the same type may find an object of this pool.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU32::new((bits >> 32) as u32) {
@@ -105,7 +105,7 @@ impl<T> Pool<T> {
         Err(Refused(value))
     }
 
-    /// The object of a key; `None` if the key is stale. O(1).
+    /// Returns the object of a key; `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get(&self, key: Key<T>) -> Option<&T> {
@@ -113,7 +113,7 @@ impl<T> Pool<T> {
         self.find(key).map(|(object, _)| unsafe { object.as_ref() })
     }
 
-    /// The object of a key, mutable; `None` if the key is stale. O(1).
+    /// Returns the object of a key, mutable; `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
@@ -144,14 +144,14 @@ impl<T> Pool<T> {
         Some(value)
     }
 
-    /// Whether a key's object is alive. O(1).
+    /// Returns whether a key's object is alive. O(1).
     #[inline]
     #[must_use]
     pub fn contains_key(&self, key: Key<T>) -> bool {
         self.find(key).is_some()
     }
 
-    /// The object of a key, and the address of its generation.
+    /// Returns the object of a key, and the address of its generation.
     #[inline]
     fn find(&self, key: Key<T>) -> Option<(NonNull<T>, *mut u32)> {
         let (slot, place) = self.with_raw(|raw| raw.store().keyed(key.index))?;

@@ -40,9 +40,9 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape for objects of `size` bytes aligned to `align`, a power of two. `None`: the size
-    /// is too large. A slot takes at least a byte, so zero-sized objects have addresses, indexes
-    /// and keys.
+    /// Returns the shape for objects of `size` bytes aligned to `align`, a power of two. `None`:
+    /// the size is too large. A slot takes at least a byte, so zero-sized objects have addresses,
+    /// indexes and keys.
     pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
         if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
             return None;
@@ -53,7 +53,7 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
-    /// Like [`Shape::of`], but panics if the size is too large.
+    /// Does the same as [`Shape::of`], but panics if the size is too large.
     pub(super) const fn of_objects(size: usize, align: usize) -> Self {
         match Self::of(size, align) {
             Some(shape) => shape,
@@ -63,30 +63,30 @@ impl Shape {
         }
     }
 
-    /// The shape with one segment for `limit` slots.
+    /// Returns the shape with one segment for `limit` slots.
     pub(super) const fn in_one(self, limit: u32) -> Self {
         let first = (limit as u64).next_power_of_two().trailing_zeros();
         Self { first: if first < 32 { first } else { 32 }, ..self }
     }
 
-    /// Bytes from one slot to the next.
+    /// Returns the bytes from one slot to the next.
     #[inline]
     pub(super) const fn size(&self) -> usize {
         self.size
     }
 
-    /// The alignment of slots.
+    /// Returns the alignment of slots.
     pub(super) const fn align(&self) -> usize {
         self.align
     }
 
-    /// The first index of `segment`.
+    /// Returns the first index of `segment`.
     #[inline]
     pub(super) const fn first_index(&self, segment: usize) -> u64 {
         if segment == 0 { 0 } else { 1 << (self.first as usize + segment - 1) }
     }
 
-    /// The number of indexes of `segment`.
+    /// Returns the number of indexes of `segment`.
     pub(super) const fn indexes(&self, segment: usize) -> u64 {
         let from = self.first_index(segment);
         let share = if segment == 0 { 1 << self.first } else { from };
@@ -94,7 +94,7 @@ impl Shape {
         if share < left { share } else { left }
     }
 
-    /// The segment of `index`, and the slot's number there.
+    /// Returns the segment of `index`, and the slot's number there.
     #[inline]
     pub(super) const fn place(&self, index: u32) -> (usize, usize) {
         let above = index as u64 >> self.first;
@@ -102,7 +102,7 @@ impl Shape {
         (segment, (index as u64 - self.first_index(segment)) as usize)
     }
 
-    /// The slot that begins `offset` bytes after the first one, if one does.
+    /// Returns the slot that begins `offset` bytes after the first one, if any.
     #[inline]
     pub(super) const fn slot_at(&self, offset: usize) -> Option<usize> {
         let slot =
@@ -110,22 +110,22 @@ impl Shape {
         if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
     }
 
-    /// Bytes before the first slot of the pool with this id, so that first objects of different
-    /// pools lie in different cache sets. Zero for slots of whole pages, which would straddle one
-    /// more page.
+    /// Returns the bytes before the first slot of the pool with this id, so that first objects of
+    /// different pools lie in different cache sets. Zero for slots of whole pages, which would
+    /// straddle one more page.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;
         }
-        // 27 is odd, so 64 successive pools get 64 colours. It is far enough from 1 that two
-        // successive pools do not share a pair of lines that is fetched together.
+        // 27 is odd, so 64 successive pools get 64 colours. Two successive pools share no pair of
+        // lines that the processor fetches together.
         let colour = id as usize * 27 % COLOURS * LINE;
         colour & !(self.align - 1)
     }
 }
 
-/// The inverse of an odd number modulo 2^64, by Newton's iteration. The number itself is right in
-/// three bits, and each step doubles the right bits.
+/// Returns the inverse of an odd number modulo 2^64, by Newton's iteration. The number itself is
+/// the inverse in three bits, and each step doubles the right bits.
 const fn inverse(odd: usize) -> u64 {
     let odd = odd as u64;
     let mut inverse = odd;

@@ -3,7 +3,7 @@
 //! ```text
 //!   Pool<T>         objects of a type: owning handles, raw pointers, keys
 //!   SharedPool<T>   the same for many threads
-//!   RawPool         slots whose size is known when the program runs
+//!   RawPool         slots whose size is known only at run time
 //!        |
 //!     front         128 free slots: destroyed last, handed out first
 //!     store         fresh slots in a row; returned ones in sets of bits
@@ -19,7 +19,7 @@
 //! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk
 //! visits live objects in address order.
 //!
-//! The idea is that of Zig's `MemoryPool` with its users' wishes: address space in doubling steps,
+//! The idea is that of Zig's `MemoryPool`, with its users' wishes: address space in doubling steps,
 //! free lists beside the objects, different base addresses, no redundant node.
 //!
 //! ```
@@ -58,7 +58,7 @@ pub use raw::{RawBuilder, RawPool};
 pub use shared::{SharedBoxed, SharedBuilder, SharedPool};
 pub use typed::{Boxed, Builder, IterMut, Pool};
 
-/// How much memory a reset keeps.
+/// The memory that a reset keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// Keeps no memory.
@@ -88,24 +88,24 @@ pub struct Stats {
 macro_rules! builder_choices {
     ($builder:ident $(< $parameter:ident >)?) => {
         impl $(<$parameter>)? $builder $(<$parameter>)? {
-            /// The pool's name in reports of misuse.
+            /// Sets the pool's name in reports of misuse.
             #[must_use]
             pub const fn name(mut self, name: &'static str) -> Self {
                 self.config.called = super::store::Called::Name(name);
                 self
             }
 
-            /// The most live objects. The pool reserves address space for them in one piece, if
-            /// possible.
+            /// Sets the most live objects. The pool reserves address space for them in one piece,
+            /// if possible.
             #[must_use]
             pub const fn limit(mut self, objects: u32) -> Self {
                 self.config.limit = objects;
                 self
             }
 
-            /// Whether segments of 2 MiB or more use huge pages. By default, pools of objects up to
-            /// 1 KiB use them from 4 MiB on, in segments that will be filled: these are faster to
-            /// touch, to walk and to access at random. A trimmed segment has none.
+            /// Sets whether segments of 2 MiB or more use huge pages. By default, pools of objects
+            /// up to 1 KiB use them from 4 MiB on, in segments that will be filled: these are
+            /// faster to touch, to walk and to access at random. A trimmed segment has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

@@ -17,8 +17,9 @@ use crate::{
     registry::{self, Model},
 };
 
-/// Whether this process has the model, so that the caller runs the test. Otherwise a child with the
-/// model runs the named tests, which must pass. The child inherits other options in `HEAPWRIGHT`.
+/// Returns whether this process has the model, so that the caller runs the test. If not, runs the
+/// named tests, which must pass, in a child with it. The child inherits other options in
+/// `HEAPWRIGHT`.
 fn under(model: &str, names: &[&str]) -> bool {
     let model = format!("cache={model}");
     let now = std::env::var("HEAPWRIGHT").unwrap_or_default();
@@ -37,9 +38,8 @@ fn under(model: &str, names: &[&str]) -> bool {
     false
 }
 
-/// This program, behind a runner if one is set (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`, for a
-/// program of another processor).
-/// another processor by itself).
+/// Returns this program, behind a runner if one is set
+/// (`HEAPWRIGHT_TEST_RUNNER=qemu-aarch64 -L ...`, for a program of another processor).
 fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
@@ -140,7 +140,7 @@ fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
 #[test]
 fn threads_that_meet_make_more_magazines_up_to_the_number() {
     let name = "pool::models::threads_that_meet_make_more";
-    // With options that no other test uses, so that it runs alone: ended pools leave their
+    // The options are used by no other test, so this one runs alone: ended pools leave their
     // magazines to the next, and the number is raised for all.
     if !under("shared:2,stats=off", &[name]) {
         return;

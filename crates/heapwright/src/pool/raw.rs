@@ -5,8 +5,8 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of each is inline, a handful of instructions. The others are out of line, once in
-//! sixty-four operations.
+//! The first step of each is inline, a handful of instructions. The others are out of line, and run
+//! once in sixty-four operations.
 //!
 //! In checked builds (feature `checked`) each operation also looks the slot up. A slot must be
 //! freed once, to its own pool, and not written to afterwards.
@@ -25,7 +25,7 @@ use super::{Reset, Stats, checked};
 /// pool serves one thread at a time. Slots do not move. Freed slots are used again, the last one
 /// first, and older ones in address order.
 ///
-/// Dropping the pool releases all memory, slots in use included; it does not know their contents.
+/// Dropping the pool releases all memory, slots in use included, without dropping their contents.
 ///
 /// The idea is that of Zig's `MemoryPool`, with fresh slots in a row instead of on a list.
 ///
@@ -49,7 +49,7 @@ pub struct RawPool {
 unsafe impl Send for RawPool {}
 
 impl RawPool {
-    /// An empty pool of slots for `layout`. Takes no memory yet.
+    /// Creates an empty pool of slots for `layout`. Takes no memory yet.
     ///
     /// # Panics
     ///
@@ -59,7 +59,7 @@ impl RawPool {
         Self::builder(layout).build()
     }
 
-    /// A builder for a pool with a chosen name, limit and kind of pages.
+    /// Creates a builder for a pool with a chosen name, limit and kind of pages.
     ///
     /// ```
     /// use core::alloc::Layout;
@@ -80,8 +80,8 @@ impl RawPool {
         Self { front: Front::EMPTY, store: Store::new(shape, config) }
     }
 
-    /// A slot with uninitialised contents; null if there is no memory or the limit is reached.
-    /// O(1), except for system calls when the pool grows.
+    /// Returns a slot with uninitialised contents; null if there is no memory or the limit is
+    /// reached. O(1), except for system calls when the pool grows.
     #[inline]
     #[must_use]
     pub fn alloc(&mut self) -> *mut u8 {
@@ -91,13 +91,13 @@ impl RawPool {
         }
     }
 
-    /// A slot from the front: the inline part of [`RawPool::alloc`].
+    /// Returns a slot from the front: the inline part of [`RawPool::alloc`].
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
         if cfg!(feature = "checked") { None } else { self.front.pop() }
     }
 
-    /// The slow path of [`RawPool::alloc`].
+    /// Allocates on the slow path of [`RawPool::alloc`].
     #[inline(never)]
     pub(super) fn alloc_slow(&mut self) -> *mut u8 {
         if cfg!(feature = "checked") {
@@ -161,41 +161,41 @@ impl RawPool {
         &self.store
     }
 
-    /// The number of slots in use. O(segments), at most 33.
+    /// Returns the number of slots in use. O(segments), at most 33.
     #[must_use]
     pub fn len(&mut self) -> usize {
         self.store.out() - self.front.len()
     }
 
-    /// Whether no slot is in use.
+    /// Returns whether no slot is in use.
     #[must_use]
     pub fn is_empty(&mut self) -> bool {
         self.len() == 0
     }
 
-    /// The number of slots that the pool has memory for.
+    /// Returns the number of slots that the pool has memory for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.store.capacity()
     }
 
-    /// Bytes from one slot to the next: the requested size, rounded up to the alignment, at least
+    /// Returns the bytes from one slot to the next: the size rounded up to the alignment, at least
     /// 1.
     #[must_use]
     pub fn slot_size(&self) -> usize {
         self.store.shape().size()
     }
 
-    /// Whether an address lies in this pool's memory, in a used or a free slot. Any address is
-    /// allowed. O(1).
+    /// Returns whether an address lies in this pool's memory, in a used or a free slot. Any address
+    /// is allowed. O(1).
     #[inline]
     #[must_use]
     pub fn contains(&self, address: *const u8) -> bool {
         self.store.segment_of(address.addr()).is_some()
     }
 
-    /// The index of the slot that begins at an address, if there is one and it was ever handed out.
-    /// O(1).
+    /// Returns the index of the slot that begins at an address, if there is one and it was ever
+    /// handed out. O(1).
     #[must_use]
     pub fn index_of(&mut self, slot: *const u8) -> Option<u32> {
         self.store.sync();
@@ -203,7 +203,7 @@ impl RawPool {
         Some(self.store.index_of(segment, slot))
     }
 
-    /// The slot with an index, if the pool has memory there. O(1).
+    /// Returns the slot with an index, if the pool has memory there. O(1).
     #[must_use]
     pub fn slot_of(&self, index: u32) -> Option<*mut u8> {
         let (segment, slot) = self.store.shape().place(index);
@@ -228,7 +228,7 @@ impl RawPool {
         self.settle().trim()
     }
 
-    /// Statistics of the pool.
+    /// Returns statistics of the pool.
     #[must_use]
     pub fn stats(&mut self) -> Stats {
         let held = self.front.len();

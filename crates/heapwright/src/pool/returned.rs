@@ -27,7 +27,7 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// The levels of a set of `slots` slots.
+    /// Returns the levels of a set of `slots` slots.
     pub(super) fn of(slots: usize) -> Self {
         let mut levels = Self { from: [0; LEVELS], depth: 0, words: 0 };
         let mut bits = slots.max(1);
@@ -43,7 +43,7 @@ impl Levels {
         }
     }
 
-    /// The words of all levels.
+    /// Returns the words of all levels.
     pub(super) fn words(&self) -> usize {
         self.words as usize
     }
@@ -74,7 +74,7 @@ impl Levels {
         was
     }
 
-    /// Whether `slot` is in the set.
+    /// Returns whether `slot` is in the set.
     pub(super) fn contains(&self, words: &[u64], slot: usize) -> bool {
         words[slot / 64] >> (slot % 64) & 1 != 0
     }
@@ -119,7 +119,7 @@ impl Levels {
         }
     }
 
-    /// Whether all slots of `from..to` are in the set.
+    /// Returns whether all slots of `from..to` are in the set.
     pub(super) fn contains_all(&self, words: &[u64], from: usize, to: usize) -> bool {
         let mut at = from;
         while at < to {
@@ -133,7 +133,7 @@ impl Levels {
         true
     }
 
-    /// The first slot of `from..to` that is not in the set.
+    /// Returns the first slot of `from..to` that is not in the set.
     pub(super) fn next_absent(&self, words: &[u64], from: usize, to: usize) -> Option<usize> {
         let mut at = from;
         while at < to {

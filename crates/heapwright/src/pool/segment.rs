@@ -4,7 +4,7 @@
 //!   units     | colour | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
 //!
 //!   side      the set of returned slots (`returned`), in units of its own
-//!   keys      a generation a slot, in units of its own, once a key was asked for
+//!   keys      a generation a slot, in units of its own, once a key was requested
 //! ```
 //!
 //! A slot is in one of four states:
@@ -64,7 +64,7 @@ pub(super) struct Of {
 }
 
 impl Segment {
-    /// Whether the segment exists.
+    /// Returns whether the segment exists.
     pub(super) fn exists(&self) -> bool {
         !self.base.is_null()
     }
@@ -146,40 +146,40 @@ impl Segment {
         self.keys.give();
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The number of slots that were never handed out.
+    /// Returns the number of slots that were never handed out.
     pub(super) fn untouched(&self) -> usize {
         self.slots - self.carved
     }
 
-    /// The first slot.
+    /// Returns the first slot.
     pub(super) fn base(&self) -> *mut u8 {
         self.base
     }
 
-    /// Whether an address lies in a slot.
+    /// Returns whether an address lies in a slot.
     #[inline(always)]
     pub(super) fn holds(&self, address: usize) -> bool {
         address.wrapping_sub(self.base.addr()) < self.span
     }
 
-    /// Bytes of address space.
+    /// Returns the bytes of address space.
     pub(super) fn bytes(&self) -> usize {
         self.units * UNIT
     }
 
-    /// The slot with this number.
+    /// Returns the slot with this number.
     #[inline]
     pub(super) fn slot(&self, shape: &Shape, slot: usize) -> *mut u8 {
         debug_assert!(slot <= self.slots);
         self.base.wrapping_add(slot * shape.size())
     }
 
-    /// The number of the slot that begins at `address`, if one does and it was ever handed out.
+    /// Returns the number of the slot that begins at `address`, if it was ever handed out.
     #[inline]
     pub(super) fn number_of(&self, shape: &Shape, address: usize) -> Option<usize> {
         shape.slot_at(address.wrapping_sub(self.base.addr())).filter(|&slot| slot < self.carved)
@@ -190,7 +190,7 @@ impl Segment {
         (self.side.at().cast::<u64>().wrapping_add(which * words), words)
     }
 
-    /// The set's words, mutable.
+    /// Returns the set's words, mutable.
     fn words(&mut self, which: usize) -> &mut [u64] {
         let (at, words) = self.set(which);
         // SAFETY: the side memory has the words of each set, aligned; it belongs to this segment,
@@ -222,12 +222,12 @@ impl Segment {
         (first, bits)
     }
 
-    /// Whether a slot is in the set.
+    /// Returns whether a slot is in the set.
     pub(super) fn is_returned(&self, slot: usize) -> bool {
         self.levels.contains(self.words_seen(0), slot)
     }
 
-    /// The first slot at or after `from` that is out. All free slots are in the set.
+    /// Returns the first slot at or after `from` that is out. All free slots are in the set.
     pub(super) fn next_out(&self, from: usize) -> Option<usize> {
         self.levels.next_absent(self.words_seen(0), from, self.carved)
     }
@@ -242,7 +242,7 @@ impl Segment {
         (self.carved, self.free) = (0, 0);
     }
 
-    /// Records that a slot is out, or no longer. False: that was recorded already.
+    /// Records that a slot is out, or no longer. False: this was recorded already.
     pub(super) fn note_out(&mut self, slot: usize, out: bool) -> bool {
         let levels = self.levels;
         let words = self.words(1);
@@ -284,7 +284,7 @@ impl Segment {
         }
     }
 
-    /// Bytes from the units' start to the end of the carved slots.
+    /// Returns the bytes from the units' start to the end of the carved slots.
     fn touched(&self, shape: &Shape) -> usize {
         self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
     }
@@ -297,7 +297,7 @@ impl Segment {
         unsafe { chunk::purge_pages(first, to - from) }
     }
 
-    /// Whether no slot that is out reaches into bytes `from..to` of the units.
+    /// Returns whether no slot that is out reaches into bytes `from..to` of the units.
     fn is_free(&self, shape: &Shape, from: usize, to: usize) -> bool {
         let before = self.base.addr() - MAP.address_of(self.unit).addr();
         let first = from.saturating_sub(before) / shape.size();
@@ -316,7 +316,7 @@ impl Segment {
         unsafe { os::populate(start.wrapping_add(from), to - from) };
     }
 
-    /// The generations, one a slot; null before [`Segment::want_keys`].
+    /// Returns the generations, one a slot; null before [`Segment::want_keys`].
     #[inline]
     pub(super) fn keys(&self) -> *mut u32 {
         self.keys.at().cast()

@@ -5,7 +5,7 @@
 //!   frontier     next ---> end                          fresh slots of one segment
 //!   returned     a bit for each segment whose set is not empty
 //!
-//!   take:   returned slots, lowest first; where there are none, the frontier;
+//!   take:   returned slots, lowest first; if there are none, the frontier;
 //!           at its end, a segment with untouched slots; else a new one
 //! ```
 //!
@@ -35,7 +35,7 @@ use core::ptr;
 
 /// From this many bytes of slots on, segments use huge pages by default.
 const MANY: usize = 4 << 20;
-/// Programs touch all, or nearly all, of objects up to this size.
+/// Programs touch nearly all bytes of objects up to this size.
 const SMALL: usize = 1024;
 
 /// The source of a pool's name.
@@ -43,12 +43,12 @@ const SMALL: usize = 1024;
 pub(super) enum Called {
     /// The builder set it.
     Name(&'static str),
-    /// It is the name of the type.
+    /// The name is the type's.
     Type(fn() -> &'static str),
 }
 
 impl Called {
-    /// The name; for a type without parameters only the last part of its path.
+    /// Returns the name; for a type without parameters only the last part of its path.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Name(name) => name,
@@ -71,7 +71,7 @@ pub(super) struct Config {
     pub(super) limit: u32,
     /// Whether the slots up to the limit are reserved in one piece.
     pub(super) in_one: bool,
-    /// Huge pages for large segments: yes, no, or only where they will be filled.
+    /// Huge pages for large segments: yes, no, or only if they will be filled.
     pub(super) huge: Option<bool>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Whether the walk has begun.
+    /// Returns whether the walk has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.base != 0
     }
@@ -123,7 +123,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// A store without segments.
+    /// Creates a store without segments.
     pub(super) const fn new(shape: Shape, config: Config) -> Self {
         Self {
             next: ptr::null_mut(),
@@ -140,18 +140,18 @@ impl Store {
         }
     }
 
-    /// Its shape.
+    /// Returns the shape.
     #[inline]
     pub(super) fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The pool's id in the address map; 0 before the first segment.
+    /// Returns the pool's id in the address map; 0 before the first segment.
     pub(super) fn id(&self) -> u32 {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Its name.
+    /// Returns the pool's name.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
@@ -160,8 +160,8 @@ impl Store {
         Of { shape: self.shape, id: self.id(), huge: self.wants_huge_pages() }
     }
 
-    /// Whether the next large segment uses huge pages by default: a pool of small objects that
-    /// filled [`MANY`] bytes will probably fill the next segment too, in order.
+    /// Returns whether the next large segment uses huge pages by default: a pool of small objects
+    /// that filled [`MANY`] bytes will probably fill the next segment too, in order.
     fn wants_huge_pages(&self) -> bool {
         let small = self.shape.size() <= SMALL;
         chunk::may_have_huge_pages()
@@ -171,7 +171,7 @@ impl Store {
                 .unwrap_or_else(|| small && self.capacity() * self.shape.size() >= MANY)
     }
 
-    /// All places for segments; none before the first segment.
+    /// Returns all places for segments; none before the first segment.
     pub(super) fn segments(&self) -> &[Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling() } else { self.table.cast_const() };
@@ -193,7 +193,7 @@ impl Store {
         unsafe { &mut *self.table.wrapping_add(segment) }
     }
 
-    /// The next fresh slot of the open frontier, or null.
+    /// Returns the next fresh slot of the open frontier, or null.
     #[inline(always)]
     pub(super) fn fresh(&mut self) -> *mut u8 {
         let slot = self.next;
@@ -204,8 +204,8 @@ impl Store {
         slot
     }
 
-    /// The next fresh slot, if necessary from another segment. Null: no memory, or the limit is
-    /// reached.
+    /// Returns the next fresh slot, if necessary from another segment. Null: no memory, or the
+    /// limit is reached.
     pub(super) fn fresh_or_grow(&mut self) -> *mut u8 {
         let slot = self.fresh();
         if !slot.is_null() || !self.open_frontier() { slot } else { self.fresh() }
@@ -241,7 +241,7 @@ impl Store {
         true
     }
 
-    /// Doubles the pool by a new segment.
+    /// Doubles the pool with a new segment.
     #[cold]
     fn grow(&mut self) -> bool {
         if self.table.is_null() {
@@ -296,7 +296,7 @@ impl Store {
         true
     }
 
-    /// The segment of a slot of this store. Ends the process if the slot lies in none.
+    /// Returns the segment of a slot of this store. Ends the process if the slot lies in none.
     #[inline(always)]
     fn segment_near(&mut self, slot: *mut u8) -> usize {
         let near = self.near;
@@ -313,8 +313,8 @@ impl Store {
         self.near
     }
 
-    /// The segment and number of the slot that begins at `slot`. Ends the process if there is none,
-    /// or it was never handed out.
+    /// Returns the segment and number of the slot that begins at `slot`. Ends the process if there
+    /// is none, or it was never handed out.
     #[inline]
     fn find(&mut self, slot: *mut u8) -> (usize, usize) {
         let segment = self.segment_near(slot);
@@ -325,7 +325,7 @@ impl Store {
         }
     }
 
-    /// The segment and number of the slot that begins at `address`, if there is one and
+    /// Returns the segment and number of the slot that begins at `address`, if there is one and
     /// [`Store::sync`] saw it handed out.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
@@ -334,7 +334,7 @@ impl Store {
         Some((number, slot))
     }
 
-    /// The segment that `address` lies in.
+    /// Returns the segment that `address` lies in.
     #[inline]
     pub(super) fn segment_of(&self, address: usize) -> Option<usize> {
         let (unit, entry) = MAP.lookup(address);
@@ -404,25 +404,25 @@ impl Store {
         (self.take(&mut one) > 0).then_some(one[0])
     }
 
-    /// Whether a set holds slots.
+    /// Returns whether a set holds slots.
     #[inline]
     pub(super) fn has_returned(&self) -> bool {
         self.returned != 0
     }
 
-    /// The slots that were handed out and are in no set: in use, or in a front.
+    /// Returns the slots that were handed out and are in no set: in use, or in a front.
     pub(super) fn out(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.carved - s.free).sum()
     }
 
-    /// The slots available without growing.
+    /// Returns the slots available without growing.
     pub(super) fn ready(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.untouched() + s.free).sum()
     }
 
-    /// The slots that the store has memory for.
+    /// Returns the slots that the store has memory for.
     pub(super) fn capacity(&self) -> usize {
         self.segments().iter().map(Segment::slots).sum()
     }
@@ -431,7 +431,7 @@ impl Store {
     /// or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
-        // One first segment for all of them, so that they are adjacent.
+        // One first segment for all slots, so that they are adjacent.
         if self.table.is_null()
             && self.config.limit == u32::MAX
             && count < u32::MAX as usize
@@ -442,7 +442,7 @@ impl Store {
         let before: u64 = self.existing();
         while self.ready() < count {
             if !self.grow() {
-                // The segments made so far do not suffice; they are released for others.
+                // The segments made so far do not suffice, and are replaced by others.
                 for number in 0..self.segments().len() {
                     if before >> number & 1 == 0 && self.at(number).exists() {
                         self.at(number).close(false);
@@ -464,13 +464,13 @@ impl Store {
         true
     }
 
-    /// A bit for each segment that exists.
+    /// Returns a bit for each segment that exists.
     fn existing(&self) -> u64 {
         let all = self.segments().iter().enumerate();
         all.fold(0, |bits, (number, segment)| bits | u64::from(segment.exists()) << number)
     }
 
-    /// The next slot that is out, in address order. All free slots are in the sets, and the
+    /// Returns the next slot that is out, in address order. All free slots are in the sets, and the
     /// frontier is closed.
     pub(super) fn next_out(&self, walk: &mut Walk) -> Option<(usize, usize)> {
         loop {
@@ -488,7 +488,7 @@ impl Store {
         }
     }
 
-    /// The slot with this number in a segment.
+    /// Returns the slot with this number in a segment.
     #[inline]
     pub(super) fn slot(&self, segment: usize, slot: usize) -> *mut u8 {
         self.segments()[segment].slot(&self.shape, slot)
@@ -537,8 +537,7 @@ impl Store {
                 segment.purge_behind(&shape, keep - kept);
             }
             if cfg!(feature = "checked") {
-                // In checked builds they stay in the sets, so that they are checked when handed
-                // out.
+                // In checked builds the slots stay in the sets, and are checked when handed out.
                 returned |= u64::from(segment.free > 0) << number;
             } else {
                 segment.forget();
@@ -564,13 +563,13 @@ impl Store {
         }
     }
 
-    /// The index of a slot.
+    /// Returns the index of a slot.
     #[inline]
     pub(super) fn index_of(&self, segment: usize, slot: usize) -> u32 {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// The slot of `index` and the address of its generation, if its segment has generations.
+    /// Returns the slot of `index` and the address of its generation, if there is one.
     #[inline(always)]
     pub(super) fn keyed(&self, index: u32) -> Option<(*mut u8, *mut u32)> {
         let (number, slot) = self.shape.place(index);
@@ -580,7 +579,7 @@ impl Store {
         (!keys.is_null()).then(|| (at, keys.wrapping_add(slot)))
     }
 
-    /// The index of a slot that was handed out, and the address of its generation, which is
+    /// Returns the index of a slot that was handed out, and the address of its generation, which is
     /// allocated if necessary.
     #[inline(always)]
     pub(super) fn key_wanted(&mut self, slot: *mut u8) -> Option<(u32, *mut u32)> {
@@ -595,13 +594,13 @@ impl Store {
         Some((self.index_of(segment, number), place))
     }
 
-    /// Whether any segment has generations.
+    /// Returns whether any segment has generations.
     pub(super) fn has_keys(&self) -> bool {
         self.segments().iter().any(|segment| !segment.keys().is_null())
     }
 
-    /// Records that a slot is out, or no longer; ends the process if that was recorded already, or
-    /// it is no slot.
+    /// Records that a slot is out, or no longer. Ends the process if that was recorded already, or
+    /// if it is no slot.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());
@@ -613,7 +612,7 @@ impl Store {
         }
     }
 
-    /// Statistics; slots in fronts count as live.
+    /// Returns statistics; slots in fronts count as live.
     pub(super) fn stats(&mut self) -> Stats {
         let live = self.out();
         Stats {

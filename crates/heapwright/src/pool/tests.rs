@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         .prop_map(|runs| runs.into_iter().flat_map(|(step, n)| burst(&step, n)).collect())
 }
 
-/// The count, or a small one under Miri.
+/// Returns the count, or a small one under Miri.
 fn scaled(count: usize) -> usize {
     if cfg!(miri) { count.min(200) } else { count }
 }

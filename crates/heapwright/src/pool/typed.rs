@@ -1,7 +1,7 @@
 //! The pool of a type: owning handles, raw pointers, keys, and resets that drop.
 //!
-//! This file writes values into slots; `handle` ends them and frees the slots. No reference to the
-//! raw pool is held while the user's code runs, because that code may use the pool.
+//! This file writes values into slots; `handle` ends them and frees the slots. While the user's
+//! code runs, no reference to the raw pool exists, because that code may use the pool.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -55,7 +55,7 @@ use crate::unwinding;
 /// assert_eq!(*handle, 1);
 /// ```
 ///
-/// nor survive a reset, and a reset needs that no reference to an object exists:
+/// nor survive a reset, and no reference to an object may exist at a reset:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::pool::{Pool, Reset};
@@ -101,7 +101,7 @@ pub struct Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// An empty pool. Takes no memory yet.
+    /// Creates an empty pool. Takes no memory yet.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -113,7 +113,7 @@ impl<T> Pool<T> {
         Self::builder().build()
     }
 
-    /// A builder for a pool with a chosen name, limit and kind of pages.
+    /// Creates a builder for a pool with a chosen name, limit and kind of pages.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -134,7 +134,7 @@ impl<T> Pool<T> {
         self.pop().or_else(|| self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast())))
     }
 
-    /// A slot from the front, if it has one.
+    /// Returns a slot from the front, if it has one.
     #[inline(always)]
     fn pop(&self) -> Option<NonNull<T>> {
         // SAFETY: one thread uses the pool at a time, and no reference to the raw pool is held
@@ -142,7 +142,7 @@ impl<T> Pool<T> {
         unsafe { (*self.raw.get()).pop() }.map(NonNull::cast)
     }
 
-    /// A slot when the front is empty. Ends the process if there is none.
+    /// Returns a slot when the front is empty. Ends the process if there is none.
     #[inline(never)]
     fn slot_slow(&self) -> NonNull<T> {
         match self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast::<T>())) {
@@ -151,8 +151,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// The slow path of [`Pool::create`] for a value in registers. It is a tail call, so the fast
-    /// path saves no registers.
+    /// Runs the slow path of [`Pool::create`] for a value in registers. This is a tail call, so the
+    /// fast path saves no registers.
     #[inline(never)]
     fn create_slow(&self, value: T) -> NonNull<T> {
         let slot = self.slot_slow();
@@ -260,25 +260,25 @@ impl<T> Pool<T> {
         Boxed { object, pool: self }
     }
 
-    /// The number of objects in use. O(segments), at most 33.
+    /// Returns the number of objects in use. O(segments), at most 33.
     #[must_use]
     pub fn len(&self) -> usize {
         self.with_raw(RawPool::len)
     }
 
-    /// Whether no object is in use.
+    /// Returns whether no object is in use.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of objects that the pool has memory for.
+    /// Returns the number of objects that the pool has memory for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.with_raw(|raw| raw.capacity())
     }
 
-    /// Whether an address lies in this pool's memory. Any address is allowed. O(1).
+    /// Returns whether an address lies in this pool's memory. Any address is allowed. O(1).
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -292,8 +292,8 @@ impl<T> Pool<T> {
         self.with_raw(|raw| raw.contains(object.cast()))
     }
 
-    /// The index of a live object: a small number, unique in this pool while the object lives.
-    /// O(1). `None`: `object` is no object of this pool.
+    /// Returns the index of a live object: a small number, unique in this pool while the object
+    /// lives. O(1). `None`: `object` is no object of this pool.
     #[must_use]
     pub fn index_of(&self, object: *const T) -> Option<u32> {
         self.with_raw(|raw| raw.index_of(object.cast()))
@@ -325,7 +325,7 @@ impl<T> Pool<T> {
         self.with_raw(RawPool::trim)
     }
 
-    /// Statistics of the pool.
+    /// Returns statistics of the pool.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.with_raw(RawPool::stats)

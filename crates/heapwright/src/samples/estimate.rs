@@ -1,8 +1,8 @@
 //! Estimates of all blocks from samples: sums and their errors.
 //!
-//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its
-//! size is one (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of
-//! such a sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability of a sample at its
+//! size (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a
+//! sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -40,8 +40,8 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// Replaces a changed sample. (A profile that began after it was made does not count it as
-    /// allocated.)
+    /// Replaces a changed sample. (A profile that began after the sample was made does not count it
+    /// as allocated.)
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
             self.take_away(before);
@@ -49,7 +49,7 @@ impl Estimate {
         }
     }
 
-    /// One standard deviation of the bytes.
+    /// Returns one standard deviation of the bytes.
     pub(super) fn error(&self) -> u64 {
         deviation(self.variance)
     }
@@ -59,7 +59,7 @@ impl Estimate {
     }
 }
 
-/// One standard deviation.
+/// Returns one standard deviation.
 pub(super) fn deviation(variance: f64) -> u64 {
     u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
 }
@@ -86,7 +86,7 @@ pub(super) struct Sample {
     pub(super) thread: u32,
     /// Bytes requested.
     pub(super) size: u64,
-    /// Bytes counted for it: its largest size, as far as that decides the probability.
+    /// Bytes counted for the sample: its largest size, as far as it decides the probability.
     pub(super) counted: u64,
     /// The number of blocks that it stands for.
     pub(super) weight: f64,

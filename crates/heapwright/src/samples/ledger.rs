@@ -62,7 +62,7 @@ pub(super) struct Samples {
     pub(super) earlier: Earlier,
     /// Samples lost for lack of memory.
     pub(super) lost: u64,
-    /// Selects the runs that are samples; 0: not drawn yet. Also the process that drew it.
+    /// The number that selects sampled runs (0: not drawn yet), and the process that drew it.
     pub(super) random: u64,
     pub(super) drawn_in: u32,
     pub(super) scratch: Scratch,
@@ -77,7 +77,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// An empty profile.
+    /// Creates an empty profile.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -132,7 +132,7 @@ impl Samples {
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns,
         };
-        // A sample whose free was missed, in a signal handler of a thread with a first-class heap.
+        // The old sample's free was missed (a signal handler, a thread with a first-class heap).
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
@@ -212,17 +212,17 @@ impl Samples {
     }
 
     pub(super) fn put_back(&mut self, before: Sample, address: usize, size: u64) {
-        // Its growth was counted, too, so its probability is that of its size.
+        // The sample's growth was counted, too, so its probability is that of its size.
         let counted = before.counted.max(size);
         let weight = match counted == before.counted {
             true => before.weight,
             false => 1.0 / poisson::chance(counted as usize, self.period),
         };
         let sample = Sample { address: address as u64, size, counted, weight, ..before };
-        // A sample whose free was missed.
+        // The free of this sample was missed.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
-            // Another sample took the room that it left.
+            // Another sample took its room meanwhile.
             self.lost += 1;
             probes::free(before.address as usize);
             self.gone(&before);
@@ -274,8 +274,8 @@ impl Samples {
         now
     }
 
-    /// The process's resident bytes; 0 if no file is saved. The kernel tells them in a file, which
-    /// a sandbox may forbid.
+    /// Returns the process's resident bytes; 0 if no file is saved. The kernel tells them in a
+    /// file, which a sandbox may forbid.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }
@@ -291,7 +291,7 @@ impl Samples {
         }
     }
 
-    /// Nanoseconds since the start.
+    /// Returns the nanoseconds since the start.
     pub(super) fn since(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.began_ns)
     }

@@ -1,19 +1,19 @@
 //! Samples: the blocks of a heap profile, and the estimates from them.
 //!
 //! ```text
-//!   live      address                -> site, size, thread, when, and how many blocks it stands for
+//!   live      address                -> site, size, thread, time, and the number of blocks that it stands for
 //!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two earlier moments
 //!   threads   thread                 -> live, allocated
 //!   points    time                   -> live bytes, bytes in memory
 //!
-//!   estimate   a sample, and sums of them                 ledger    all of it, as samples come, change and go
-//!   site       what is kept of a stack, of a thread       written   the profile's file
-//!   points     the curve over time                        (paged_table: where it lies)
+//!   estimate   a sample, and sums of them                 ledger    all sums, as samples come, change and go
+//!   site       the record of a stack, of a thread         written   the profile's file
+//!   points     the curve over time                        (paged_table: the storage)
 //! ```
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it
-//! when a sample is made, resized or freed. The caller ensures that no signal handler that
-//! interrupted the lock's holder arrives here. For runs of units see `runs`.
+//! when a sample is made, resized or freed. The caller ensures that no signal handler calls this
+//! after it interrupted the lock's holder. For runs of units see `runs`.
 //!
 //! Tracers of the whole machine can follow samples, too; see `probes`.
 //!
@@ -68,12 +68,12 @@ pub(crate) fn join() {
     }
 }
 
-/// Whether [`join`] was called.
+/// Returns whether [`join`] was called.
 pub(crate) fn has_joined() -> bool {
     HAS_JOINED.load(Ordering::Acquire)
 }
 
-/// Whether a profile was ever begun.
+/// Returns whether a profile was ever begun.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
@@ -114,7 +114,7 @@ pub(crate) fn take(block: *mut u8) -> Option<Moving> {
     SAMPLES.lock().take(block.addr()).map(Moving)
 }
 
-/// Adds it again at an address, and with a new size if given.
+/// Adds the sample again at an address, with a new size if given.
 pub(crate) fn put_back(moving: Moving, block: *mut u8, size: Option<usize>) {
     let size = size.map_or(moving.0.size, |size| size as u64);
     SAMPLES.lock().put_back(moving.0, block.addr(), size);
@@ -183,5 +183,5 @@ unsafe fn unlock() {
     unsafe { SAMPLES.release() };
 }
 
-/// The recorder notices the new process by its id.
+/// Does nothing: the recorder notices the new process by its id.
 fn in_child(_alone: bool) {}

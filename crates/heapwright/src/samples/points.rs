@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The first change after a point makes the point, with the live bytes since the previous change.
-//! So it is exact, and a time without changes takes two points. When the room is full, cells
+//! So the point is exact, and a time without changes takes two points. When the room is full, cells
 //! double, and each keeps its last point. The points always cover the whole time, with at least 128
-//! of them once there were so many.
+//! of them once that many exist.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -41,7 +41,7 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// No points.
+    /// Creates a list without points.
     pub(super) const fn new() -> Self {
         let none = Point { ns: 0, live: 0.0, resident: 0 };
         Self { list: [none; MOST], count: 0, step_ns: FIRST_STEP_NS, next_ns: FIRST_STEP_NS }
@@ -53,7 +53,7 @@ impl Points {
         self.push(Point { ns: 0, live, resident });
     }
 
-    /// Whether a change at that moment must add a point first.
+    /// Returns whether a change at that moment must add a point first.
     #[inline]
     pub(super) fn is_due(&self, ns: u64) -> bool {
         ns >= self.next_ns
@@ -69,7 +69,7 @@ impl Points {
         self.next_ns = (ns / self.step_ns).saturating_add(1).saturating_mul(self.step_ns);
     }
 
-    /// All points, by time.
+    /// Returns all points, by time.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Point> {
         self.list[..self.count].iter()
     }

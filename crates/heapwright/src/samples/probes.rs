@@ -27,7 +27,7 @@ use crate::sync::atomic::{AtomicU16, Ordering};
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
 
-/// Whether a tracer is attached to one of the probes.
+/// Returns whether a tracer is attached to one of the probes.
 pub(crate) fn is_traced() -> bool {
     SEMAPHORE.load(Ordering::Relaxed) != 0
 }
@@ -72,25 +72,25 @@ macro_rules! probe {
     };
 }
 
-/// A block became a sample, which stands for `weight` bytes.
+/// Notes a block that became a sample, which stands for `weight` bytes.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn alloc(block: usize, size: u64, weight: u64) {
     probe!("alloc", "8@%rdi 8@%rsi 8@%rdx", "rdi" = block, "rsi" = size, "rdx" = weight);
 }
 
-/// A sample is freed.
+/// Notes the free of a sample.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 pub(super) fn free(block: usize) {
     probe!("free", "8@%rdi", "rdi" = block);
 }
 
-/// A block became a sample, which stands for `weight` bytes.
+/// Notes a block that became a sample, which stands for `weight` bytes.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
 pub(super) fn alloc(block: usize, size: u64, weight: u64) {
     probe!("alloc", "8@x0 8@x1 8@x2", "x0" = block, "x1" = size, "x2" = weight);
 }
 
-/// A sample is freed.
+/// Notes the free of a sample.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
 pub(super) fn free(block: usize) {
     probe!("free", "8@x0", "x0" = block);

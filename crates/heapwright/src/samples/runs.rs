@@ -5,9 +5,8 @@
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
-//! Locks of pools and collected heaps are held when runs come and go, and this looks like an
-//! interrupted lock's holder. So the wait for the lock is at most a second, and a run that is
-//! skipped is counted.
+//! Runs come and go under locks of pools and collected heaps. A waiting thread cannot tell this
+//! from an interrupted holder, so it waits at most a second. Skipped runs are counted.
 
 use heapwright_record::debug::Memory;
 
@@ -29,7 +28,7 @@ pub(crate) fn sample_runs(are: bool) {
     runs::sample(are.then_some(&SAMPLER));
 }
 
-/// The number of skipped runs.
+/// Returns the number of skipped runs.
 pub(super) fn missed() -> u64 {
     MISSED.load(Ordering::Relaxed)
 }
@@ -65,8 +64,8 @@ fn gave(start: *mut u8) {
     }
 }
 
-/// The lock, for a thread that may hold others. `None`: a signal handler interrupted the lock's
-/// holder, or the holder takes too long.
+/// Returns the lock, for a thread that may hold others. `None`: a signal handler interrupted the
+/// lock's holder, or the holder takes too long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),
@@ -75,7 +74,7 @@ fn lock_under_others() -> Option<Guard<'static, Samples>> {
 }
 
 impl Samples {
-    /// Whether a run of this many bytes becomes a sample.
+    /// Returns whether a run of this many bytes becomes a sample.
     fn is_chosen(&mut self, bytes: usize) -> bool {
         // A forked child draws other runs than its siblings.
         let process = substrate::process();

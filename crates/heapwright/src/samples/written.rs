@@ -25,8 +25,8 @@ pub(super) const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 
 impl Samples {
-    /// Saves it, so that it is there if the process is killed, if it is time: once a second at
-    /// most, and so seldom that it takes a hundredth of the time.
+    /// Saves the profile if it is time, for the case that the process is killed: at most once a
+    /// second, and in at most a hundredth of the time.
     pub(super) fn save_sometimes(&mut self, now: u64) {
         if now >= self.save_ns && self.prefix.is_given() {
             self.save();
@@ -40,8 +40,8 @@ impl Samples {
         os::save_file(&path, |file| self.write_in(file))
     }
 
-    /// Names the file for the profile near the memory limit, if the user has named none. It has the
-    /// same name each time.
+    /// Names the file for the profile near the memory limit, if the user has named none. The name
+    /// stays the same.
     pub(super) fn name_for_limit(&mut self) {
         let process = os::process_id();
         if self.limit_file.0 != process {
@@ -121,8 +121,8 @@ impl Samples {
                 youngest_ns: site.youngest_ns.saturating_sub(began),
                 memory,
             }));
-            // What is new, and what has gone since: samples that are live both times say nothing of
-            // the difference.
+            // New samples, and those that have gone since: samples that are live both times do not
+            // affect the difference.
             let old_variance = (site.live.variance - site.new_variance).max(0.0);
             let gone_variance = (f64::from(earlier.variance) - old_variance).max(0.0);
             recorder.put(&Entry::from(SampledMore {
@@ -165,7 +165,7 @@ impl Samples {
         self.recorder.flush();
     }
 
-    /// The points, and one of this moment.
+    /// Writes the points, and one of this moment.
     fn put_points(&mut self, check: u32, now: u64) {
         let recorder = &mut self.recorder;
         for point in self.points.iter() {
@@ -191,7 +191,7 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Removes runs that were given back while the lock was held for very long: their records say
+    /// Removes runs that were released while the lock was held for very long. Their records show
     /// that they are no samples.
     fn forget_runs(&mut self) {
         let is_gone = |sample: &&Sample| {
@@ -206,8 +206,7 @@ impl Samples {
         }
     }
 
-    /// Finds the oldest and the youngest live sample of each site, and the variance of those that
-    /// are new.
+    /// Finds the oldest and the youngest live sample of each site, and the variance of new ones.
     fn look_through(&mut self) {
         for site in self.sites.iter_mut() {
             (site.oldest_ns, site.youngest_ns, site.new_variance) = (u64::MAX, 0, 0.0);

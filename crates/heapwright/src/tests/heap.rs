@@ -1,11 +1,11 @@
-//! The heap in small: what Miri and every other platform can run.
+//! Small tests of the heap that Miri and every other platform can run.
 //!
-//! These run on the process's own heap, several at once, so they say nothing
-//! of totals; `tests/` has a process for each behaviour and asks for those.
+//! They run on the process's own heap, several at once, so they check no totals. The tests in
+//! `tests/` check those, with a process for each behaviour.
 //!
-//! What only these find, under Miri: a pointer without provenance, a read of
-//! memory that nobody wrote, two references that may not coexist, and a race
-//! between a thread that frees, one that ends, and one that adopts.
+//! Only these tests find, under Miri, a pointer without provenance, a read of uninitialised memory,
+//! and two references that may not coexist. They also find races between threads that free, end and
+//! adopt.
 
 extern crate std;
 
@@ -46,10 +46,10 @@ impl Owned {
     }
 }
 
-/// Whether all bytes of a block are `byte`: its first, its last, and under Miri
-/// only some of those between.
+/// Returns whether all bytes of a block are `byte`. Under Miri it reads the first, the last and
+/// some others.
 fn is_all(block: *const u8, size: usize, byte: u8) -> bool {
-    // SAFETY: tests ask about blocks in use, all of whose bytes were written.
+    // SAFETY: the block is in use, and all of its bytes were written.
     let bytes = unsafe { core::slice::from_raw_parts(block, size) };
     let step = if cfg!(miri) { size / 32 + 1 } else { 1 };
     bytes.iter().step_by(step).chain(bytes.last()).all(|&b| b == byte)
@@ -74,7 +74,7 @@ fn blocks_keep_their_contents_and_are_apart() {
 
 #[test]
 fn lists_overflow_into_the_depot_and_back_to_slabs() {
-    // More blocks of one class than its list, and then its depot, may hold.
+    // More blocks of one class than its list and then its depot may hold.
     for (size, count) in [(3000, 60), (30_000, 24)] {
         for _ in 0..2 {
             let blocks: Vec<Owned> = (0..count).map(|_| Owned::new(size)).collect();
@@ -143,7 +143,7 @@ fn blocks_freed_by_another_thread_come_home() {
 fn blocks_outlive_their_thread() {
     let made = |sizes: [usize; 4]| thread::spawn(move || sizes.map(Owned::new)).join().unwrap();
     let first = made([20, 20, 600, UNIT]);
-    // This one adopts the cache of the first, while its blocks come home.
+    // This thread adopts the cache of the first, while remote frees return its blocks.
     let home = thread::spawn(move || first.into_iter().for_each(Owned::free));
     let second = made([20, 21, 700, 2 * UNIT]);
     home.join().unwrap();
@@ -195,7 +195,7 @@ fn a_heap_of_its_own_is_used_by_threads_and_given_back_at_once() {
             scope.spawn(move || {
                 let shared = shared;
                 let blocks = [30, 700, UNIT + 1, 30].map(|size| get(shared, size));
-                // Through the heap, and through the plain door.
+                // Frees through the heap, and through the plain `free`.
                 blocks[0].check(30);
                 // SAFETY: the heap exists, and the block is its own.
                 unsafe { Heap::free(shared.0.cast(), blocks[0].0) };
@@ -206,13 +206,13 @@ fn a_heap_of_its_own_is_used_by_threads_and_given_back_at_once() {
     });
     let last = [get(shared, 30), get(shared, 3 * UNIT)];
     assert_eq!(describe(last[0].0).kind, Kind::Small);
-    // SAFETY: nobody uses the heap or its blocks any more.
+    // SAFETY: no code uses the heap or its blocks any more.
     unsafe { Heap::destroy(heap) };
     let again = Heap::create();
     // SAFETY: the heap exists.
     let block = unsafe { Heap::alloc(again, 100, 16, true) };
     assert!(is_all(block, 100, 0));
-    // SAFETY: nobody uses the heap or its blocks any more.
+    // SAFETY: no code uses the heap or its blocks any more.
     unsafe { Heap::destroy(again) };
 }
 
@@ -258,13 +258,12 @@ fn trimming_takes_nothing_that_is_in_use() {
 }
 
 std::thread_local! {
-    /// What the debug heap's hooks were asked in this thread.
+    /// The calls of the debug heap's hooks in this thread.
     static ASKED: std::cell::RefCell<Vec<observe::Event>> =
         const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// The door knows which call it was, and what the caller said: for every function
-/// that leads to it, and for every kind of block.
+/// The hooks get the call and the caller's claims, for every function and every kind of block.
 #[test]
 fn the_debug_heap_hears_which_call_it_was() {
     use core::alloc::{GlobalAlloc, Layout};
@@ -279,7 +278,7 @@ fn the_debug_heap_hears_which_call_it_was() {
         Verdict::NotOurs
     };
     observe::begin(&WATCHER);
-    // A new thread: its fast word stays at the sentinel.
+    // In a new thread the fast word stays at the sentinel.
     let test = thread::spawn(|| {
         for size in [24, 3000, SLAB_MAX + 1] {
             let block = malloc(size);
@@ -316,7 +315,7 @@ fn the_debug_heap_hears_which_call_it_was() {
                 unsafe { free_from::<NEW_ARRAY>(block) };
                 assert_eq!(asked(), [Return(Origin::NewArray, None, None)]);
 
-                // Elsewhere it is the system's allocator.
+                // On other systems it is the system's allocator.
                 let is_linux = cfg!(target_os = "linux")
                     && cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
                 if !(is_linux || cfg!(miri)) {

@@ -1,4 +1,4 @@
-//! Each mistake with another allocator's blocks, and each right use.
+//! Tests each mistake with another allocator's blocks, and each right use.
 
 extern crate std;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::debug::Detect;
 use crate::debug::tests::Sent;
 
-/// The system's allocator, and how many of its blocks are in use.
+/// The system's allocator, and the number of its blocks in use.
 struct Counted(AtomicIsize);
 
 // SAFETY: the system's.
@@ -44,12 +44,12 @@ fn alloc(heap: &impl GlobalAlloc, size: usize, align: usize) -> *mut u8 {
 
 fn free(heap: &impl GlobalAlloc, block: *mut u8, size: usize, align: usize) {
     let layout = Layout::from_size_align(size, align).unwrap();
-    // SAFETY: what is wrong with it is a finding, and not done.
+    // SAFETY: a mistake becomes a finding, and frees nothing.
     unsafe { heap.dealloc(block, layout) };
 }
 
 fn write(block: *mut u8, at: isize) {
-    // SAFETY: in the block or around it, where the checker has room.
+    // SAFETY: the byte is in the block or in the checker's room around it.
     unsafe { block.wrapping_offset(at).write(0x41) };
 }
 
@@ -275,7 +275,7 @@ fn threads_free_each_others_blocks() {
 
 #[test]
 fn an_allocator_that_takes_all_back_at_once_is_believed() {
-    // A bump allocator that begins anew hands addresses out again that are live here.
+    // A restarted bump allocator hands out addresses again that are live here.
     struct Bump(std::cell::UnsafeCell<[u128; 64]>);
     // SAFETY: one block at a time, by one thread.
     unsafe impl GlobalAlloc for Bump {

@@ -10,8 +10,8 @@
 //! A block ends at its first poisoned byte (see `poison`). Callers see no difference; the finding
 //! names the cause.
 //!
-//! Any caller may ask about any address at any time: no lock is taken, and the memory is not
-//! touched. A finding is reported before the function runs, so its stack is the caller's.
+//! Any caller may pass any address at any time: no lock is taken, and the memory is not touched. A
+//! finding is reported before the function runs, so its stack is the caller's.
 //!
 //! A write beyond a block leaves damage that a later check also finds. Both are one mistake. So
 //! reported blocks are remembered ([`Told`]), and their damage is repaired without a second report.
@@ -38,14 +38,14 @@ pub(crate) struct Asked {
     pub(crate) bytes: usize,
 }
 
-/// Bytes from an address in a span to the end of its live block, or to the block's next poisoned
-/// byte; 0 if the address is in no live block.
+/// Returns the bytes from an address in a span to the end of its live block, or to the next
+/// poisoned byte; 0 if the address is in no live block.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
 }
 
-/// Bytes from an address in a span to the end of its live block; 0 if it is in none.
+/// Returns the bytes from an address in a span to its live block's end; 0 if in none.
 pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
@@ -82,7 +82,7 @@ impl Told {
         }
     }
 
-    /// Whether a write to the finding's block was reported.
+    /// Returns whether a write to the finding's block was reported.
     pub(super) fn has(&self, finding: &Finding) -> bool {
         let key = Self::key(finding.block, finding.allocated.sequence);
         self.keys.iter().any(|known| known.load(Ordering::Relaxed) == key)
@@ -114,7 +114,7 @@ impl Heap {
                 }
                 self.report_asked(kind, block, asked, asked.address);
             }
-            // No block is remembered there.
+            // The heap remembers no block there.
             None => {
                 let kind = FindingKind::UseAfterFree;
                 self.report_asked(kind, Finding::default(), asked, asked.address);
@@ -122,8 +122,8 @@ impl Heap {
         }
     }
 
-    /// Reports the same for memory of the window in no span: pools, first-class heaps, memory freed
-    /// long ago.
+    /// Reports the same for memory outside of spans: pools, first-class heaps, memory freed long
+    /// ago.
     #[cold]
     pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
         let found = describe::describe(core::ptr::without_provenance(asked.address));
@@ -160,7 +160,7 @@ impl Heap {
     }
 }
 
-/// The first poisoned byte of the argument, and its block. `None`: poison is not the mistake.
+/// Returns the argument's first poisoned byte and its block. `None`: poison is not the mistake.
 fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     let (left, room) = (left(span, asked.address), room(span, asked.address));
     match span.locate(asked.address) {
@@ -169,7 +169,7 @@ fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     }
 }
 
-/// The block that the pointer is for, and the mistake. `None`: no block is remembered.
+/// Returns the pointer's block and the mistake. `None`: the heap remembers no block.
 fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
     let address = asked.address;
     let place = match span.locate(address) {
@@ -190,8 +190,7 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // From the slack behind a block into the next one, or nearer to that: the pointer is
-            // before the next block.
+            // An access from a block's slack into the next block, or nearer to it, is an underflow.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

@@ -24,8 +24,8 @@ impl Heap {
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// The live bytes; also updates the peak. It is called when a bucket is opened or a large block
-    /// is made, so the peak may miss up to one current bucket of each thread.
+    /// Returns the live bytes; also updates the peak. It is called when a bucket is opened or a
+    /// large block is made. So the peak may miss one current bucket of each thread.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {
@@ -39,13 +39,13 @@ impl Heap {
         live
     }
 
-    /// The most bytes that were live at the moments of a count.
+    /// Returns the most bytes that were live at the moments of a count.
     pub(in crate::debug) fn peak(&self) -> u64 {
         self.note_peak();
         self.peak_live.load(Ordering::Relaxed)
     }
 
-    /// The number of operations, up to the sequence numbers that threads hold in reserve.
+    /// Returns the number of operations, up to the sequence numbers that threads hold in reserve.
     pub(in crate::debug) fn sequence_now(&self) -> u32 {
         self.sequence.load(Ordering::Relaxed)
     }
@@ -94,7 +94,7 @@ impl Heap {
         line.text(" stack_bytes=").number(stack_bytes).write();
     }
 
-    /// Buckets that are open, and bytes of records in use.
+    /// Returns the open buckets, and the bytes of records in use.
     pub(crate) fn buckets(&self) -> (usize, usize) {
         let store = self.store.lock();
         (store.open_buckets, store.side.used())

@@ -112,7 +112,7 @@ impl Heap {
         record.freed.store(sequence, Ordering::Relaxed);
     }
 
-    /// [`Heap::deallocate`] for an address that is no small block's start.
+    /// Does [`Heap::deallocate`] for an address that is no small block's start.
     ///
     /// # Safety
     ///
@@ -179,8 +179,8 @@ impl Heap {
         // SAFETY: no code uses the bucket, and it is not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
         // The pages of a bucket that is guarded by choice, and would have been filled. (The few
-        // that are always guarded come when there is no time.) They are counted while the bucket is
-        // still ours.
+        // that are always guarded occur without time in the budget.) They are counted while the
+        // bucket is still ours.
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
             Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,
@@ -200,8 +200,8 @@ impl Heap {
         }
     }
 
-    /// The bytes requested for the block at `address`. A pointer to no live block is a finding and
-    /// `None`.
+    /// Returns the bytes requested for the block at `address`. A pointer to no live block is a
+    /// finding and `None`.
     ///
     /// A block of size 0 becomes one of size 1, because callers write as many bytes as the usable
     /// size. Until then its first byte is checked.
@@ -249,7 +249,7 @@ impl Heap {
     }
 }
 
-/// The slot of an address, and its present word.
+/// Returns the slot of an address, and its present word.
 pub(super) fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Word)> {
     match span.locate(address) {
         Found::Slot(place) => Some((place, place.record().word())),

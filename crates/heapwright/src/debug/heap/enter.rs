@@ -6,7 +6,7 @@
 //!                    it is busy, or there is no index: the common state, under its lock
 //! ```
 //!
-//! See `thread_state` for what a state is.
+//! See `thread_state` for states.
 //!
 //! Called by the rest of the heap.
 
@@ -35,20 +35,20 @@ impl Drop for EnteredState {
 }
 
 impl EnteredState {
-    /// Enters a state. `None`: it is entered already.
+    /// Enters a state. `None`: the state is entered already.
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
         // (Not by `then_some`: dropping its unused value would leave the state.)
         if state.enter() { Some(Self { state }) } else { None }
     }
 
-    /// The state.
+    /// Returns the state.
     #[inline]
     pub(super) fn state(&self) -> &'static ThreadState {
         self.state
     }
 
-    /// The part of the state that only its thread uses.
+    /// Returns the part of the state that only its thread uses.
     #[inline]
     pub(crate) fn mine(&mut self) -> &mut Mine {
         // SAFETY: the state is entered, so this is its only `EnteredState`, which stays borrowed
@@ -58,14 +58,14 @@ impl EnteredState {
 }
 
 impl Heap {
-    /// The state of a thread index, if it has one.
+    /// Returns the state of a thread index, if it has one.
     #[inline]
     pub(super) fn state_of(&self, index: usize) -> Option<&'static ThreadState> {
         // SAFETY: the pointer is null or a state, which is never freed.
         unsafe { self.states.get(index)?.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// All states, the common one last.
+    /// Returns all states, the common one last.
     pub(super) fn all_states(&self) -> impl Iterator<Item = &'static ThreadState> {
         let used = self.indices_used.load(Ordering::Acquire);
         let states = self.states[..used].iter().map(|state| state.load(Ordering::Acquire));
@@ -74,13 +74,13 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Whether the calling thread is inside a call; then the caller is a signal handler that
-    /// interrupted it.
+    /// Returns whether the calling thread is inside a call; then the caller is a signal handler
+    /// that interrupted it.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
 
-    /// Whether `mine` belongs to the common state, whose caller may be a signal handler.
+    /// Returns whether `mine` belongs to the common state, whose caller may be a signal handler.
     pub(super) fn is_common(&self, mine: &Mine) -> bool {
         // SAFETY: the pointer is null or a state, which is never freed.
         let common = unsafe { self.common.load(Ordering::Relaxed).as_ref() };

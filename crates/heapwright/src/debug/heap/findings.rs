@@ -13,7 +13,7 @@ use super::Heap;
 use super::enter::EnteredState;
 use crate::request::Return;
 
-/// A call and the address it was given.
+/// A call and its address.
 #[derive(Clone, Copy)]
 pub(super) struct Here {
     pub(super) address: usize,
@@ -22,7 +22,7 @@ pub(super) struct Here {
 }
 
 impl Heap {
-    /// A call, the address it was given, and the stack.
+    /// Returns a call, its address, and the stack.
     #[inline(always)]
     pub(super) fn here(
         &'static self,
@@ -100,7 +100,7 @@ impl Heap {
         }
     }
 
-    /// A finding with the record of a block and the place of discovery.
+    /// Returns a finding with the record of a block and the place of discovery.
     pub(super) fn about(
         &'static self,
         entered: &mut EnteredState,
@@ -131,8 +131,8 @@ impl Heap {
         }
     }
 
-    /// Reports damage and flags the block's site, unless the C library's function that did it was
-    /// reported. The store's lock is not held.
+    /// Reports damage and flags the block's site, unless the responsible function of the C library
+    /// was reported. The store's lock is not held.
     #[cold]
     pub(super) fn report_damage(&'static self, finding: Finding) {
         if !self.told.has(&finding) {
@@ -158,7 +158,7 @@ const fn invalid(is_realloc: bool) -> FindingKind {
     if is_realloc { FindingKind::InvalidRealloc } else { FindingKind::InvalidFree }
 }
 
-/// A finding filled in with the record of a block.
+/// Returns a finding filled in with the record of a block.
 pub(in crate::debug) fn of_block(place: Place, word: Word) -> Finding {
     let record = place.record();
     let moment = |stack: u32, thread: u16, sequence: u32| Moment {

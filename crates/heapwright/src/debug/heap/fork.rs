@@ -11,7 +11,7 @@ use super::super::span::{Found, Span};
 use super::Heap;
 
 impl Heap {
-    /// Takes the locks; see `fork`.
+    /// Takes the locks.
     pub(crate) fn before_fork(&self) {
         // In the usual order: a thread that reports may be in the common state.
         self.common_order.acquire();
@@ -61,8 +61,8 @@ impl Heap {
         }
     }
 
-    /// In a forked child: the time of the fork, the parent's id, and the child's first own sequence
-    /// number.
+    /// Returns, in a forked child, the time of the fork, the parent's id, and the child's first
+    /// sequence number.
     pub(in crate::debug) fn fork_point(&self) -> Option<(u64, u32, u32)> {
         let at = self.forked_at.load(Ordering::Relaxed);
         let parent = self.forked_from.load(Ordering::Relaxed);

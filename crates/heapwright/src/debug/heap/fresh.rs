@@ -7,11 +7,10 @@
 //!                     pattern <-+-> zeros                the point that fill=N:before-... names
 //! ```
 //!
-//! A site's pattern depends on its key (`flagged::key`), which is the same in each run, on the
-//! number of earlier blocks, and on the place in the block. It does not depend on addresses. Each
-//! byte has its lowest bit set and its highest clear; the next seed has all bits inverted. So a
-//! word is positive and odd, or negative and even. It is no address, and no byte of it ends a
-//! string or equals a zero's.
+//! A site's pattern depends on its key (`flagged::key`, equal in each run), the number of earlier
+//! blocks, and the place in the block, not on addresses. Each byte has its lowest bit set and its
+//! highest clear; the next seed has all bits inverted. So a word is positive and odd, or negative
+//! and even. It is no address, and none of its bytes is zero.
 //!
 //! Only the first 16 MiB of a block are filled, because programs request more than they use.
 //!
@@ -115,7 +114,7 @@ impl Heap {
         self.note_if_asked(block, site, fill);
     }
 
-    /// The key of a stack, equal in every run.
+    /// Returns the key of a stack, equal in every run.
     fn site_key(&self, stack: u32, fill: &Fill) -> u64 {
         // Stack numbers are at least two apart.
         let known = self.fresh.keys.get_or_make(stack as usize / 2);
@@ -134,7 +133,7 @@ impl Heap {
         }
     }
 
-    /// The number of the block's bytes before the point that `fill` names.
+    /// Returns the number of the block's bytes before the point in `fill`.
     fn with_pattern(&self, site: u64, size: usize, fill: &Fill) -> usize {
         if fill.without().contains(&site) {
             return 0;
@@ -170,7 +169,7 @@ impl Heap {
     }
 }
 
-/// Eight bytes of the pattern.
+/// Returns eight bytes of the pattern.
 fn pattern(first: u64, word: u64) -> u64 {
     mix(first, word) & 0x7e7e_7e7e_7e7e_7e7e | 0x0101_0101_0101_0101
 }

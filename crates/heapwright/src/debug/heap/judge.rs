@@ -41,7 +41,7 @@ impl Heap {
         let (origin, given) = (Origin::from_u8(word.origin()), what.origin.record());
         let wrong_call = family(origin) != family(given);
         let wrong_size = what.size.is_some_and(|given| given != size);
-        // A delete without an alignment belongs to a new without one.
+        // A delete without an alignment belongs to a new without an alignment.
         let plain =
             if word.align() > MIN_ALIGN && is_of_cxx(given) { Some(MIN_ALIGN) } else { None };
         let given_align = what.align.or(plain);
@@ -135,11 +135,10 @@ impl Heap {
         }
     }
 
-    /// Decides which block a change of the neighbour's slack belongs to.
+    /// Decides which block caused a change of the neighbour's slack.
     ///
     /// The slot may just have been handed out again (see `sparse`). Under the store's lock a live
     /// or freed slot is not reopened, so its slack stays slack.
-    /// that is live or freed is not reopened, so what its word calls slack stays slack.
     #[cold]
     fn judge_neighbour(
         &'static self,
@@ -184,7 +183,7 @@ impl Heap {
         self.judge_lead(entered, place, word, here);
     }
 
-    /// The finding for a write beyond a block, or before the next; repairs the bytes.
+    /// Returns the finding for a write beyond a block, or before the next. Repairs the bytes.
     #[cold]
     fn overflow(
         &'static self,
@@ -225,7 +224,7 @@ impl Heap {
         }
     }
 
-    /// The finding for a write before a block, of `near - damage.first` bytes; repairs them.
+    /// Returns the finding for a write of `near - damage.first` bytes before a block. Repairs them.
     #[cold]
     fn underflow(
         &'static self,
@@ -255,8 +254,8 @@ const fn is_of_cxx(origin: Origin) -> bool {
     matches!(origin, Origin::New | Origin::NewArray)
 }
 
-/// Whether another `operator new` made a deleted block of malloc: a library may be bound to its own
-/// one, while its users are bound to our `operator delete`. (libLLVM is linked so.)
+/// Returns whether another `operator new` made a deleted block of malloc. A library (libLLVM) may
+/// be bound to its own `operator new`, and its users to our `operator delete`.
 #[cold]
 fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     if family(origin) != Origin::Malloc as u8 || !is_of_cxx(deleted_by) {

@@ -1,7 +1,7 @@
 //! Kept blocks: blocks that the program declares as no leaks, by LeakSanitizer's interface.
 //!
-//! A bit in a slot's word marks such a block. A leak check counts it, and all that it leads to, as
-//! reachable. The bit goes when the block is freed.
+//! A bit in a slot's word marks such a block. A leak check counts the block, and everything it
+//! leads to, as reachable. The free of the block clears the bit.
 //!
 //! Called by `debug`'s entry points, and by `place` and `resize` while a thread keeps all its
 //! blocks.
@@ -30,7 +30,7 @@ pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
 }
 
 impl EnteredState {
-    /// Keeps a block that the thread made, if it keeps all; null is none.
+    /// Keeps a new block (not null) if its thread keeps all of its blocks.
     #[inline]
     pub(super) fn keep_if_asked(&mut self, block: *mut u8) {
         if self.mine().keeps > 0 {
@@ -40,8 +40,7 @@ impl EnteredState {
 }
 
 impl Heap {
-    /// The calling thread's blocks are kept from now on, or are not any more; as often as it says
-    /// so.
+    /// Starts or stops keeping the calling thread's further blocks. Calls nest.
     #[cold]
     pub(in crate::debug) fn keep_new(&'static self, kept: bool) {
         let Some(mut entered) = self.enter() else { return };

@@ -30,9 +30,8 @@ impl Late {
 
     /// Adds damage in a bucket, counted from the start of its extent.
     ///
-    /// False: there is no room, and it must be found again. (That is not possible in buckets that
-    /// the history evicts. If more than eight evicted at once are damaged, eight are reported.)
-    /// reported.)
+    /// False: there is no room, and it must be found again. (In buckets that the history evicts
+    /// this is not possible. If more than eight evicted at once are damaged, eight are reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
@@ -79,8 +78,8 @@ impl Heap {
     }
 }
 
-/// The finding for changed bytes in a bucket: a write into a freed block, beyond a block, or before
-/// one.
+/// Returns the finding for changed bytes in a bucket: a write into a freed block, beyond a block,
+/// or before one.
 fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
     let last = bucket.span.slots_a_bucket() - 1;
     let middle = bucket.start().addr() + bucket.span.bucket_bytes() / 2;

@@ -1,19 +1,19 @@
 //! A debug heap: blocks are allocated, freed, and checked.
 //!
 //! ```text
-//!   this file     what a heap is, and how it begins
+//!   this file     a heap and its start
 //!     place       a request: a slot of the current bucket, or a place between guards
 //!     deallocate   free, realloc, size: the slot of an address, and its record
 //!       judge     the right call? the bytes around it as they were?
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
-//!       bounds    what the C library's functions are given, and which live block holds it
-//!       fresh     what nobody has written of a block
-//!       keep      blocks that are no leaks, as the program says
-//!       poison    bytes of blocks that nobody may use, as the program says
-//!       enter     which per-thread state is the caller's
-//!       findings  about a block, or about an address that is none
-//!       late      those that must wait for the store's lock
+//!       bounds    arguments of the C library's functions, and the live blocks that hold them
+//!       fresh     the uninitialised bytes of a block
+//!       keep      blocks that the program declares as no leaks
+//!       poison    bytes of blocks that the program forbids to use
+//!       enter     the per-thread state of the caller
+//!       findings  about a block, or about an address outside of blocks
+//!       late      findings that must wait for the store's lock
 //!       counts    sums over states
 //!       fork      locks, and other threads' states
 //! ```
@@ -22,9 +22,9 @@
 //! the exchange of the record's word fails for one of them, which is reported. The thread that
 //! frees the last block of a bucket owns the bucket.
 //!
-//! After a finding the program continues if that does no more harm than the mistake. A wrong free
-//! is ignored, a mismatched one is done in the right way, and damaged bytes are repaired, so that
-//! they are reported once.
+//! After a finding the program continues if this adds no harm to the mistake. The heap ignores a
+//! wrong free, corrects a mismatched one, and repairs damaged bytes, so that they are reported
+//! once.
 //!
 //! Called by `debug`'s entry points.
 
@@ -82,7 +82,7 @@ pub(crate) struct Heap {
     store: Lock<Store>,
     units: Units,
     states: [AtomicPtr<ThreadState>; MOST_THREADS],
-    /// All indices from here on have no state.
+    /// Indices from here on have no state.
     indices_used: AtomicUsize,
     common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
@@ -109,7 +109,7 @@ pub(crate) struct Heap {
     pub(crate) reporter: Reporter,
 }
 
-/// Switches, which are only read, in one place.
+/// Read-only switches, in one place.
 struct Rules {
     guard: AtomicU32,
     fill: AtomicBool,
@@ -135,7 +135,7 @@ impl Heap {
         start..start + size_of::<[AtomicPtr<ThreadState>; MOST_THREADS]>()
     };
 
-    /// An unused heap; [`Heap::begin`] starts it.
+    /// Creates an unused heap; [`Heap::begin`] starts it.
     pub(crate) const fn new() -> Self {
         Self {
             id: AtomicU32::new(0),
@@ -221,7 +221,7 @@ impl Heap {
         self.store.lock().begin(id, &self.units, limits);
     }
 
-    /// Makes the new heap the one for fast mode's guarded blocks. Stacks have `stacks` bytes.
+    /// Makes the new heap serve fast mode's guarded blocks. Stacks have `stacks` bytes.
     pub(in crate::debug) fn begin_for_guards(&self, stacks: usize, ends: Ends) {
         self.rules.is_for_guards.store(true, Ordering::Relaxed);
         self.reporter.end_at(ends);
@@ -232,12 +232,12 @@ impl Heap {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// The configuration that the heap was started with.
+    /// Returns the configuration that the heap was started with.
     pub(in crate::debug) fn config(&self) -> Config {
         *self.config.lock()
     }
 
-    /// Whether the heap made a block since its start.
+    /// Returns whether the heap made a block since its start.
     pub(in crate::debug) fn is_in_use(&'static self) -> bool {
         self.made() > 0 || self.table.lock().handed_out > 0
     }
@@ -247,7 +247,7 @@ impl Heap {
         self.store.lock_soon()
     }
 
-    /// Locks the store, however long that takes; the caller holds none of the heap's locks.
+    /// Locks the store, and waits as long as necessary. The caller holds none of the heap's locks.
     pub(in crate::debug) fn lock_store(&self) -> sync::Guard<'_, Store> {
         self.store.lock()
     }
@@ -257,13 +257,13 @@ impl Heap {
         self.rules.is_process_heap.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the heap serves `malloc`.
+    /// Returns whether the heap serves `malloc`.
     pub(in crate::debug) fn is_process_heap(&self) -> bool {
         self.rules.is_process_heap.load(Ordering::Relaxed)
     }
 
-    /// The stack, thread and sequence number of an operation on a foreign block. `None`: there is
-    /// no memory for the thread's state.
+    /// Returns the stack, thread and sequence number of an operation on a foreign block. `None`:
+    /// there is no memory for the thread's state.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
         let mut entered = self.enter()?;
@@ -271,7 +271,7 @@ impl Heap {
         Some(self.moment_of(&mut entered, stack))
     }
 
-    /// The moment of an operation whose stack is known.
+    /// Returns the moment of an operation whose stack is known.
     #[inline(always)]
     fn moment_of(&'static self, entered: &mut EnteredState, stack: u32) -> Moment {
         let mine = entered.mine();
@@ -279,7 +279,7 @@ impl Heap {
         Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() }
     }
 
-    /// The stack of code that a signal interrupted, its thread, and a sequence number.
+    /// Returns the stack of code that a signal interrupted, its thread, and a sequence number.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(in crate::debug) fn moment_of_context(
         &'static self,

@@ -11,7 +11,6 @@
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
 //! ```
 //! Called by `debug`'s entry points and by `resize`.
-//! Called by `debug`'s entry points and by `resize`.
 
 use core::ptr::{self, NonNull};
 
@@ -44,7 +43,7 @@ impl Heap {
         self.allocate_for(request.call(), request)
     }
 
-    /// [`Heap::allocate`] for a call that does more than make a block, such as `realloc`.
+    /// Does [`Heap::allocate`] for a call that does more than make a block, such as `realloc`.
     #[inline]
     pub(crate) fn allocate_for(&'static self, call: Call, request: Request) -> *mut u8 {
         let Some(mut entered) = self.enter() else { return ptr::null_mut() };
@@ -74,7 +73,7 @@ impl Heap {
         }
     }
 
-    /// Whether `size` more bytes exceed the heap's limit.
+    /// Returns whether `size` more bytes exceed the heap's limit.
     #[inline]
     pub(super) fn is_over_limit(&self, size: usize) -> bool {
         let limit = self.rules.limit.load(Ordering::Relaxed);
@@ -97,7 +96,7 @@ impl Heap {
         }
     }
 
-    /// Returns the advances of unmapped modules, for modules that come.
+    /// Frees the advances of unmapped modules, for new modules.
     pub(in crate::debug) fn forget_modules(&self) {
         self.advances.forget(stacks::module_range);
     }
@@ -113,8 +112,8 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. `None`: the stack is not new, but must be; open
-    /// buckets would exceed `most` bytes of addresses; there are no guards or no memory; or no
+    /// Serves a request with a guarded block. `None`: the stack must be new and is not, open
+    /// buckets would exceed `most` bytes of addresses, there are no guards or no memory, or no
     /// guard is due.
     #[cold]
     #[inline(never)]
@@ -263,7 +262,7 @@ impl Heap {
         block
     }
 
-    /// Whether the budget pays for guards.
+    /// Returns whether the budget pays for guards.
     pub(super) fn spends(&self) -> bool {
         self.rules.guard.load(Ordering::Relaxed) == GUARD_SAMPLE
     }

@@ -89,7 +89,7 @@ impl Heap {
         new
     }
 
-    /// A block with the bytes of the one at `place`, which stays live. Null: there is no memory.
+    /// Copies the block at `place`, which stays live, to a new one. Null: there is no memory.
     ///
     /// # Safety
     ///
@@ -116,8 +116,8 @@ impl Heap {
             return new;
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
-        // If the kernel moves no page, the new block is given up. The bytes are copied into the
-        // next one, because pages no longer move.
+        // If the kernel moves no page, the new block is abandoned. The bytes are copied into
+        // another one, because pages no longer move.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
             // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one

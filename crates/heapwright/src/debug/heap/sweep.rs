@@ -1,9 +1,9 @@
 //! Sweeps: check slack and fill without a free.
 //!
 //! ```text
-//!   a bucket is opened   one more bucket of the heap is looked at, round all of them
-//!   at exit, on request  all are, and what waits filled in the history; in a forked
-//!                        child its own, and some of what it was given
+//!   a bucket is opened   checks one more bucket of the heap, all in turn
+//!   at exit, on request  checks all, and filled buckets in the history; a forked
+//!                        child: its own, and some inherited ones
 //! ```
 //!
 //! Called by `place` and by `debug`'s entry points.
@@ -95,7 +95,6 @@ impl Heap {
     /// Checks everything for the last time. A forked child checks its own blocks, and inherited
     /// ones only for a limited time. Its parent checks those, too, and a program may fork a child
     /// for each line that it reads.
-    /// child for each line that it reads.
     pub(in crate::debug) fn sweep_last(&'static self) {
         let forked_at = self.forked_at.load(Ordering::Relaxed);
         if forked_at == 0 {
@@ -136,7 +135,7 @@ impl Heap {
                             self.verify_retired(bucket, &mut late);
                         }
                         if late.is_full() && passes < PASSES {
-                            // There may be more damage, which was left.
+                            // There may be more damage, which was not recorded.
                             passes += 1;
                             break;
                         }

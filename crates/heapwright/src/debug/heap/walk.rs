@@ -5,10 +5,8 @@
 //!     --> buckets that are open --> slots that are live
 //! ```
 //! There is no list of spans: the address map has them, and walks are rare. Other threads may
-//! allocate and free meanwhile, so a walk may mix different moments.
-//! or take what happened in it.
-//! Called by `debug`'s entry points.
-//! Called by `debug`'s entry points.
+//! allocate and free meanwhile, so a walk may mix different moments. Called by `debug`'s entry
+//! points.
 
 use crate::sync::atomic::Ordering;
 
@@ -20,13 +18,13 @@ use super::super::{checked, table};
 use super::Heap;
 
 impl Heap {
-    /// The spans of the heap.
+    /// Returns the spans of the heap.
     pub(in crate::debug) fn spans(&self) -> impl Iterator<Item = &'static Span> {
         let heap = self.id();
         self.units.all().filter_map(move |unit| Span::heading(unit, heap))
     }
 
-    /// The open buckets.
+    /// Returns the open buckets.
     fn open_ones(&self) -> impl Iterator<Item = BucketRef> {
         let buckets = self.spans().flat_map(Span::all_buckets);
         buckets.filter(|bucket| bucket.record().stage() == Stage::Open)
@@ -82,7 +80,7 @@ impl Heap {
         }
     }
 
-    /// Reports the block at `address` as a leak, if it still is one.
+    /// Reports the block at `address` as a leak, if it is still live.
     pub(in crate::debug) fn report_leak_at(&'static self, address: usize) {
         if let Some(span) = Span::of(address) {
             if let Found::Slot(place) = span.locate(address) {
@@ -126,8 +124,8 @@ impl Heap {
         self.reporter.forget();
     }
 
-    /// For tests: the open buckets of small spans, those with free slots, and those with free slots
-    /// that match no state's current bucket. No other code uses the heap meanwhile.
+    /// Counts, for tests, the open buckets of small spans, those with free slots, and those of
+    /// these that are no state's current bucket. No other code uses the heap meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);

@@ -31,7 +31,7 @@ unsafe impl Plain for Group {}
 const IS: u64 = 1 << 63;
 
 impl Group {
-    /// The reach, or another property that distinguishes groups.
+    /// Returns the reach, or another property that distinguishes groups.
     pub(super) fn reach(&self) -> u8 {
         (self.key >> 40) as u8
     }
@@ -44,7 +44,7 @@ impl Group {
         self.key as u32
     }
 
-    /// One more block.
+    /// Adds a block.
     pub(super) fn add(&mut self, block: usize, size: usize, sequence: u32) {
         if self.blocks == 0 || sequence < self.oldest {
             self.oldest = sequence;
@@ -71,7 +71,7 @@ impl Groups {
         Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 
-    /// The group of these values, perhaps a new one. `None`: there is no memory.
+    /// Returns the group of these values, perhaps a new one. `None`: there is no memory.
     pub(super) fn of(&mut self, reach: u8, origin: u8, stack: u32) -> Option<&mut Group> {
         if self.count * 2 >= self.table.len() {
             self.grow()?;
@@ -96,7 +96,7 @@ impl Groups {
         Some(())
     }
 
-    /// The groups, sorted by their bytes, the largest first.
+    /// Returns the groups, sorted by their bytes, the largest first.
     pub(super) fn sorted(mut self) -> Sorted {
         let mut kept = 0;
         for index in 0..self.table.len() {

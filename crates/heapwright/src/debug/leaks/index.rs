@@ -63,7 +63,7 @@ pub(super) struct Live {
 }
 
 impl Index {
-    /// `None`: there is no memory for it.
+    /// Builds the index. `None`: there is no memory.
     pub(super) fn new(heap: &'static Heap) -> Option<Self> {
         let id = heap.id();
         let limit = MAP.limit();
@@ -80,13 +80,13 @@ impl Index {
         Some(Self { heap: id, window, window_bytes, first, spans: numbered, slots })
     }
 
-    /// Whether a word may be an address in a block. This test alone excludes most words.
+    /// Returns whether a word may be an address in a block. This test alone excludes most words.
     #[inline(always)]
     pub(super) fn may_hold(&self, word: usize) -> bool {
         word.wrapping_sub(self.window) < self.window_bytes
     }
 
-    /// The live block that contains an address.
+    /// Returns the live block that contains an address.
     #[inline]
     pub(super) fn find(&self, address: usize) -> Option<Block> {
         let (unit, entry) = MAP.lookup(address);
@@ -99,7 +99,7 @@ impl Index {
         (address.wrapping_sub(block.start) < block.size.max(1)).then_some(block)
     }
 
-    /// The live block of a slot.
+    /// Returns the live block of a slot.
     #[inline]
     fn live(&self, place: Place) -> Option<Block> {
         let word = place.record().word();
@@ -114,7 +114,7 @@ impl Index {
         (number < self.slots).then(|| Block { number, place, word, start, size: place.size(word) })
     }
 
-    /// The live block of a number.
+    /// Returns the live block of a number.
     pub(super) fn of_number(&self, number: usize) -> Option<Block> {
         let after = self.spans.partition_point(|span| span.first <= number);
         let numbered = self.spans.get(after.checked_sub(1)?)?;
@@ -124,7 +124,7 @@ impl Index {
         self.live(Place { bucket, slot: within % slots })
     }
 
-    /// Every live block, by number, which is by address.
+    /// Returns every live block, by number and so by address.
     pub(super) fn each(&self) -> impl Iterator<Item = Block> {
         let spans = self.spans.iter().filter_map(|numbered| numbered.span);
         let buckets = spans.flat_map(Span::all_buckets);
@@ -132,7 +132,7 @@ impl Index {
         open.flat_map(|bucket| bucket.slots()).filter_map(|place| self.live(place))
     }
 
-    /// The number of live blocks, their bytes, and whether the program keeps one.
+    /// Returns the number of live blocks, their bytes, and whether the program keeps one.
     pub(super) fn sum(&self) -> Live {
         let mut sum = Live::default();
         for block in self.each() {

@@ -3,25 +3,25 @@
 //! ```text
 //!   roots --word--> block: its start, or up to 64 bytes into it     reachable
 //!                          deeper in the middle                     perhaps
-//!   1  everything that sure roots, reachable blocks, and blocks that the program keeps lead to, and these    reachable
-//!   2  what only a middle, or a root in doubt, leads to              possibly lost
-//!   3  of the rest: each that no other lost block leads to           definitely lost
-//!                   what those lead to                               indirectly lost
+//!   1  blocks that the program keeps; blocks that these, sure roots or reachable blocks lead to    reachable
+//!   2  blocks found only by a middle or a doubtful root              possibly lost
+//!   3  other blocks: each that no other lost block leads to          definitely lost
+//!                   blocks that those lead to                        indirectly lost
 //! ```
 //!
 //! Any aligned word that is an address in a live block counts as a pointer to it. The debug heap
 //! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
 //!
 //! Up to 64 bytes: programs keep pointers behind headers (lengths before strings, cookies of
-//! `new[]`, second bases of C++ objects, vectors of the loader). From a pointer deeper inside the
-//! program may find the start or not: possibly lost, as in valgrind.
+//! `new[]`, second bases of C++ objects, vectors of the loader). From a deeper pointer the program
+//! may find the start or not: possibly lost, as in valgrind.
 //!
 //! In a lost cycle every block has a pointer to it. As in valgrind, its first block counts as
 //! definitely lost, and the others as lost with it. A definitely lost block that another lost block
 //! leads to becomes indirectly lost.
 //!
 //! Breadth first: `via`, the address of the word that led to a block, follows a shortest path from
-//! the first kind of root that has one.
+//! the first kind of root with a path.
 //!
 //! Most processes have no leaks, and their globals lead to all blocks. Marking stops when every
 //! live block is reachable, and reads nothing if no block is live.
@@ -70,8 +70,7 @@ pub(super) struct Marks<'a> {
     /// A block's reach.
     reach: ZeroedArray<u8>,
     /// The address of the first word that led to the block. For a block that is lost with another:
-    /// that one's number plus 1.
-    /// another: one more than that one's number.
+    /// that block's number plus 1.
     via: ZeroedArray<usize>,
     /// Starts of blocks to be read.
     queue: ZeroedArray<usize>,
@@ -81,14 +80,14 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether only a pointer to the middle leads to some block so far.
+    /// Whether a block was found so far to which only a pointer to the middle leads.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,
 }
 
 impl<'a> Marks<'a> {
-    /// `None`: there is no memory.
+    /// Starts a marking. `None`: there is no memory.
     pub(super) fn new(index: &'a Index, live: Live, proc_mem: &'a ProcMem) -> Option<Self> {
         Some(Self {
             index,
@@ -129,7 +128,7 @@ impl<'a> Marks<'a> {
         if self.left == 0 {
             return;
         }
-        // Blocks with pointers only to their middle wait since the first pass.
+        // Blocks with pointers only to their middle have waited since the first pass.
         if self.has_possible {
             for block in self.index.each() {
                 if self.reach[block.number] == POSSIBLE {
@@ -152,12 +151,12 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Whether all live blocks are reachable.
+    /// Returns whether all live blocks are reachable.
     pub(super) fn has_all(&self) -> bool {
         self.left == 0
     }
 
-    /// The result for a block.
+    /// Returns the result for a block.
     pub(super) fn reach(&self, block: &Block) -> Reach {
         Reach::from_u8(self.reach[block.number])
     }
@@ -168,12 +167,12 @@ impl<'a> Marks<'a> {
         self.via[block.number] = 0;
     }
 
-    /// The address of the word that led to a reachable or possibly lost block; 0: unknown.
+    /// Returns the address of the word that led to a reachable or possibly lost block; 0: unknown.
     pub(super) fn via(&self, block: &Block) -> usize {
         self.via[block.number]
     }
 
-    /// The number of the definitely lost block that a lost one is lost with.
+    /// Returns the number of the definitely lost block that a lost one is lost with.
     pub(super) fn lost_with(&mut self, number: usize) -> usize {
         let mut at = number;
         while self.reach[at] == INDIRECT {
@@ -230,7 +229,7 @@ impl<'a> Marks<'a> {
                 self.via[number] = first + 1;
                 self.push(block.start);
             }
-            // A block that was taken for the first of its group is lost with another one.
+            // A block that counted as the first of its group is lost with another one.
             Proof::LostWith(first) if reach == DEFINITE && number != first => {
                 self.reach[number] = INDIRECT;
                 self.via[number] = first + 1;
@@ -283,7 +282,7 @@ impl<'a> Marks<'a> {
         while at + WORD <= to && self.left > 0 {
             let room = (to - at).min(PIECE) & !(WORD - 1);
             let words = piece.as_mut_ptr().cast::<u8>();
-            // SAFETY: the piece has this many bytes, which are numbers.
+            // SAFETY: the piece has this many bytes, all numbers.
             let bytes = unsafe { slice::from_raw_parts_mut(words, room) };
             let got = self.proc_mem.read(at, bytes) & !(WORD - 1);
             for (index, &word) in piece[..got / WORD].iter().enumerate() {

@@ -3,13 +3,13 @@
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
 //!     | locks of the heap                                      |
-//!     | hold: each thread says what is in its registers        count: live blocks a stack
+//!     | hold: each thread publishes its registers              count: live blocks a stack
 //!     | copy of the process; the program goes on               |
 //!     v                                                        v
 //!   index    a number for each slot                          groups, fullness, timeline
-//!   roots    where the program's pointers are                  |
-//!   mark     what leads to what                                |
-//!   groups   blocks of one stack and one fate                  |
+//!   roots    the program's pointers                            |
+//!   mark     the blocks that pointers lead to                  |
+//!   groups   blocks of one stack and one result                |
 //!     \-> record file, standard error  <----------------------/
 //! ```
 //!
@@ -73,7 +73,7 @@ const CHILD_LEAST: u64 = 5_000_000;
 /// Bytes of the stack above a check that are searched for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// One check at a time. The lock holds the check's scratch, because it uses no state of the heap.
+/// One check at a time. The lock holds the check's scratch, as it uses no state of the heap.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
 /// The scratch of stack walks.
@@ -90,7 +90,7 @@ static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
 /// Bytes of thread-local variables below a thread's pointer and above it.
 static THREAD_LOCAL: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// The sum for a reach.
+/// Returns the sum for a reach.
 fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     match reach {
         Reach::Definite => &mut found.definite,
@@ -114,7 +114,7 @@ struct Assignment {
     since: Option<u32>,
 }
 
-/// The range of heapwright's own data, if it is a module of its own.
+/// Returns the range of heapwright's own data, if it is a module of its own.
 fn own_module() -> Option<Range<usize>> {
     static START: AtomicUsize = AtomicUsize::new(0);
     static END: AtomicUsize = AtomicUsize::new(0);
@@ -133,8 +133,8 @@ pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option
     run(heap, occasion).ok()?
 }
 
-/// Checks the process's heap at its end. If a worthwhile check is not possible, that is reported: a
-/// program without a check is not a clean one.
+/// Checks the process's heap at its end. If a worthwhile check is not possible, the function
+/// reports that, because an unchecked program is not clean.
 pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     let why = match run(heap, Occasion::Exit) {
         Ok(Some(_)) | Err("") => return,
@@ -159,7 +159,7 @@ pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
     run(heap, occasion).is_ok()
 }
 
-/// `Err`: the reason that prevents the check; an empty one if it is not worthwhile.
+/// Runs a check. `Err`: the reason against it; empty if the check is not worthwhile.
 fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
     os::without_cancellation(|| run_locked(heap, occasion))
 }
@@ -225,7 +225,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let found = os::shared::<LeakCheck>();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
     let work = Assignment { number, occasion, caller, answers, thread, began, since };
-    // SAFETY: the copy only reads, writes the record and what is shared, and ends.
+    // SAFETY: the copy only reads, writes the record and shared memory, and ends.
     let copy = if is_exit && others == 0 { None } else { unsafe { os::copy() } };
     if copy == Some(0) {
         os::forget_held();
@@ -263,7 +263,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     Ok(result)
 }
 
-/// Waits for the last copy; whether it ended successfully.
+/// Waits for the last copy. Returns whether it ended successfully.
 fn reap(milliseconds: u64) -> bool {
     let copy = COPY.load(Ordering::Relaxed);
     if copy == 0 {
@@ -276,14 +276,14 @@ fn reap(milliseconds: u64) -> bool {
     ended == Some(true)
 }
 
-/// The number of the process's threads. `None`: it is unknown, and so are their registers.
+/// Returns the number of the process's threads. `None`: the number and their registers are unknown.
 fn count_threads() -> Option<usize> {
     let mut count = 0;
     os::each_thread(&mut |_| count += 1).then_some(count)
 }
 
-/// The first operation whose blocks a forked child reports; the inner `None`: all. `None`: a check
-/// is not worthwhile.
+/// Returns the first operation whose blocks a forked child reports; the inner `None`: all. `None`:
+/// a check is not worthwhile.
 fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
     if occasion != Occasion::Exit {
@@ -298,15 +298,15 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     Some((os::parent_id() == parent).then_some(sequence))
 }
 
-/// The start of the calling thread's stack at exit: above the frames of `exit`, which overwrote
-/// part of the program's.
+/// Returns the start of the calling thread's stack at exit: above the frames of `exit`, which
+/// overwrote part of the program's.
 fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The frames' return addresses are there, the one into `exit` first. The kernel reads, because
-    // a stack may have inaccessible pages.
+    // The frames' return addresses are there, the one into `exit` first. The kernel reads them,
+    // because a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);
@@ -328,7 +328,7 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
     here
 }
 
-/// Whether a return address is in the C library's `exit`.
+/// Returns whether a return address is in the C library's `exit`.
 fn is_exit(pc: usize) -> bool {
     /// The function only calls another one.
     const LENGTH: usize = 64;

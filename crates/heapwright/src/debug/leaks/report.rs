@@ -4,13 +4,13 @@
 //!   Check | Class ... | Usage ... | Leak Step Step ... | Leak ... | Sample ... | Checked
 //! ```
 //!
-//! Lost blocks are reported in full. Of the reachable ones, the largest groups are reported, each
-//! with a path from a root to one of its blocks; the others are counted. The timeline converts
-//! sequence numbers to times.
+//! Lost blocks are reported in full. The largest groups of reachable blocks are reported, each with
+//! a path from a root to one of its blocks; the others are counted. The timeline converts sequence
+//! numbers to times.
 //!
-//! A check is *brief* if reachable blocks are not wanted (option `reachable=none`, which
-//! `heapwright check` sets for its text) and it is the process's only one. It leaves out live
-//! blocks by stack, size and time. Without losses it consists of two sums and a few blocks.
+//! A check is *brief* if it is the process's only one and reachable blocks are not wanted (option
+//! `reachable=none`, which `heapwright check` sets for its text). It leaves out live blocks by
+//! stack, size and time. Without losses it consists of two sums and a few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -42,7 +42,7 @@ const USAGE_TOLD: usize = 256;
 const SHOWN: usize = 8;
 /// Groups that are printed.
 const PRINTED: usize = 20;
-/// Blocks of a path that are reported, next to the root, and the longest path that is followed.
+/// The reported blocks of a path, next to the root, and the longest path that is followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
 
@@ -82,7 +82,7 @@ pub(super) struct LeakReport<'a, 'v> {
 }
 
 impl<'a, 'v> LeakReport<'a, 'v> {
-    /// `None`: there is no memory.
+    /// Starts the output. `None`: there is no memory.
     pub(super) fn new(
         heap: &'static Heap,
         work: &'a Assignment,
@@ -148,7 +148,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(())
     }
 
-    /// Whether sums are enough for reachable blocks.
+    /// Returns whether the report needs only sums of reachable blocks.
     fn is_brief(&self) -> bool {
         let options = options::leaks();
         let is_only = self.work.occasion == Occasion::Exit && self.work.number == 1;
@@ -261,7 +261,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(groups)
     }
 
-    /// Whether a thread that did not publish its registers made the block.
+    /// Returns whether a thread that did not publish its registers made the block.
     fn is_of_silent(&self, block: &Block) -> bool {
         let made_by = u32::from(block.word.made_by());
         let Some((system, _)) = self.heap.threads.identity(made_by) else { return false };

@@ -1,15 +1,15 @@
 //! Requests: checks and counts that no call starts.
 //!
 //! ```text
-//!   leak_signal=NAME    the signal's handler: a check, there and then; where the heap is
-//!                       locked by what it interrupted, at the next bucket that is opened
-//!   growth=on           a count of what is live, now and then: after 100 ms, and never for
+//!   leak_signal=NAME    the signal's handler: a check at once, or, if the interrupted code
+//!                       holds a lock of the heap, when the next bucket is opened
+//!   growth=on           a count of live blocks, now and then: after 100 ms, and never for
 //!                       more than one hundredth of the time; from 24 counts on the time
 //!                       between two doubles
 //! ```
 //!
-//! So a program that runs for an hour has a hundred counts. One whose count takes a second has a
-//! count every two minutes. A copy of the process counts a large heap.
+//! So a program that runs for an hour has a hundred counts. A program whose count takes a second
+//! has one every two minutes. A copy of the process counts a large heap.
 //!
 //! Called by `process`, and by `heap` when a bucket is opened.
 
@@ -40,7 +40,7 @@ const MANY: u64 = 400_000;
 
 /// A signal's check was not possible and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// When the next count is due; 0: never.
+/// The time of the next count; 0: never.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static STEP: AtomicU64 = AtomicU64::new(FIRST);
 static COUNTS: AtomicU32 = AtomicU32::new(0);
@@ -66,13 +66,13 @@ fn install(signal: c_int) {
         os::keeping_errno(take_up);
     }
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a sigaction of zeros is one.
+    // SAFETY: a sigaction of zeros is valid.
     let action = unsafe { action.assume_init_mut() };
     action.sa_sigaction = handle as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
     // SAFETY: the mask is a signal set that can be written.
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };
-    // SAFETY: reads the struct; the handler does what a handler may.
+    // SAFETY: reads the struct; the handler does only what a handler may.
     unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
@@ -83,7 +83,7 @@ fn take_up() {
     }
 }
 
-/// Forgets, in a forked child, a count of another thread.
+/// Forgets another thread's count in a forked child.
 pub(super) fn in_child() {
     let next = NEXT.load(Ordering::Relaxed);
     if next == u64::MAX {
@@ -107,7 +107,7 @@ pub(in crate::debug) fn tick(heap: &'static Heap) {
 #[cold]
 #[inline(never)]
 fn count(heap: &'static Heap, next: u64) {
-    // One of the threads that see it.
+    // One of the threads that see it takes it.
     if NEXT.compare_exchange(next, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }

@@ -4,7 +4,7 @@
 //!   /proc/self/maps
 //!     a module's data                    globals
 //!     [stack], a thread's stack          from its stack pointer up
-//!     an ended thread's stack            hardly anything: the C library keeps it for the next
+//!     an ended thread's stack            one word: the C library keeps it for the next thread
 //!     other memory, of files or none     all of it
 //!     heapwright's own                   nothing
 //!   registers                            as each thread has reported them
@@ -12,13 +12,13 @@
 //! ```
 //!
 //! The stack below the stack pointer holds stale pointers of finished calls. Only the part above
-//! counts; if a thread did not publish its stack pointer, all counts, as doubtful. A mapping is a
-//! thread's stack if it contains the thread's pointer and its stack pointer, and no other thread's.
-//! Stacks elsewhere (fibers) are read whole.
+//! counts. If a thread did not publish its stack pointer, the whole stack counts, as doubtful. A
+//! mapping is a thread's stack if it contains the thread's pointer and its stack pointer, and no
+//! other thread's. Stacks elsewhere (fibers) are read whole.
 //!
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (Only on x86-64, by
-//! its ABI.) Only the loader's table of variables there is used again.
+//! its ABI.) Only the address of the loader's table of variables is read there.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -40,7 +40,7 @@ const SHARED_FILE_MOST: usize = 64 << 20;
 const THREAD_STRUCT: usize = 16 << 10;
 /// The least room for regions: most processes have fewer, and untouched room costs nothing.
 const ROOM: usize = 8192;
-/// Bytes of that struct.
+/// Bytes of the thread struct.
 const STRUCT: usize = 4096;
 /// The place in the struct of the address of the loader's table of thread-local variables.
 const TABLE: usize = 8;
@@ -71,7 +71,7 @@ impl Region {
 /// The thread that checks.
 #[derive(Clone, Copy)]
 pub(super) struct Caller {
-    /// Its number to the system.
+    /// The system's number of the thread.
     pub(super) thread: u32,
     /// The address from which its stack counts.
     pub(super) stack: usize,
@@ -98,7 +98,7 @@ struct Running {
 }
 
 impl Roots {
-    /// `None`: the process's mappings cannot be known, or there is no memory.
+    /// Collects the roots. `None`: the mappings are not readable, or there is no memory.
     pub(super) fn new(
         heap: u32,
         proc_mem: &ProcMem,
@@ -127,13 +127,13 @@ impl Roots {
         }
     }
 
-    /// Without blocks to reach there are no roots.
+    /// Returns no roots, because there are no blocks to reach.
     pub(super) fn none(caller: Caller, answers: &'static [Answer]) -> Option<Self> {
         let regions = ZeroedArray::new(1)?;
         Some(Self { regions, count: 0, is_full: false, caller, answers, thread_local: (0, 0) })
     }
 
-    /// The ranges of a kind.
+    /// Returns the ranges of a kind.
     pub(super) fn regions(&self, kind: Root) -> impl Iterator<Item = Region> {
         let all = self.regions[..self.count].iter().copied();
         all.filter(move |region| region.kind() == kind)
@@ -158,7 +158,7 @@ impl Roots {
         core::iter::once(Running { thread, stack, pointer }).chain(others)
     }
 
-    /// Whether a thread did not publish its registers.
+    /// Returns whether a thread did not publish its registers.
     fn has_silent(&self) -> bool {
         self.answers.iter().any(Answer::is_silent)
     }
@@ -178,8 +178,8 @@ impl Roots {
             // A file's code holds instructions, and the kernel would search all pages of a
             // compiler's 30 MB for a written one.
             || is_file && mapping.executable && !mapping.writable
-            // The loader and the C library write there before they protect it; only written pages
-            // are read.
+            // The loader and the C library write this mapping before they protect it. Only written
+            // pages are read.
             || is_file && !mapping.writable && !proc_mem.knows_pages()
         {
             return;
@@ -197,7 +197,7 @@ impl Roots {
             private: !mapping.shared,
             thread: 0,
         };
-        // (Where a module is a matter of reading all mappings, ours are not asked about.)
+        // (If a module is found only by reading all mappings, our own are not looked up.)
         if is_file
             || ours(mapping.start).is_none() && crate::stacks::module_range(mapping.start).is_some()
         {
@@ -236,7 +236,7 @@ impl Roots {
         }
         if guarded && let Some(at) = self.ended_thread(proc_mem, mapping) {
             if self.has_silent() {
-                // It may be the stack of a thread that did not answer.
+                // The mapping may be the stack of a thread that did not answer.
                 region.sure = false;
             } else {
                 (region.start, region.end) = (at + TABLE, at + TABLE + size_of::<usize>());
@@ -244,7 +244,7 @@ impl Roots {
         }
     }
 
-    /// Where in a mapping the struct of a thread is that does not run.
+    /// Returns the place of an ended thread's struct in a mapping.
     #[cfg(target_arch = "x86_64")]
     fn ended_thread(&self, proc_mem: &ProcMem, mapping: &Mapping) -> Option<usize> {
         const GRAIN: usize = 64;
@@ -265,19 +265,19 @@ impl Roots {
                     return (!runs).then_some(place);
                 }
             }
-            // Neither is the struct's head cut by the end of a piece.
+            // The end of a piece never cuts the struct's first words.
             at += room;
         }
         None
     }
 
-    /// Where in a mapping the struct of a thread is that does not run: nobody knows.
+    /// Returns `None`: such a struct is not recognised on this machine.
     #[cfg(not(target_arch = "x86_64"))]
     fn ended_thread(&self, _sight: &ProcMem, _mapping: &Mapping) -> Option<usize> {
         None
     }
 
-    /// Adds what of a range is not ours.
+    /// Adds the parts of a range that are not heapwright's.
     fn add_between_ours(&mut self, region: Region) {
         let mut at = region.start;
         while at < region.end {
@@ -309,7 +309,7 @@ impl Roots {
         }
     }
 
-    /// Units of other heaps, debug heaps among them, of pools and arenas.
+    /// Adds the units of other heaps (also debug heaps), pools and arenas.
     fn add_window(&mut self, heap: u32) {
         for unit in 0..MAP.limit() {
             let holds = matches!(
@@ -347,8 +347,7 @@ impl Roots {
         }
     }
 
-    /// What an address that is in no block is, and which thread's, by the system's
-    /// number.
+    /// Returns the kind of an address outside of blocks, and its thread by the system's number.
     pub(super) fn describe(&self, address: usize) -> (Root, u32) {
         for answer in self.answers {
             if let Some(words) = answer.words()
@@ -371,7 +370,7 @@ impl Roots {
     }
 }
 
-/// Whether a shared mapping is memory and not a file's contents.
+/// Returns whether a shared mapping is memory and not a file's contents.
 fn is_memory(name: &[u8]) -> bool {
     const MEMORY: [&[u8]; 7] = [
         b"/dev/zero",
@@ -385,13 +384,13 @@ fn is_memory(name: &[u8]) -> bool {
     name.is_empty() || MEMORY.iter().any(|memory| name.starts_with(memory))
 }
 
-/// The end of what is ours at an address, if anything is: a reservation, the window,
-/// the library's own data.
+/// Returns the end of heapwright's own memory at an address, if it is a reservation, the window or
+/// the library's data.
 fn ours(address: usize) -> Option<usize> {
     if let Some(end) = os::is_own(address) {
         return Some(end);
     }
-    // Units that others have in a window that grows between them are theirs.
+    // Other owners have the units between the parts of a growing window.
     let (unit, entry) = MAP.lookup(address);
     if entry.kind() != Kind::Foreign {
         return Some(MAP.address_of(unit).addr() + UNIT);
@@ -399,7 +398,7 @@ fn ours(address: usize) -> Option<usize> {
     super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
 }
 
-/// The next address behind this one where something of ours begins.
+/// Returns the next address behind this one where memory of heapwright's begins.
 fn next_of_ours(address: usize) -> usize {
     let own = super::own_module().map_or(0, |own| own.start);
     let window = MAP.base().addr();

@@ -27,17 +27,17 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// No moments yet.
+    /// Creates a timeline without moments.
     pub(super) const fn new() -> Self {
         Self { samples: [NOTHING; LENGTH], count: 0, step: FIRST_STEP }
     }
 
-    /// The moments.
+    /// Returns the moments.
     pub(super) fn samples(&self) -> &[Sample] {
         &self.samples[..self.count]
     }
 
-    /// Whether the next moment is due.
+    /// Returns whether the next moment is due.
     pub(super) fn is_due(&self, ns: u64) -> bool {
         self.samples().last().is_none_or(|last| ns >= last.ns + self.step)
     }
@@ -55,8 +55,8 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// The earliest and the latest possible time of an operation. `now` is the present time and the
-    /// last sequence number.
+    /// Returns the earliest and the latest possible time of an operation. `now` is the present time
+    /// and the last sequence number.
     pub(super) fn when(&self, sequence: u32, now: (u64, u32)) -> (u64, u64) {
         // Sequence numbers wrap; a block's is one of the last four thousand million.
         let ago = |of: u64| now.1.wrapping_sub(of as u32);

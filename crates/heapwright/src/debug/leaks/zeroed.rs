@@ -88,13 +88,13 @@ unsafe impl Plain for Answer {}
 pub(super) struct ZeroedArray<T: Plain> {
     at: *mut u8,
     count: usize,
-    /// Whether the array has its own mapping, and is not part of the piece.
+    /// Whether the array has its own mapping, outside of the piece.
     is_alone: bool,
     of: PhantomData<T>,
 }
 
 impl<T: Plain> ZeroedArray<T> {
-    /// An array of `count` elements. `None`: there is no memory.
+    /// Creates an array of `count` elements. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
         let bytes = count.checked_mul(size_of::<T>())?.max(1);
         let cut = Shelf::cut(bytes);
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn small_arrays_are_cut_from_the_shelf_and_large_ones_are_not() {
         assert!(crate::substrate::open(crate::options::get));
-        // Like a check.
+        // As in a check.
         let _one = super::super::ONE.lock();
         for _ in 0..3 {
             let shelf = Shelf::take();

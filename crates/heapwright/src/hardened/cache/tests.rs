@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use super::*;
 
-/// A cache with empty rings, for as long as `run` takes.
+/// Runs `run` with a cache with empty rings.
 fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
     let shape = Shape { full, is_limited: false };
     let layout = Layout::from_size_align(bytes(shape), 64).expect("a layout");
@@ -102,8 +102,8 @@ fn a_shuffled_ring_keeps_its_entries() {
     });
 }
 
-/// No entry is ready before as many wait as may, and besides as many as become ready at once. Then
-/// the oldest entries are ready.
+/// No entry is ready before the ring has the most waiting entries, plus those that become ready at
+/// once. Then the oldest entries are ready.
 #[test]
 fn entries_wait_until_enough_others_do() {
     with_cache(false, |cache| {

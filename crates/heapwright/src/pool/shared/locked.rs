@@ -32,18 +32,18 @@ static STORES: Recycled<Lock<Store>> = Recycled::new();
 pub(super) struct Locked(AtomicPtr<Slot<Lock<Store>>>);
 
 impl Locked {
-    /// No store yet.
+    /// Creates a place without a store.
     pub(super) const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The store, if there is one.
+    /// Returns the store, if there is one.
     pub(super) fn made(&self) -> Option<&'static Lock<Store>> {
         // SAFETY: the pointer is null or a recycled object, which is never freed.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// The store; the first call makes it. `None`: there is no memory.
+    /// Returns the store; the first call makes it. `None`: there is no memory.
     pub(super) fn made_now(&self, fresh: impl Fn() -> Store) -> Option<&'static Lock<Store>> {
         self.made().or_else(|| {
             // The object lies in the window.

@@ -5,7 +5,7 @@
 //!   | count | slot | slot | slot | .... | slot |  room for the rest |
 //!             the oldest          the newest ^ count
 //!
-//!   pop, push   at the newest end: what was just destroyed is still in the cache
+//!   pop, push   at the newest end: a slot freed just now is still in the cache
 //!   refill      empty: up to 63 of the store's returned slots, or of its fresh ones, the
 //!               lowest at the newest end
 //!   overflow    full: the 63 oldest go into the store's sets, the others move down
@@ -18,8 +18,8 @@
 //! lines. Zeroed memory is an empty magazine, so new memory need not be written.
 //!
 //! Invariants: slots below `count` are free, and each is in one place only. Only one thread at a
-//! time touches the slots: the magazine is its own, or it holds the lock. The count is atomic,
-//! because other threads read it for statistics.
+//! time touches the slots: the owner of the magazine, or the holder of its lock. The count is
+//! atomic, because other threads read it for statistics.
 //!
 //! Called by `slots`; across a fork, by the module above.
 
@@ -42,12 +42,12 @@ const BATCH: usize = ROUNDS / 2;
 /// `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// The thread in the magazine writes it; any thread reads it for statistics.
+    /// The thread in the magazine writes the count; any thread reads it for statistics.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
 
-/// With its lock it fills whole cache lines, a power of two.
+/// A magazine with its lock fills whole cache lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
 // SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots;
@@ -67,7 +67,7 @@ unsafe impl Place for Magazine {
 }
 
 impl Magazine {
-    /// The number of slots; any thread may read it.
+    /// Returns the number of slots; any thread may read it.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -78,7 +78,7 @@ impl Magazine {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    /// The address of entry `at`.
+    /// Returns the address of entry `at`.
     #[inline(always)]
     fn place(&self, at: usize) -> *mut *mut u8 {
         self.slots.get().cast::<*mut u8>().wrapping_add(at)
@@ -116,7 +116,7 @@ impl Magazine {
         has_room
     }
 
-    /// The slots.
+    /// Returns the slots.
     ///
     /// # Safety
     ///

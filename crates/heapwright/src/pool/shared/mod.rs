@@ -7,7 +7,7 @@
 //!              store (sets, frontier, segments), one lock
 //!
 //!   mod        SharedPool<T>: objects of a type, handles        walk   each object; reset; the end
-//!   slots      where a slot comes from, and where it goes       whole  counts, trim, settle
+//!   slots      the ways of a slot                               whole  counts, trim, settle
 //!   magazine   126 slots of a thread's, or of several           locked the store and its lock
 //! ```
 //!
@@ -15,7 +15,6 @@
 //! thread index, inherited when the thread ends, or K for all threads, each behind a lock. A pool
 //! of a thousand threads has a thousand magazines, or K. The fast path serves the first model. With
 //! shared magazines it misses, and the slow path finds them.
-//! and the cold one finds them.
 //!
 //! Any thread may destroy an object: the slot goes into *that* thread's magazine. Slots have no
 //! owner, so there are no remote frees. A producer and a consumer each take the store's lock once
@@ -145,13 +144,13 @@ unsafe impl<T: Send> Send for SharedPool<T> {}
 impl<T> SharedPool<T> {
     const SHAPE: Shape = Shape::of_objects(size_of::<T>(), align_of::<T>());
 
-    /// An empty pool. Takes no memory yet.
+    /// Creates an empty pool. Takes no memory yet.
     #[must_use]
     pub const fn new() -> Self {
         Self::builder().build()
     }
 
-    /// A builder for a pool with a chosen name, limit and kind of pages.
+    /// Creates a builder for a pool with a chosen name, limit and kind of pages.
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -239,20 +238,20 @@ impl<T> SharedPool<T> {
         SharedBoxed { object, pool: self }
     }
 
-    /// The number of objects in use, while other threads may change it.
+    /// Returns the number of objects in use, while other threads may change it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether no object is in use, while other threads may change that.
+    /// Returns whether no object is in use, while other threads may change that.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether an address lies in this pool's memory. Any address is allowed. O(1), under the
-    /// store's lock.
+    /// Returns whether an address lies in this pool's memory. Any address is allowed. O(1), under
+    /// the store's lock.
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         self.slots.contains(object.addr())
@@ -270,7 +269,7 @@ impl<T> SharedPool<T> {
         self.slots.trim()
     }
 
-    /// Statistics, while other threads may change the numbers.
+    /// Returns statistics, while other threads may change the numbers.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.slots.stats()
@@ -332,7 +331,7 @@ impl<T> SharedBuilder<T> {
 
 #[cfg(test)]
 impl<T> SharedPool<T> {
-    /// The slots, for tests that inspect the magazines.
+    /// Returns the slots, for tests that inspect the magazines.
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }

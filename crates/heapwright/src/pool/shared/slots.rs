@@ -11,10 +11,10 @@
 //!                                                                 into the store
 //! ```
 //!
-//! The process's cache model alone decides which of the first two columns serves. Where threads
-//! share magazines no thread has an index, so the first column misses. `alloc` and `free` take the
-//! same steps in opposite directions. Each step is an out-of-line function, so none saves registers
-//! or makes stack space for the next one.
+//! The process's cache model alone decides which of the first two columns serves. If threads share
+//! magazines, no thread has an index, so the first column misses. `alloc` and `free` take the same
+//! steps in opposite directions. Each step is an out-of-line function, so none saves registers or
+//! makes stack space for the next one.
 //!
 //! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
 //! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
@@ -51,7 +51,7 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Opaque: a caller that knew the result to be its own argument would keep it in a saved
+    // Opaque, because a caller that knew the result to be its argument would keep it in a saved
     // register.
     core::hint::black_box(slot)
 }
@@ -67,7 +67,7 @@ pub(in crate::pool) struct Slots {
 }
 
 impl Slots {
-    /// A pool without slots. Takes no memory yet.
+    /// Creates a pool without slots. Takes no memory yet.
     pub(super) const fn new(shape: Shape, config: Config) -> Self {
         Self {
             magazines: Places::new(),
@@ -78,7 +78,7 @@ impl Slots {
         }
     }
 
-    /// The pool's name in reports of misuse.
+    /// Returns the pool's name in reports of misuse.
     pub(super) fn name(&self) -> &'static str {
         self.config.called.name()
     }
@@ -95,7 +95,7 @@ impl Slots {
         self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// A slot for the caller. `None`: there is no memory, or the limit is reached.
+    /// Returns a slot for the caller. `None`: there is no memory, or the limit is reached.
     #[inline(always)]
     pub(super) fn alloc(&self) -> Option<NonNull<u8>> {
         if self.limited() && !self.count_one() {
@@ -123,7 +123,7 @@ impl Slots {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// A function of its own: it makes a system call, and the other case does not.
+    /// Allocates by CPU. Separate, because only this case makes a system call.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
@@ -145,7 +145,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// The calling thread's shared magazine, locked. `None`: the lock is taken.
+    /// Returns the calling thread's shared magazine, locked. `None`: the lock is taken.
     #[inline(always)]
     fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
         if exclusive.is_some() || cfg!(feature = "checked") {
@@ -183,8 +183,8 @@ impl Slots {
         slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) })
     }
 
-    /// A magazine for the calling thread, which waits for one if necessary. `None`: the caller uses
-    /// the store directly.
+    /// Returns a magazine for the calling thread, which waits for one if necessary. `None`: the
+    /// caller uses the store directly.
     #[inline(always)]
     fn enter<'p>(&'p self, exclusive: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
         exclusive.map(Mine::Exclusive).or_else(|| self.magazines.enter())
@@ -294,7 +294,7 @@ impl Slots {
         }
     }
 
-    /// The store; the first call makes it. `None`: there is no memory.
+    /// Returns the store; the first call makes it. `None`: there is no memory.
     fn store_now(&self) -> Option<&'static Lock<Store>> {
         self.store.made_now(|| self.new_store())
     }
@@ -306,12 +306,12 @@ impl Slots {
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }
 
-    /// Whether an address lies in the store's memory.
+    /// Returns whether an address lies in the store's memory.
     pub(super) fn contains(&self, address: usize) -> bool {
         self.store.made().is_some_and(|store| store.lock().segment_of(address).is_some())
     }
 
-    /// As [`Store::preheat`].
+    /// Does the same as [`Store::preheat`].
     pub(super) fn preheat(&self, count: usize, touch: bool) -> bool {
         self.store_now().is_some_and(|store| store.lock().preheat(count, touch))
     }

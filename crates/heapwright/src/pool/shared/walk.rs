@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
-//!   step     the lock; the next slot that is in no set; the lock back; the user's code
-//!   end      what is left is dropped, the slots taken back, the store left to the next pool
+//!   step     take the lock; the next slot that is in no set; release it; the user's code
+//!   end      remaining objects are dropped, their slots freed, the store left to the next pool
 //! ```
 //!
 //! The lock is not held while the user's code runs: that code may be slow, panic, or use another
 //! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
 //! A panic in a destructor stops neither a reset nor a drop: guards that are dropped on the way out
-//! ([`Ending`], and `Remaining` in the drop) do the rest.
+//! ([`Ending`], and `Remaining` in the drop) complete them.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -40,7 +40,7 @@ impl<T> SharedPool<T> {
         }
     }
 
-    /// The next live object.
+    /// Returns the next live object.
     fn next_live(&mut self, walk: &mut Walk) -> Option<NonNull<T>> {
         let settled = walk.has_begun();
         let store = if settled { self.slots.store.made()? } else { self.slots.settle()? };

@@ -24,14 +24,14 @@ use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
 
 impl Slots {
-    /// Slots in use, while other threads may change the number.
+    /// Returns the slots in use, while other threads may change the number.
     pub(super) fn len(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         let out = store.lock().out();
         out.saturating_sub(self.in_magazines())
     }
 
-    /// Free slots in all magazines, read without their locks.
+    /// Returns the number of free slots in all magazines, read without their locks.
     fn in_magazines(&self) -> usize {
         self.magazines.all().map(Magazine::count).sum()
     }
@@ -47,7 +47,7 @@ impl Slots {
         store.lock().trim()
     }
 
-    /// Statistics, while other threads may change the numbers.
+    /// Returns statistics, while other threads may change the numbers.
     pub(super) fn stats(&self) -> Stats {
         let mut stats = match self.store.made() {
             Some(store) => store.lock().stats(),
@@ -87,18 +87,18 @@ impl Slots {
 
 #[cfg(test)]
 impl Slots {
-    /// Live objects, as counted for the limit.
+    /// Returns live objects, as counted for the limit.
     pub(in crate::pool) fn live_now(&self) -> u32 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// The number of magazines with slots, and of their slots.
+    /// Returns the number of magazines with slots, and of their slots.
     pub(in crate::pool) fn magazines_now(&self) -> (usize, usize) {
         let all = self.magazines.all().map(Magazine::count).filter(|&count| count > 0);
         all.fold((0, 0), |(magazines, slots), count| (magazines + 1, slots + count))
     }
 
-    /// The number of magazines that exist.
+    /// Returns the number of magazines that exist.
     #[cfg(not(feature = "checked"))]
     pub(in crate::pool) fn made_magazines(&self) -> usize {
         self.magazines.all().count()
