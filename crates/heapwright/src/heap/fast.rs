@@ -450,7 +450,7 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 }
 
 /// The fast path of [`free_sized`] alone: false if that does not serve the call, and for every
-/// block once [`forward_sized_frees`] was called.
+/// block once `forward_sized_frees` was called.
 ///
 /// For `operator delete(void*, size_t)`, which has a slow path of its own.
 ///
