@@ -102,14 +102,14 @@ unsafe fn unlock() {
         // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of
         // did.
         heap.each_lock(&mut |lock| unsafe { lock.release() });
-        // SAFETY: as above.
+        // SAFETY: this thread, or its original, stopped the world before the fork.
         unsafe { heap.world.after_fork() };
     }
     // (Also worlds whose heap has ended since.)
     heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
     // SAFETY: this thread took its locks before the fork, or the thread that it is a copy of did.
     unsafe { mutator::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: this thread, or its original, took the list's lock before the fork.
     unsafe { heap::after_fork() };
 }
 

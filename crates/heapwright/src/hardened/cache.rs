@@ -752,7 +752,7 @@ impl Cache {
         }
         // SAFETY: the kind of a slab, so this is the ring of its class.
         let ring = unsafe { ptr::from_ref(&self.rings).byte_add(kind * RING_STEP) };
-        // SAFETY: as above, and rings live as long as the cache.
+        // SAFETY: the place of a class's ring, which lives as long as the cache.
         let ring = unsafe { &*ring.cast::<Ring>() };
         let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
         if !is_start(product) {
