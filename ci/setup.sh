@@ -15,7 +15,11 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} DEBIAN_FRONTEND=noninte
 # a script leaves something out without it; rust:NAME, a component; target:NAME, a target of Rust;
 # toolchain:NAME[+COMPONENT...]; pypi:NAME, in the target folder's tools/python; crate:NAME@VERSION[+FEATURE...], into the target folder's tools/bin.
 C="cc:gcc c++:g++"
-PEERS="?libjemalloc2 ?libtcmalloc-minimal4 ?libtbbmalloc2 ?libclang-rt-14-dev"
+# The C compiler's runtime, and Python's tests, are packages of the versions that this system has.
+CLANG=$({ clang -dumpversion || apt-cache depends clang | sed -n 's/.*Depends: clang-//p'; } 2>/dev/null | head -n 1 || true)
+CLANG=libclang-rt-${CLANG%%.*}-dev
+PYTHON=$(/usr/bin/python3 -c 'import sys; print("libpython%d.%d-testsuite" % sys.version_info[:2])' 2>/dev/null || true)
+PEERS="?libjemalloc2 ?libtcmalloc-minimal4 ?libtbbmalloc2 ?$CLANG"
 REAL="perl:perl ?ruby:ruby ?sqlite3:sqlite3 ?git:git ?redis-server:redis-server ?redis-cli:redis-tools ?python3:python3 ?jq:jq ?nm:binutils"
 CROSS="gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 declare -A NEEDS=(
@@ -30,7 +34,7 @@ declare -A NEEDS=(
     [defrag]="$C make:make curl:curl pkg-config:pkg-config"
     [floors]="python3:python3"
     [fuzz]="$C toolchain:nightly"
-    [fuzz-gc]="clang:clang libclang-rt-14-dev"
+    [fuzz-gc]="clang:clang $CLANG"
     [gc]="$C guile:guile-3.0 gsi:gambc python3:python3 ?libgc-dev"
     [golden]="$C valgrind:valgrind"
     [hardened]="$C python3:python3"
@@ -51,14 +55,14 @@ declare -A NEEDS=(
     [race]="$C $REAL $PEERS"
     [repeat]="$C python3:python3"
     [ruby]="$C make:make ruby:ruby /usr/bin/time:time"
-    [strangers]="$C gdb:gdb pgrep:procps perl:perl prove:perl libpython3.11-testsuite python3:python3 ruby:ruby stress-ng:stress-ng dpkg-source:dpkg-dev"
+    [strangers]="$C gdb:gdb pgrep:procps perl:perl prove:perl python3:python3 $PYTHON ruby:ruby stress-ng:stress-ng dpkg-source:dpkg-dev"
     [sweep]="$C $PEERS"
     [systems]="wine wine64 gcc-mingw-w64-x86-64 gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user target:x86_64-pc-windows-gnu target:riscv64gc-unknown-linux-gnu"
     [test]="$C pkg-config:pkg-config valgrind:valgrind perl:perl"
     [workflows]="python3:python3 pypi:check-jsonschema"
     [toy-vm]="$C python3:python3 pkg-config:pkgconf"
 )
-# What .ci/run uses.
+# The groups of the steps of .ci/run.
 FIXED=(bounds caches check corpus debug floors fuzz fuzz-gc gc golden hardened html integrations leaks lint miri pools profile programs ruby sweep test workflows)
 
 # Real programs say in their own heads what they need.
@@ -68,9 +72,11 @@ of_programs() { # WAY
         if grep -qE "^# ways:.* $1( |\$)" "$file"; then sed -n 's/^# needs: *//p' "$file"; fi
     done | tr '\n' ' '
 }
+# Nothing if the first Python has its tests.
+python_tests() { python3 -c 'import test.test_json, test.test_dict' 2>/dev/null || echo "$PYTHON"; }
 words_of() { # GROUP
     case $1 in
-        programs) echo "$C ?valgrind:valgrind $(of_programs preload) $(of_programs check)" ;;
+        programs) echo "$C ?valgrind:valgrind $(of_programs preload) $(of_programs check) $(python_tests)" ;;
         more) of_programs more ;;
         *) echo "${NEEDS[$1]-}" ;;
     esac
@@ -102,7 +108,7 @@ for group in "${groups[@]}"; do
     done
 done
 
-# install PACKAGE...: with lists that may be old, or else with new ones.
+# install_packages PACKAGE...: with the lists that are there, or else with new ones.
 install_packages() {
     local log status=0
     local root=()
