@@ -4,7 +4,8 @@
 //! more announces its length first. The main thread draws the bar between and during runs, at most
 //! four times a second. The timed program does not measurably slow down.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::output;
+use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -42,15 +43,8 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts the progress of `runs` runs.
     pub(crate) fn new(showing: Showing, runs: usize) -> Self {
-        let target = match showing {
-            Showing::Bar => ProgressDrawTarget::stderr_with_hz(4),
-            _ => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {wide_msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Self { showing, bar }
+        let template = "{bar:24} {pos}/{len} runs  {wide_msg}";
+        Self { showing, bar: output::bar(runs as u64, template, showing == Showing::Bar) }
     }
 
     /// Shows the current run, and the time left if that is known.

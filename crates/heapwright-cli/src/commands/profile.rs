@@ -25,7 +25,6 @@ use crate::statistics::Folder;
 use crate::wrong::wrong;
 use anyhow::anyhow;
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::thread;
@@ -285,7 +284,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             wanted.as_secs_f64()
         );
     }
-    let bar = progress(wanted);
+    let bar = output::bar(wanted.as_millis() as u64, "{bar:24} {elapsed} {wide_msg}", true);
     while began.elapsed() < wanted && interrupt::came().is_none() {
         bar.set_position(began.elapsed().as_millis() as u64);
         bar.set_message(if is_sampling { "" } else { "the process has allocated nothing yet" });
@@ -339,18 +338,6 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         })?,
     }
     Ok(Exit::Code(0))
-}
-
-/// Makes a progress bar for a time, which only a terminal shows.
-fn progress(time: Duration) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(
-        Some(time.as_millis() as u64),
-        ProgressDrawTarget::stderr_with_hz(4),
-    );
-    if let Ok(style) = ProgressStyle::with_template("{bar:24} {elapsed} {wide_msg}") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
 }
 
 /// Makes the error of an idle process, which writes no profile.

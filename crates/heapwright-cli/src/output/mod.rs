@@ -67,8 +67,20 @@ pub(crate) use timeline::{chrome, save_chrome};
 pub(crate) use units::rfc3339;
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+
+/// Makes a progress bar on stderr, which draws at most four times a second.
+pub(crate) fn bar(length: u64, template: &str, is_shown: bool) -> ProgressBar {
+    let target =
+        if is_shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
 
 /// Returns the line above a process's figures: `process 4242: ./server --port 80`.
 pub(crate) fn of_process(pid: u32, command: &[String]) -> String {

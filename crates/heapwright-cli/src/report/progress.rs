@@ -1,6 +1,7 @@
 //! The progress of reading and naming: a bar on stderr, if that is a terminal.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::output;
+use indicatif::ProgressBar;
 use std::io::IsTerminal;
 
 /// A progress bar.
@@ -17,16 +18,7 @@ impl Progress {
     }
 
     fn new(length: u64, quiet: bool, template: &str) -> Self {
-        let target = if !quiet && std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr_with_hz(4)
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(length), target);
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Self(bar)
+        Self(output::bar(length, template, !quiet && std::io::stderr().is_terminal()))
     }
 
     pub(super) fn more(&self, steps: u64) {
