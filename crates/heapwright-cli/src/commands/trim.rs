@@ -36,14 +36,16 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let pid = args.pid;
+    let hardened = || anyhow!("process {pid} is hardened, and follows no orders");
+    let ended = || anyhow!("process {pid} has ended");
     let slot = Statuses::open().slot_of(pid)?;
     if slot.is_hardened() {
-        return Err(anyhow!("process {pid} is hardened, and follows no orders"));
+        return Err(hardened());
     }
     let Some(orders) = Orders::to(slot) else {
         return Err(wrong(format!("another command gives orders to process {pid}; wait for it")));
     };
-    let look = || Process::of(pid).ok_or_else(|| anyhow!("process {pid} has ended"));
+    let look = || Process::of(pid).ok_or_else(ended);
     let before = look()?;
     interrupt::notice();
     let began = Instant::now();
@@ -57,8 +59,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
                  {pid} says how much that is",
                 began.elapsed().as_secs_f64()
             ),
-            Err(Refusal::Gone) => bail!("process {pid} has ended"),
-            Err(Refusal::Hardened) => bail!("process {pid} is hardened, and follows no orders"),
+            Err(Refusal::Gone) => return Err(ended()),
+            Err(Refusal::Hardened) => return Err(hardened()),
             Err(_) => bail!(
                 "process {pid} cannot follow the order: its library is of another version than \
                  this command"
