@@ -114,9 +114,8 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
             Exit::Code(MISUSE)
         }
         _ => {
-            let words: Vec<String> =
-                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-            eprintln!("heapwright: {}", one_line(error, words.get(1).map_or("", |word| word)));
+            let word = std::env::args_os().nth(1).unwrap_or_default();
+            eprintln!("heapwright: {}", one_line(error, &word.to_string_lossy()));
             Exit::Code(MISUSE)
         }
     }

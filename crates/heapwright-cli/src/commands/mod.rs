@@ -161,9 +161,11 @@ impl ProgramArgs {
         let name = Path::new(&self.command[0]).file_name().unwrap_or_default();
         let inspected =
             || inspect::inspect(&self.command[0], preload::target(preload::named().as_deref()));
-        let is_python = name.as_encoded_bytes().starts_with(b"python")
-            || inspected().findings.iter().any(|finding| finding.code == "python");
-        if is_python && has_own_objects(self.python) {
+        let is_python = || {
+            name.as_encoded_bytes().starts_with(b"python")
+                || inspected().findings.iter().any(|finding| finding.code == "python")
+        };
+        if has_own_objects(self.python) && is_python() {
             eprintln!("heapwright: note: {OWN_OBJECTS}");
         }
     }
