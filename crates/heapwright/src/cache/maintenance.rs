@@ -72,14 +72,12 @@ pub(crate) fn answer(cache: &'static SharedCache) {
 #[inline(never)]
 pub(super) fn trim(held: Option<&Cache>) {
     let me = held.map_or(0, Cache::id);
-    let give_back = |cache: &Cache| {
-        cache.release_unlisted();
-        cache.purge_slabs();
-    };
-    held.into_iter().for_each(give_back);
+    if let Some(held) = held {
+        held.give_back_unlisted();
+    }
     for other in CACHES.all().filter(|other| other.id() != me) {
         if let Some(_order) = other.visit() {
-            give_back(other);
+            other.give_back_unlisted();
         }
     }
     abandoned::purge_abandoned();

@@ -218,6 +218,12 @@ impl Cache {
         self.give_unit(slab.unit);
     }
 
+    /// Gives back free memory outside lists, and then the pages without a block. Returns bytes.
+    pub(crate) fn give_back_unlisted(&self) -> usize {
+        self.release_unlisted();
+        self.purge_slabs()
+    }
+
     /// Gives back the pages without a block, of all slabs. Returns bytes.
     pub(crate) fn purge_slabs(&self) -> usize {
         let mut given = 0;

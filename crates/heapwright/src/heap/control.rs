@@ -184,8 +184,7 @@ pub fn trim(keep: usize) -> bool {
             && let Some(_order) = cache.lock.visit()
             && cache.lives()
         {
-            cache.release_unlisted();
-            given += cache.purge_slabs();
+            given += cache.give_back_unlisted();
         }
     }
     given += cache::purge_abandoned();
