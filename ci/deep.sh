@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is too long for .ci/run, in parts of at most 80 minutes. A part that held writes its commit,
+# The checks that are too long for .ci/run, in parts of at most 80 minutes. A part that held writes its commit,
 # date and minutes into the table of docs/verification.md.
 #
 #   ci/deep.sh               all parts

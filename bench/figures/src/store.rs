@@ -28,7 +28,7 @@ const WIDTH: usize = 100;
 const UNSTATED: &str = "unstated";
 const DAY: u64 = 86400;
 
-/// What is known of a measurement beside its numbers.
+/// The origin of a measurement: its command, machine, commit and day.
 #[derive(clap::Args)]
 pub(crate) struct Origin {
     /// The command that measured
@@ -50,7 +50,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What a command prints, without the end of its last line; nothing if it fails.
+/// Returns the output of a command without its last line end; `None` if the command fails.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).current_dir(root()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -209,7 +209,7 @@ fn section(of: &Value) -> String {
     text
 }
 
-/// What a cell of a section says, without its interval, and the heads of its row and column.
+/// Returns the text of a cell without its interval, and the heads of its row and column.
 fn cell<'a>(section: &'a Value, at: &'a Value) -> Option<(String, &'a str, &'a str)> {
     let (name, column) = (at[0].as_str()?, usize::try_from(at[1].as_u64()?).ok()?);
     section["body"].as_array()?.iter().find_map(|part| {

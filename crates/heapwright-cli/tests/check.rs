@@ -63,7 +63,7 @@ fn lost_blocks_are_errors_of_the_summary() {
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(99), "{printed}");
     assert!(printed.contains("ERROR SUMMARY: 1 errors from 1 contexts"), "{printed}");
-    // What starts a program in C is one line.
+    // The frames that start a C program are one line.
     assert!(printed.contains(" start the program\n"), "{printed}");
     assert!(!printed.contains("__libc_start"), "{printed}");
 }

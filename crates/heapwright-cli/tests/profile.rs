@@ -97,7 +97,7 @@ fn a_command_that_fails_leaves_no_empty_file() {
     ] {
         let output = done(heapwright().args(words));
         assert!(!output.status.success() && !file.exists(), "{words:?}: {}", stderr(&output));
-        // What was there stays.
+        // A file that existed before stays.
         folder.file("out", "old");
         done(heapwright().args(words));
         assert_eq!(std::fs::read_to_string(&file).expect("there"), "old", "{words:?}");

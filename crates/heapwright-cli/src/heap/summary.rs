@@ -15,7 +15,7 @@ const STEPS: usize = 16;
 /// The same limit for a path that the user asked for.
 const STEPS_ASKED: usize = 1000;
 
-/// What the user wants in the summary.
+/// The parts of the summary that the user wants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// The number of retainers.
