@@ -542,7 +542,7 @@ impl Hot {
 
     /// The tag mismatch of the entry of the unit that `address` lies in.
     #[inline(always)]
-    pub(crate) fn residue_of(&self, address: usize) -> Mismatch {
+    pub(crate) fn mismatch_of(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if !self.knows(unit) {
             return Mismatch::UNKNOWN;
@@ -563,8 +563,8 @@ impl Hot {
         Entry((mismatch.0 ^ self.tag) as u32)
     }
 
-    /// As [`Hot::residue_of`], for any unit that the map knows, whatever the limit.
-    pub(crate) fn residue_by_map(&self, address: usize) -> Mismatch {
+    /// As [`Hot::mismatch_of`], for any unit that the map knows, whatever the limit.
+    pub(crate) fn mismatch_by_map(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if unit >= MAP.limit() {
             return Mismatch::UNKNOWN;
@@ -573,15 +573,15 @@ impl Hot {
         Mismatch(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// `mismatch`, or [`Hot::residue_by_map`] if the unit of `address` was unknown.
+    /// `mismatch`, or [`Hot::mismatch_by_map`] if the unit of `address` was unknown.
     #[inline(always)]
     pub(crate) fn known(&self, mismatch: Mismatch, address: usize) -> Mismatch {
-        if mismatch.0 == Mismatch::UNKNOWN.0 { self.residue_by_map(address) } else { mismatch }
+        if mismatch.0 == Mismatch::UNKNOWN.0 { self.mismatch_by_map(address) } else { mismatch }
     }
 
-    /// As [`Hot::residue_of`], but never a list if sized frees are passed on.
+    /// As [`Hot::mismatch_of`], but never a list if sized frees are passed on.
     #[inline(always)]
-    pub(crate) fn residue_of_sized(&self, address: usize) -> Mismatch {
+    pub(crate) fn mismatch_of_sized(&self, address: usize) -> Mismatch {
         let unit = self.unit_of(address);
         if !self.knows(unit) {
             return Mismatch::UNKNOWN;
@@ -677,7 +677,7 @@ pub(crate) mod tests {
         extern "C" fn malloc(_size: usize, _hot: &Hot, _offset: usize) -> *mut u8 {
             ptr::null_mut()
         }
-        extern "C" fn free(_block: *mut u8, _hot: &Hot, _residue: Mismatch) {}
+        extern "C" fn free(_block: *mut u8, _hot: &Hot, _mismatch: Mismatch) {}
         extern "C" fn unknown(_block: *mut u8, _hot: &Hot, _any: usize, _unit: usize) {}
         Serve {
             malloc,
@@ -722,8 +722,8 @@ pub(crate) mod tests {
             // As the fast word leads to it, in another thread.
             let hot = &stub.0;
             for address in [0, 1 << 20] {
-                assert!(!hot.residue_of(address).is_mine());
-                assert!(!hot.residue_of_sized(address).is_mine());
+                assert!(!hot.mismatch_of(address).is_mine());
+                assert!(!hot.mismatch_of_sized(address).is_mine());
             }
         });
         assert_eq!(stub.0.limit.load(Ordering::Relaxed), 0);

@@ -115,8 +115,8 @@ impl Cache {
             }
             // SAFETY: the chain was taken whole and is this cache's.
             let next = unsafe { Block::next(block) };
-            let rest = self.hot.residue_of(block.addr());
-            let rest = if rest.is_mine() { rest } else { self.hot.residue_by_map(block.addr()) };
+            let rest = self.hot.mismatch_of(block.addr());
+            let rest = if rest.is_mine() { rest } else { self.hot.mismatch_by_map(block.addr()) };
             if rest.is_mine() {
                 bytes += size_class::size(rest.class());
                 take(rest.class(), block);

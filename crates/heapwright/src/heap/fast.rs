@@ -461,7 +461,7 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 #[must_use]
 pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
-    let mismatch = hot.residue_of_sized(block.addr());
+    let mismatch = hot.mismatch_of_sized(block.addr());
     if mismatch.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
         return unsafe { free_here(hot, mismatch, block) };
@@ -492,7 +492,7 @@ unsafe fn free_by(
     other: impl FnOnce(&Hot, Mismatch),
 ) {
     let hot = hot();
-    let mismatch = hot.residue_of(block.addr());
+    let mismatch = hot.mismatch_of(block.addr());
     if mismatch.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
         if !unsafe { free_here(hot, mismatch, block) } {
@@ -617,7 +617,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();
-    let mismatch = hot.residue_of(block.addr());
+    let mismatch = hot.mismatch_of(block.addr());
     if !mismatch.is_mine() {
         return None;
     }

@@ -73,7 +73,7 @@ pub(super) const fn front(
     fn large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
         (hot.serve().allocate)(size, 1, false, origin, hot)
     }
-    unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Mismatch) {
+    unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _mismatch: Mismatch) {
         // SAFETY: as the caller promises.
         unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
@@ -158,7 +158,7 @@ fn allocate_hardened(size: usize, align: usize, zero: bool, origin: Origin) -> *
 unsafe extern "C" fn free_hardened<const FULL: bool>(
     block: *mut u8,
     hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
 ) {
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_hardened_in::<FULL>(block, hot, 0, MAP.unit_of(block.addr())) }
@@ -180,7 +180,7 @@ unsafe extern "C" fn free_hardened_in<const FULL: bool>(
 unsafe fn give_back_hardened_by<const FULL: bool>(
     block: *mut u8,
     hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -263,7 +263,7 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
 unsafe fn give_back_hardened(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -319,7 +319,7 @@ fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 unsafe fn give_back_debug(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -385,7 +385,7 @@ fn allocate_elsewhere(
 unsafe fn give_back_anything(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
@@ -470,7 +470,7 @@ pub(super) fn note_made(request: Request, block: *mut u8) {
 unsafe fn give_back_observed(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,

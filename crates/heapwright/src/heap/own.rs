@@ -295,7 +295,7 @@ pub(super) unsafe fn give_back(
 /// As `free`.
 #[inline(never)]
 unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
-    let (mismatch, what) = (hot.residue_by_map(block.addr()), Return::of(said, size, align));
+    let (mismatch, what) = (hot.mismatch_by_map(block.addr()), Return::of(said, size, align));
     if hot.is_large_head(mismatch) && free_large(block, hot) {
         return;
     }

@@ -450,7 +450,7 @@ unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
     let said = Said::free(Origin::Malloc, true, false);
     // Through the table, which takes the size, so that the size stays in its register until here.
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { (hot.serve().give_back)(block, hot, hot.residue_by_map(block.addr()), said, size, 0) }
+    unsafe { (hot.serve().give_back)(block, hot, hot.mismatch_by_map(block.addr()), said, size, 0) }
 }
 
 /// Frees a block of a common slab. False: no slot begins there.

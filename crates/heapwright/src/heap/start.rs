@@ -199,7 +199,7 @@ fn allocate_first(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 unsafe fn give_back_first(
     block: *mut u8,
     _hot: &Hot,
-    _residue: Mismatch,
+    _mismatch: Mismatch,
     said: Said,
     size: usize,
     align: usize,
