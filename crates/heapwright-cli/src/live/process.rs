@@ -149,11 +149,8 @@ mod tests {
         let mut child =
             std::process::Command::new("sleep").arg0(title).arg("9").spawn().expect("runs");
         // (A process that is about to begin its program shows no words yet.)
-        let process = (0..1000).find_map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            Process::of(child.id()).filter(|process| process.command.len() > 1)
-        });
-        let process = process.expect("there");
+        let look = |_| Process::of(child.id()).filter(|process| process.command.len() > 1);
+        let process = (0..1_000_000).find_map(look).expect("there");
         let _ = child.kill();
         let _ = child.wait();
         assert_eq!(process.command, ["server: worker", "9"]);
