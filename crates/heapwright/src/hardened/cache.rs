@@ -923,8 +923,9 @@ impl Ring {
     fn open(&self, ready: u32, reach: i32) {
         compiler_fence(Ordering::SeqCst);
         // A new entry changes places only with waiting entries that no pending call takes or
-        // still has to write.
-        let most = (self.waiting(ready) - 2 * PENDING * PLACE as i32).max(0);
+        // still has to write. (Of a ring whose order is forgotten, `ready` lies far before them.)
+        let first = later(ready, self.head.load(Ordering::Relaxed));
+        let most = (self.waiting(first) - 2 * PENDING * PLACE as i32).max(0);
         self.reach.set(reach.min(most).min(self.stays.get() / 2));
         self.full.set(self.stays.get() + i32::from(self.spare) * PLACE as i32);
         let is_quick = self.room + CANARY as u32 <= QUICK;

@@ -201,6 +201,28 @@ fn a_forked_child_takes_another_order() {
     });
 }
 
+/// After a slow path of any kind, a child that has not shuffled its few entries yet swaps a freed
+/// slot only with one of them.
+#[test]
+fn a_forked_child_with_few_entries_keeps_them() {
+    with_cache(true, |cache| {
+        let ring = &cache.rings[2];
+        ring.widen(last_stays(2, Shape { full: true, is_limited: false }) as i32 * PLACE as i32);
+        ring.stays.set(2 * cache.reach);
+        let mut held: Vec<_> = (1..=4).collect();
+        held.iter().for_each(|&number| ring.push::<true>(slot(number), ptr::null()));
+        ring.forget_order();
+        assert_eq!(cache.slowly(2, |_, _| ()), Some(()));
+        for number in 5..100 {
+            ring.push::<true>(slot(number), ptr::null());
+            held.push(number);
+        }
+        let mut popped: Vec<_> = held.iter().map(|_| pop(ring)).collect();
+        popped.sort_unstable();
+        assert_eq!(popped, held);
+    });
+}
+
 #[test]
 fn a_shut_ring_gives_and_takes_nothing() {
     for full in [false, true] {
