@@ -512,6 +512,10 @@ impl<O: Memory + Copy> Chunk<O> {
         if self.oldest == 0 || most == 0 {
             return None;
         }
+        // Owed units go back a huge page at a time. The pages of a detached run are still in
+        // memory, and other threads that take long runs no longer see them as owed.
+        let end = self.oldest + RunIndex::length(self.map, self.oldest);
+        let most = if self.owed > 0 { most.min((end - 1) % dense::HUGE + 1) } else { most };
         let run = self.detach_end(self.oldest, most);
         self.due = self.due.saturating_sub(run.1);
         self.low.give(run.1);

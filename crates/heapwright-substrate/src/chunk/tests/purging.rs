@@ -6,6 +6,7 @@ use std::boxed::Box;
 use std::sync::MutexGuard;
 use std::vec::Vec;
 
+use super::super::dense::HUGE;
 use super::super::*;
 use super::world::*;
 use crate::os::fake::Fake;
@@ -82,9 +83,11 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     unsafe { os.give_back() };
 }
 
-/// Gives the owed units back, as `process` does for a long run.
+/// Gives the owed units back, as `process` does for a long run. Each detached run is short: its
+/// pages are in memory, but no other thread sees it.
 fn pay(chunk: &mut Chunk<Fake>) {
     while let Some(run) = chunk.expire_owed() {
+        assert!(run.1 <= HUGE);
         assert!(Chunk::<Fake>::purge_run(chunk.map, &chunk.window.os(), run));
         chunk.attach(run, true, 0);
     }
