@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # All tests: builds the preload library alone, as it is shipped, then runs the
 # workspace's tests, unit, property, conformance programs and examples in the
-# documentation. malloc's suite runs once for each cache model.
+# documentation.
 #
 #   ci/test.sh                 all
+#   ci/test.sh models          malloc's suite under shared and per-CPU caches
 #   ci/test.sh WORDS...        `cargo test WORDS...` with that library
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -23,7 +24,25 @@ if [ -z "${HEAPWRIGHT_EMBED_LIBRARY:-}" ]; then
     export HEAPWRIGHT_EMBED_LIBRARY=$HEAPWRIGHT_SO HEAPWRIGHT_EMBED_LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
     export HEAPWRIGHT_EMBED_CHECK_LIBRARY=$HEAPWRIGHT_CHECK_SO
 fi
-[ $# -eq 0 ] || exec cargo test --locked --no-fail-fast "$@"
+[ $# -eq 0 ] || [ "$*" = models ] || exec cargo test --locked --no-fail-fast "$@"
+
+status=0
+run() { say "test $*"; cargo test --locked --no-fail-fast "$@"; }
+# The tests of malloc's suite that depend on the cache model, where threads share caches. (Two
+# caches: fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
+under() { # MODEL
+    local status=0
+    export HEAPWRIGHT_TEST_CACHE=$1
+    say "cache=$1"
+    run --quiet -p heapwright-malloc --test api --test cxx --test dlopen --test fork --test lifetime --test statistics --test threads || status=$?
+    run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack || status=$?
+    return $status
+}
+# (One after the other: their tests write the same files.)
+if [ "$*" = models ]; then
+    for model in shared:2 percpu; do under $model || status=$?; done
+    exit $status
+fi
 
 # What tests see of the debug heap's hooks; not optimised as a whole, for that takes longer than
 # the tests.
@@ -33,8 +52,6 @@ export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 
 # All of them, even after a failure: the list is worth more than the first. `both A B` runs two at
 # once, for many tests wait: the first one's output comes when the second one is through.
-status=0
-run() { say "test $*"; cargo test --locked --no-fail-fast "$@"; }
 both() {
     "$1" >"$SCRATCH/first" 2>&1 &
     "$2" || status=$?
@@ -58,16 +75,4 @@ others() { run "${OTHERS[@]}"; }
 cargo test --locked --no-run --quiet "${LIBRARY[@]}" "${ALL[@]}" || status=$?
 cargo test --locked --no-run --quiet "${OTHERS[@]}" || status=$?
 both library others
-# The tests of malloc's suite that depend on the cache model, where threads share caches. (Two
-# caches: fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
-under() { # MODEL
-    local status=0
-    export HEAPWRIGHT_TEST_CACHE=$1
-    say "cache=$1"
-    run --quiet -p heapwright-malloc --test api --test cxx --test dlopen --test fork --test lifetime --test statistics --test threads || status=$?
-    run --quiet -p heapwright-malloc --test surroundings -- limit_itself refuse_guards sandbox small_stack || status=$?
-    return $status
-}
-# (One after the other: their tests write the same files.)
-for model in shared:2 percpu; do under $model || status=$?; done
 exit $status
