@@ -1,10 +1,11 @@
-// golden-sizes: entry points at sizes, each in two steady states, for ci/golden.sh sizes, which
+// golden-sizes: entry points at sizes, each in steady states, for ci/golden.sh sizes, which
 // has callgrind write its counts at each call of `part`. For each entry point, state and size:
 //
 //   warm-up | part | 64 pairs | part | ... | 64 pairs | part        (PARTS times)
 //
 // A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations
-// and then their 8 frees (`eight`). What is counted are the calls out of call_get and call_put, so
+// and then their 8 frees (`eight`). `after` is `alone` of malloc, after the frees of 8 blocks of
+// 1,000,000 bytes, which fill the thread's stash. What is counted are the calls out of call_get and call_put, so
 // that they are named however the library aliases its symbols. Of `realloc` the pair is the call that
 // gives a byte back, and the free; who allocates is not counted.
 //
@@ -22,6 +23,8 @@
 enum { PAIRS = 64, PARTS = 4, WARM_UP = 4 };
 enum entry { MALLOC, CALLOC, ALIGNED, NEW, REALLOC, ENTRIES };
 static const char *const names[ENTRIES] = {"malloc", "calloc", "aligned", "new", "realloc"};
+enum state { ALONE, EIGHT, AFTER, STATES };
+static const char *const states[STATES] = {"alone", "eight", "after"};
 static const size_t sizes[] = {16, 48, 300, 600, 4000, 8000, 12000, 24000, 40000, 100000, 1000000};
 
 static void *(*operator_new)(size_t);
@@ -69,18 +72,23 @@ int main(void) {
     *(void **)&operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
     *(void **)&sized_delete = dlsym(RTLD_DEFAULT, "_ZdlPvm");
     // (First all that is alone: what 8 at a time leave in a thread's lists makes pairs faster.)
-    for (int eight = 0; eight < 2; eight++)
+    for (enum state state = 0; state < STATES; state++)
         for (enum entry entry = 0; entry < ENTRIES; entry++) {
             if (entry == NEW && (operator_new == NULL || sized_delete == NULL))
                 continue;
+            if (entry != MALLOC && state == AFTER)
+                continue;
+            const int at_a_time = state == EIGHT ? 8 : 1;
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-                printf("%s-%s-%zu\n", names[entry], eight ? "eight" : "alone", sizes[i]);
+                printf("%s-%s-%zu\n", names[entry], states[state], sizes[i]);
                 now.tv_sec++;
+                if (state == AFTER)
+                    pairs(MALLOC, 1000000, 8);
                 for (int warm_up = 0; warm_up < WARM_UP; warm_up++)
-                    pairs(entry, sizes[i], eight ? 8 : 1);
+                    pairs(entry, sizes[i], at_a_time);
                 for (int count = 0; count < PARTS; count++) {
                     part();
-                    pairs(entry, sizes[i], eight ? 8 : 1);
+                    pairs(entry, sizes[i], at_a_time);
                 }
                 part();
             }

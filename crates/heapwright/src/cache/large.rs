@@ -280,6 +280,13 @@ pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     })
 }
 
+/// [`quickly`], from a run that may be slightly longer.
+pub(crate) fn quickly_fitting(size: usize, stash: &Stash) -> Option<*mut u8> {
+    let (unit, record) = stash.take_fitting_ready(size)?;
+    record.requested.store(size, Ordering::Relaxed);
+    Some(MAP.address_of(unit))
+}
+
 /// Makes the run at `block`, which was kept and is now the caller's, a large block of `size` bytes.
 /// Null: a part of the run is lost, and the run has been given back.
 #[inline(always)]

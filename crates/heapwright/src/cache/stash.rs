@@ -23,6 +23,7 @@
 //! Called by `heap` (large blocks) and the rest of `cache`.
 
 use core::cell::Cell;
+use core::iter;
 use core::ops::RangeInclusive;
 
 use super::Cache;
@@ -41,11 +42,13 @@ const LONGEST: usize = (4 << 20) / UNIT;
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-/// A stash that refuses and misses so many runs within one tick costs its thread much time. If it
-/// keeps runs that nobody takes, it begins anew. Otherwise it gets room for more units, up to a
-/// bound for all stashes: 4 MiB, 64 MiB.
+/// One run in so many that find no room displaces runs of other lengths. (If each did, a program
+/// that goes through more lengths than fit would never find one here.)
+const DISPLACES: u32 = 8;
+/// A stash that refuses and misses so many runs within one tick costs its thread much time. It gets
+/// room for more units, up to a bound for all stashes: 4 MiB, 64 MiB.
 const REGRETS: u32 = 1000;
-/// The clock is read once in so many refusals.
+/// The clock is read once in so many refusals, a multiple of [`DISPLACES`].
 const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
@@ -119,6 +122,8 @@ pub(crate) struct Stash {
     refused: Cell<u32>,
     missed: Cell<u32>,
     refused_at: Cell<u32>,
+    /// The length that is displaced next.
+    displaced: Cell<usize>,
     /// Fetches until the scavenger's next step, steps until fetches without a step, and their tick.
     quick_left: Cell<u32>,
     /// Whether every fetch does a step, because each allocation is counted (`sampling`,
@@ -141,21 +146,16 @@ impl Stash {
         if self.keep_ready(unit, record, units) {
             return true;
         }
-        if units > LONGEST || !self.is_regretted() {
+        self.refused.set(self.refused.get() + 1);
+        if units > LONGEST || !self.refused.get().is_multiple_of(DISPLACES) {
             return false;
         }
-        if self.low.get() * 4 >= room * 3 {
-            // They are left from an earlier phase of the program: most of them were never taken.
-            self.release();
-        } else if !self.get_extra() {
-            return false;
-        }
-        self.keep_ready(unit, record, units)
+        (self.is_regretted() && self.get_extra() || self.displace(units))
+            && self.keep_ready(unit, record, units)
     }
 
-    /// Counts a refusal. Returns whether there were too many.
+    /// Whether too many runs were refused.
     fn is_regretted(&self) -> bool {
-        self.refused.set(self.refused.get() + 1);
         if !self.refused.get().is_multiple_of(LOOK) {
             return false;
         }
@@ -169,6 +169,39 @@ impl Stash {
             self.refused.set(0);
         }
         regretted
+    }
+
+    /// Gives back runs of other lengths, one length after another, until there is room for `units`
+    /// units. False: there is none.
+    fn displace(&self, units: usize) -> bool {
+        let is_full = || self.units() + units > self.room.get();
+        if self.of_length(units) + units > self.room.get() {
+            return false;
+        }
+        for _ in 0..=LONGEST {
+            let length = self.displaced.get();
+            while is_full()
+                && length != units
+                && let Some(unit) = self.first(length)
+            {
+                self.pop(MAP.record(unit), length);
+                chunk::give(unit, length);
+            }
+            if !is_full() {
+                return true;
+            }
+            self.displaced.set(length.checked_sub(1).unwrap_or(LONGEST));
+        }
+        false
+    }
+
+    /// Units in runs of a length.
+    fn of_length(&self, units: usize) -> usize {
+        let next = |&unit: &usize| match MAP.record(unit).by_owner.next.load(Ordering::Relaxed) {
+            0 => None,
+            next => Some(next as usize),
+        };
+        iter::successors(self.first(units), next).count() * units
     }
 
     /// Gets more room. False: there is none, or address space is limited.
@@ -221,8 +254,7 @@ impl Stash {
 
     /// Takes out a run of `units` units, or a slightly longer one. Returns its unit and length.
     pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
-        let longest = units.saturating_add(units / LONGER).min(LONGEST);
-        let length = (units..=longest).find(|&length| self.first(length).is_some());
+        let length = Self::fitting(units).find(|&length| self.first(length).is_some());
         let length = length.unwrap_or(units);
         Some((self.take_exactly(length)?, length))
     }
@@ -256,6 +288,25 @@ impl Stash {
         self.quick_left.set(left - 1);
         self.pop(record, units);
         Some(use_it(unit, record))
+    }
+
+    /// [`Stash::take`] for a block of `size` bytes, under the conditions of [`Stash::take_ready`].
+    pub(crate) fn take_fitting_ready(&self, size: usize) -> Option<(usize, &'static Record)> {
+        let (length, unit) = Self::fitting(size.div_ceil(UNIT))
+            .find_map(|length| Some((length, self.first(length)?)))?;
+        let record = MAP.record(unit);
+        let left = self.quick_left.get();
+        if left == 0 || !large_block::is_usable(record, size) {
+            return None;
+        }
+        self.quick_left.set(left - 1);
+        self.pop(record, length);
+        Some((unit, record))
+    }
+
+    /// The lengths of runs that serve a request for `units` units.
+    fn fitting(units: usize) -> RangeInclusive<usize> {
+        units..=units.saturating_add(units / LONGER).min(LONGEST)
     }
 
     /// Gives all runs back if a run of `units` units would take unused memory although the runs

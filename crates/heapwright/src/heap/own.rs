@@ -100,6 +100,20 @@ pub(super) fn allocate(
     {
         return block;
     }
+    allocate_fitting(size, align, zero, origin, hot)
+}
+
+/// [`allocate`] for a large block, if the stash has no run of just its length.
+#[inline(never)]
+fn allocate_fitting(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8 {
+    let cache = cache_of(hot);
+    if align <= UNIT
+        && !cache.is_asked_to_follow_sampling()
+        && let Some(_order) = cache.try_enter()
+        && let Some(block) = large::quickly_fitting(size, &cache.stash)
+    {
+        return block;
+    }
     allocate_slowly(size, align, zero, origin, hot)
 }
 
