@@ -129,9 +129,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a block that is resized to `size` bytes enters a token's group: it is in none, and will
-/// be a slot. Then the caller makes a new block with the token, if the process [keeps tokens
-/// apart](keeps_tokens_apart).
+/// Whether a resize to `size` bytes moves a block into a token's group: the block is in no group,
+/// and the new one will be a slot. Then the caller makes a new block with the token, if the process
+/// [keeps tokens apart](keeps_tokens_apart).
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
