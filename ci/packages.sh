@@ -3,15 +3,15 @@
 #
 #   ci/packages.sh
 #
-# - .deb: lintian has nothing to say; in a bare Debian root dpkg installs it, the command runs a program, a C program is built
+# - .deb: lintian reports nothing; in a bare Debian root dpkg installs it, the command runs a program, a C program is built
 #   against it, and after its removal the root is what it was.
 # - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and what is in them runs.
 # - The binary archive, moved elsewhere: find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
-# - PKGBUILD installs what it says from the archive of the sources; the formula is Ruby.
+# - PKGBUILD installs its files from the archive of the sources; the formula is Ruby.
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
-# What is built is what .ci/run has built, for the packages' files, not their speed, are looked at here; or what is in HEAPWRIGHT_BUILT,
-# such as packaging/package.sh builds.
+# The packages contain the files that .ci/run has built, because this tests files and not speed; or the files in HEAPWRIGHT_BUILT, such
+# as packaging/package.sh builds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup packages
@@ -43,7 +43,7 @@ done
 (cd "$out" && sha256sum --quiet -c SHA256SUMS)
 say "ok   made twice, the packages are equal"
 
-# What a package has to have been good for: a program on it, seen by its statistics.
+# A package must serve a program, as its statistics show.
 cp packaging/tests/owns.c "$SCRATCH/"
 
 # (Debug files are empty but for symbols where CI built the libraries.)
@@ -70,7 +70,7 @@ id=$(readelf -n "$root/usr/lib/$machine-linux-gnu/libheapwright.so" | sed -n 's/
 [ -s "$root/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ] ||
     die "the debug package has no file for the build-id of libheapwright.so"
 inside dpkg --purge heapwright-dbg heapwright >/dev/null
-files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
+files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves a changed root"
 say "ok   .deb: installed in a bare root, used, removed without a trace"
 
 [ "$(rpm -K --nosignature "$out"/*.rpm | grep -c 'digests OK')" -eq 2 ] || die "rpm does not accept its digests"

@@ -8,8 +8,8 @@
 #                                 error, and each prints and ends as without. (Leaks are theirs.)
 #   ci/programs.sh more [NAME...]   the same of 34 more: compilers, interpreters, servers. They need packages
 #                                 of some 700 MB and ten minutes, so CI does not run them
-#   ci/programs.sh leaks [NAME...]  what they lose, beside valgrind: nothing is called lost that valgrind
-#                                 does not call so. A table
+#   ci/programs.sh leaks [NAME...]  their leaks, beside valgrind's: valgrind also calls each block lost that
+#                                 heapwright calls so. A table
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail

@@ -1,15 +1,15 @@
 /*
- * heapwright: what its library can do that malloc's interface has no name for.
+ * heapwright: the library's functions beyond malloc's interface.
  *
- * malloc, free, C++'s new and delete and their kin are declared where they
- * always were (stdlib.h, malloc.h, new); linking with heapwright, or preloading
- * it, is all that they need. free_sized and free_aligned_sized of C23 are there
- * as well.
+ * malloc, free, C++'s new and delete and their kin are declared in the usual
+ * headers (stdlib.h, malloc.h, new). They only need the program to be linked
+ * with heapwright, or heapwright to be preloaded. The same holds for free_sized
+ * and free_aligned_sized of C23.
  *
  * Units: sizes are in bytes, of type size_t.
  * Errors: a function that gives memory returns NULL and sets errno. The others
- * cannot fail. Freeing what is no block ends the program with one line on
- * stderr that says what the pointer is.
+ * cannot fail. Freeing a pointer that is no block ends the program with one
+ * line on stderr that describes the pointer.
  * Threads: every function may be called from any thread at any time, unless it
  * says otherwise. None may be called from a signal handler that interrupted
  * one of them or malloc, as with any malloc.
@@ -17,9 +17,9 @@
  * The library's duties: blocks are aligned to at least 16 bytes and do not
  * overlap; a question about a pointer (hw_owns, hw_describe) never faults,
  * whatever the pointer; nothing here needs an initialisation.
- * The program's duties: a block is freed once, by the address it was given at,
- * and not used afterwards; a heap is not used after hw_heap_destroy, nor is any
- * block of it.
+ * The program's duties: a block is freed once, by the address at which it was
+ * allocated, and not used afterwards. Neither a heap nor a block of it is used
+ * after hw_heap_destroy.
  */
 
 #ifndef HEAPWRIGHT_H
