@@ -63,7 +63,7 @@ fn other_threads_are_not_counted() {
         from_worker.recv().expect("is sent");
     });
     worker.join().expect("ends");
-    // What channels need themselves is this thread's, and small.
+    // The channels' own blocks belong to this thread, and are small.
     assert!(used.bytes < 12345, "{used:?}");
 }
 
