@@ -405,7 +405,7 @@ typedef struct hw_statistics {
    */
   uint64_t peak_rss;
   /**
-   * Part of rss: bytes the program asked for and holds.
+   * Part of rss: bytes that the program requested and holds.
    */
   uint64_t rss_live;
   /**
@@ -1915,7 +1915,7 @@ bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given.
+ * tracer is the argument of the running callback.
  */
 void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
 
@@ -1943,7 +1943,7 @@ void hw_gc_mark_movable_moving(struct hw_gc_tracer *tracer, void *object);
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; the slots can be read for as long as
+ * tracer is the argument of the running callback; the slots can be read for as long as
  * the object lives.
  */
 void hw_gc_mark_range(struct hw_gc_tracer *tracer,
@@ -1956,7 +1956,7 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; slot lies in the object that is being traced.
+ * tracer is the argument of the running callback; slot lies in the object that is being traced.
  */
 void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
                      void **slot);
@@ -1968,7 +1968,7 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; key lies in the object that is being traced, and
+ * tracer is the argument of the running callback; key lies in the object that is being traced, and
  * value too, or in static data: then the value is kept for as long as the object is.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
@@ -1980,7 +1980,7 @@ void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given.
+ * tracer is the argument of the running callback.
  */
 void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
 
@@ -1989,7 +1989,7 @@ void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; the range can be read.
+ * tracer is the argument of the running callback; the range can be read.
  */
 void hw_gc_scan(struct hw_gc_tracer *tracer, const void *from, const void *to);
 
@@ -2484,7 +2484,7 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
  *
  * The program's duties:
  *
- * tracer is what the running pass was given.
+ * tracer is the argument of the running pass.
  */
 void *hw_gc_where(struct hw_gc_tracer *tracer,
                   void *object);

@@ -188,7 +188,7 @@ pub struct Statistics {
     pub rss: u64,
     /// The highest rss the kernel saw in this process image.
     pub peak_rss: u64,
-    /// Part of rss: bytes the program asked for and holds.
+    /// Part of rss: bytes that the program requested and holds.
     pub rss_live: u64,
     /// Part of rss: slot sizes less requested sizes.
     pub rss_rounding: u64,

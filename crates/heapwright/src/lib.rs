@@ -13,7 +13,7 @@
     )),
     allow(
         dead_code,
-        reason = "what has no use but with Linux's signals, assembly and leak checks"
+        reason = "some items serve only Linux's signals, assembly and leak checks"
     )
 )]
 #![cfg_attr(

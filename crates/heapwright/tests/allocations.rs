@@ -3,7 +3,7 @@
     clippy::disallowed_types,
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "what std allocates is what is counted"
+    reason = "the test counts what std allocates"
 )]
 
 use heapwright::testing::{Allocations, Counting, allocations};

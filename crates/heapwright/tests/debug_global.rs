@@ -110,7 +110,7 @@ fn what_std_does_is_right_and_what_is_wrong_is_told() {
         let block = unsafe { std::alloc::alloc(layout) };
         // SAFETY: ours.
         unsafe { std::alloc::dealloc(block, layout) };
-        // SAFETY: a mistake, which is told and not done.
+        // SAFETY: the second free is reported, and has no effect.
         unsafe { std::alloc::dealloc(block, layout) };
     }
     assert_eq!((BOTH.heap.findings(), BOTH.checked.findings()), (1, 1));

@@ -151,7 +151,7 @@ impl<'a> Seats<'a> {
 
     /// Forks. The child collects.
     fn forks(&self) {
-        // SAFETY: the child uses the heaps, which is what is tested, and ends.
+        // SAFETY: the child uses the heaps, as this test requires, and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {
             self.collects();

@@ -70,7 +70,7 @@ pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let counting = Restore(outer);
     #[expect(
         clippy::disallowed_methods,
-        reason = "whether the program's allocator is one of these is what is asked"
+        reason = "the probe tests the program's global allocator"
     )]
     // SAFETY: the layout's size is not zero.
     let probe = unsafe { std::alloc::alloc(PROBE) };

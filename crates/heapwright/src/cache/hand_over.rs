@@ -143,7 +143,7 @@ impl Cache {
 
     /// Clears that request.
     pub(super) fn no_longer_asked_to_follow_sampling(&self) {
-        // Acquire: later reads see what the request was made for.
+        // Acquire: later reads see the stores before the request.
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
     }
 

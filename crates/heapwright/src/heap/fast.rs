@@ -321,7 +321,7 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 ///
 /// # Safety
 ///
-/// The block is in use, and nobody uses it afterwards.
+/// The block is in use, and no code uses it afterwards.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(10);
