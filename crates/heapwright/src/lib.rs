@@ -11,10 +11,7 @@
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64")
     )),
-    allow(
-        dead_code,
-        reason = "some items serve only Linux's signals, assembly and leak checks"
-    )
+    allow(dead_code, reason = "some items serve only Linux's signals, assembly and leak checks")
 )]
 #![cfg_attr(
     test,
