@@ -9,7 +9,8 @@
 #
 #   programs  real programs: plain, checked, checked without guards, under memcheck
 #   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
-#             AddressSanitizer; and the findings of each in some of corpus/
+#   asan      programs that are built here: plain, checked, under memcheck, with AddressSanitizer;
+#             and the findings of each in some of corpus/
 #   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
 #
 # Without a section, all of them. Each run is a process of its own. Each round runs everything, in

@@ -15,7 +15,7 @@
 #   ci/corpus.sh --hardened            instead: right programs and twins under mode=hardened and
 #                                      hardened:full, with guards and without; nothing may be reported
 #   ci/corpus.sh --asan                check the corpus itself, with the compiler's AddressSanitizer
-#   ci/corpus.sh --list                the headings and how many programs each has
+#   ci/corpus.sh --list                the headings, with the number of programs of each
 #
 # NAME is a program's name or a pattern of names. JOBS (2) run at once. Programs
 # are built once, into $CARGO_TARGET_DIR/corpus.

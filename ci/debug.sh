@@ -49,7 +49,7 @@ prepare_library() {
     # seem.
     local said
     said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
-    [ -z "$said" ] || { say "warning: nothing is judged: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
+    [ -z "$said" ] || { say "warning: no figure has a verdict: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
     LD_PRELOAD=$HEAPWRIGHT_SO cat /proc/self/maps | grep -qF "$(realpath "$HEAPWRIGHT_SO")" || die "$HEAPWRIGHT_SO is not taken as a preload"
     MALLOC_DEBUG=$(gcc -print-file-name=libc_malloc_debug.so.0 2>/dev/null || true)
     [ -f "$MALLOC_DEBUG" ] || { say "skip: without glibc's libc_malloc_debug.so.0"; MALLOC_DEBUG=; }
@@ -141,7 +141,7 @@ section_flat() {
 }
 
 # The library measures itself: lines `figure NAME NUMBER`, of which walk_16_ns and
-# memo_16_ns are judged; all of it is shown.
+# memo_16_ns have targets. The report shows them all.
 section_captures() {
     local status=0 name value
     note captures - heapwright asked 1

@@ -101,7 +101,7 @@ scheme() {
         printf '%s\n' "$1" >"$SCRATCH/wrong.scm"
         local told
         told=$(timeout 60 "$scheme" --limit 64 "$SCRATCH/wrong.scm" 2>&1) && die "no error was reported for: $1"
-        [ "$told" = "$SCRATCH/wrong.scm:$2" ] || die "of \"$1\" it says \"$told\", not \"$2\""
+        [ "$told" = "$SCRATCH/wrong.scm:$2" ] || die "the message for \"$1\" is \"$told\", not \"$2\""
     }
     tells $'(define (f x)\n  (car x))\n(f 5)' '2:3: car: a pair is wanted, not 5'
     tells $'(let ((x 1))\n  (+ x y))' '2:3: `y` is not defined'
@@ -138,7 +138,7 @@ SAID
                     if (i > n / 2 && resident[i] > late) late = resident[i]
                 }
                 printf "resident, last half to second quarter: %.3f (target: at most 1.05)\n", late / early
-                printf "pauses, p99.9: %s ms (asked: 1 at most)\n", pause
+                printf "pauses, p99.9: %s ms (target: at most 1)\n", pause
                 exit late > early * 1.05 || pause > 1
             }' "$SCRATCH/served" || die "a figure is missed"
     fi

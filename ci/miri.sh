@@ -7,8 +7,8 @@
 #   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK
 #                              takes each eighth test, and one seed for threads
 #
-# Tests of files that forbid unsafe code and share nothing between threads are left out: there is
-# nothing in them for Miri to see.
+# Tests of files that forbid unsafe code and share nothing between threads are left out: Miri can
+# find no fault in them.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup miri
@@ -17,8 +17,8 @@ MIRI_TOOLCHAIN=${MIRI_TOOLCHAIN:-nightly}
 rustup run "$MIRI_TOOLCHAIN" cargo miri --version
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 
-# Strict provenance: every pointer derives from its reservation's. Leaks are no
-# news: the heap's memory lives as long as the process, by design.
+# Strict provenance: every pointer derives from its reservation's. Miri ignores
+# leaks: the heap's memory lives as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
 # A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell
 # again each time. So these tests run without the model of aliasing, which takes ten times as long.
@@ -82,7 +82,7 @@ if ! is_quick; then
     say "miri: the depot of stacks"
     miri 900 "-Zmiri-many-seeds=1..3 -Zmiri-preemption-rate=0.05" -p heapwright-stacks --lib -- depot
 fi
-# A seed decides the schedule, the addresses, and what a relaxed load sees.
+# A seed decides the schedule, the addresses, and the values of relaxed loads.
 for seed in $(seq "${MIRI_SEEDS:-$(is_quick && echo 1 || echo 4)}"); do
     say "miri: threads, with seed $seed"
     miri 1500 "-Zmiri-seed=$seed -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \

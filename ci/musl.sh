@@ -8,7 +8,7 @@
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
 #                                 static Rust programs, on the loads of bench/musl: 9 rounds in turns, half a
 #                                 minute each. The table has medians: of mallocng CPU time and peak memory,
-#                                 of the others ratios to it in one round. Asked: a third of its time on tree,
+#                                 of the others ratios to it in one round. Targets: a third of its time on tree,
 #                                 words, vectors, handover and boxes, and at most 1.5 of its peak on buffers
 #                                 and growing. docs/platforms.md says which figures an allocator can reach
 #   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl. Verifies what
@@ -310,7 +310,7 @@ x86_64() {
     suite "kernels that lack calls" -p heapwright-malloc --test limits -- --ignored kernels
     suite "libheapwright-hardened.so" -p heapwright-hardened --test bounds -- --skip the_names_are_those_that_are_tested \
         --skip it_needs_the_c_library_alone --skip installed --skip set_uid --skip a_thread_that_began_before_the_library
-    # (musl itself reads the lists that lead nowhere, and ends.)
+    # (musl itself reads the lists at invalid addresses, and ends.)
     suite "libheapwright-check.so" -p heapwright-check --test reads -- --skip containers_that_are_annotated --skip the_kernel_refuses_what_it_refused
 
     say "a root with musl, the library and busybox"
@@ -427,7 +427,7 @@ aarch64() {
         # shellcheck disable=SC2086 # words
         same "signals: libheapwright-$library.so" "" env HEAPWRIGHT=window=4g $qemu -E LD_PRELOAD="$MUSL_LIBRARIES/libheapwright_$library.so" "$SCRATCH/signals"
     done
-    # Where each thread's area of restartable sequences is registered by the library.
+    # Here the library registers each thread's area of restartable sequences.
     system_begin
     system_file "$root/usr/lib/aarch64-linux-musl/libc.so" lib/ld-musl-aarch64.so.1
     system_file "$MUSL_LIBRARIES/libheapwright.so" lib/libheapwright.so

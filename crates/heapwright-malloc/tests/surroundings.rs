@@ -208,8 +208,8 @@ fn in_sandbox(arguments: [&str; 4], library: &std::path::Path, options: &str) ->
     run(command.args(arguments).env("HEAPWRIGHT", options))
 }
 
-/// The heap reads facts from the kernel when it is loaded. So a program of one thread that forbids
-/// itself all other calls, and is killed for one, continues.
+/// The heap reads facts from the kernel when it is loaded. A program of one thread may then set a
+/// filter that kills for any other call. It continues.
 #[test]
 fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     for (library, options) in modes() {
