@@ -4,8 +4,8 @@
 # address space of 39 bits.
 #
 # qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system
-# (ci/common.sh). It keeps 24 bytes for each page a guest reserves, so a window of 1 TiB would cost it 6 GiB of
-# our memory: the window is made small for it. One run keeps the default window and lets 39 bits cut it down.
+# (ci/common.sh). qemu-user keeps 24 bytes for each page that a guest reserves: 6 GiB for a window of 1 TiB. So
+# the window is small. One run keeps the default window, which 39 bits of addresses cut down.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup aarch64
@@ -94,7 +94,7 @@ in_system "handing over" cache=auto "caches_hand_over 3 shares"
 system_run
 grep -Eq 'rseq commits +[1-9]' "$SYSTEM_LOG" || { say "FAIL no sequence was committed"; failures=$((failures + 1)); }
 
-# The library must be what answers, or the rows prove nothing.
+# The library itself must answer; otherwise the rows prove nothing.
 [[ $($QEMU -E LD_PRELOAD="$built/libheapwright.so" -E LD_TRACE_LOADED_OBJECTS=1 "$SCRATCH/tight") == *"$built/libheapwright.so"* ]] ||
     { say "FAIL the preload did not take effect under qemu"; failures=$((failures + 1)); }
 [ $failures -eq 0 ] || die "$failures rows failed"

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Takes the figures of the pages again: each section of docs/figures.json by its command, and
+# Measures the pages' figures again: runs the command of each section of docs/figures.json, and
 # renders the pages and README's table (bench/figures).
 #
 #   ci/benchmarks.sh SECTION...    these sections; without one the list, with the commands
 #   ci/benchmarks.sh all           all of them: most of a day
 #   ci/benchmarks.sh tables        the race's section again, from the results of the last race
 #
-# Wants a quiet machine: says so when it is not. A figure that is missed is written down like one
-# that is met.
+# Needs a quiet machine, and warns on a busy one. Missed figures are stored like met ones.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup race
@@ -25,7 +24,7 @@ SECTIONS=(
 [ $# -gt 0 ] || { printf '%s\n' "${SECTIONS[@]}"; exit 0; }
 work=$CARGO_TARGET_DIR/race
 
-# The race, once: an allocator that fails is a row that says so.
+# The race, once. An allocator that fails gets a row with the failure.
 race() {
     rm -f "$work/race.json"
     ci/race.sh >&2 || say "the race ended with status $?" >&2
@@ -55,8 +54,8 @@ golden() {
     done
 }
 
-# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores what it prints.
-# A command that ends with 1 and names no missed figure has failed.
+# take SECTION COMMAND...: runs the command, or the function of the section's name, and stores its output. A
+# command that ends with 1 and names no missed figure has failed.
 take() {
     local status=0 run=("${@:2}")
     ! declare -F "$1" >/dev/null || run=("$1")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The book (docs/book, docs/SUMMARY.md): each command of its pages prints what the page says, and the site is built.
+# The book (docs/book, docs/SUMMARY.md): runs each command of its pages, compares outputs, and builds the site.
 #
 #   ci/book.sh                 runs the commands (docs/book/run.py says how outputs are compared), and builds target/book
 #   ci/book.sh PAGE...         runs the commands of these pages only
@@ -12,9 +12,9 @@
 #                              are current. --measure runs the corpus first (ci/corpus.sh), and
 #                              keeps its figures in docs/findings/measured.tsv
 #
-# A page names a command's output as it is; what may differ from run to run is listed in docs/book/run.py, and nothing else may.
-# Building also finds links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute: with
-# MDBOOK_VERSION on PATH nothing is installed.
+# A page shows a command's whole output; docs/book/run.py lists the parts that may differ from run to run. Building also finds
+# links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute: with MDBOOK_VERSION on PATH
+# nothing is installed.
 #
 # Environment:
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
@@ -50,7 +50,7 @@ check_library
 the_command
 export HEAPWRIGHT_COMMAND
 
-# As a reader has it: installed.
+# Installed, as a reader has it.
 mkdir "$SCRATCH/built"
 cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"
 cp "$(dirname "$HEAPWRIGHT_COMMAND")"/{heapwright,cargo-heapwright} "$SCRATCH/built/"

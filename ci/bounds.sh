@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What heapwright promises about memory and time, measured.
+# Measures heapwright's promises about memory and time.
 #
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
-#                                how much stays resident when other threads free, when owners died or idle,
-#                                after much was freed, in threads that once allocated, in many that allocate a
-#                                little, and what pauses cost (bench/bounds, one program a promise). With
-#                                --cache, heapwright runs under that cache model; with --with also what
-#                                another preload library needs, with a ! where that is more than asked (of
-#                                give-back the limit is the allocator's own: it depends on which pages its
-#                                blocks lie in). About five minutes, and again for each --with; needs 2 GiB
+#                                the memory that stays resident when other threads free, when owners have ended
+#                                or idle, after large frees, in threads that once allocated and in many that
+#                                allocate a little; and the cost of pauses (bench/bounds, a program for each
+#                                promise). --cache sets heapwright's cache model. --with adds another preload
+#                                library, with a ! at each figure above the target. (For give-back the target
+#                                depends on the allocator: on the pages in which its blocks lie.) About five
+#                                minutes, and again for each --with; needs 2 GiB
 #   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address
 #                                of every kind (a block, inside one, foreign, unmapped), and never a fault
 #   ci/bounds.sh startup         the cost of the preload for a program that does nothing: at most 300,000
@@ -27,9 +27,9 @@
 #                                ways until the kernel ends it: is its heap profile on disk? One outside of the
 #                                group has freed 100 MB and pauses, while a program in it has too little: does
 #                                it give them back sooner than `purge` says? (bench/limit.) --quick: two rounds,
-#                                heapwright alone. Says so where no control group can be made
+#                                heapwright alone. Skips if no control group can be made
 #
-# Prints each figure: what is asked, what was measured, and the verdict. Ends with 1 where heapwright misses.
+# Prints each figure: target, measured value, verdict. Ends with 1 if heapwright misses a target.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup bounds
@@ -55,8 +55,8 @@ startup() {
     preload_library
     hardened_library
     check_library
-    # The program reads what is resident itself, where the kernel counts pages: `getrusage` and VmHWM leave out what each
-    # CPU has not yet added to the sum, up to 128 KiB, and so depend on whether the process changed its CPU.
+    # The program reads its resident memory from the kernel's count of pages. `getrusage` and VmHWM leave out up to 128
+    # KiB that CPUs have not added to the sum yet, so they depend on the CPUs on which the process ran.
     cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
 #include <fcntl.h>
 #include <string.h>
@@ -74,12 +74,12 @@ int main(void)
     return !end || write(1, line + 1, end - line) < 0;
 }
 C
-    # The kernel maps the pages around one that is touched, up to a border of 64 KiB, and where that falls in a library is drawn
-    # anew at each start: one start has 100 KiB more than the next, and so have medians of a few. Means of many do not.
-    # A library that was just written lies in the page cache in large pieces, of which a fault maps more at once: 100 KiB and more
-    # that an installed one, which is read from its file, does not cost. So it is a copy of our own (what another process maps stays
-    # in the cache), written past the cache where the file system can, and put out of it. A kernel may keep pages all the same; what
-    # that adds is never the library's, so the best of three copies counts.
+    # The kernel maps the pages around a touched one, up to a border of 64 KiB. Each start places the library elsewhere, so one
+    # start, or a median of a few, may have 100 KiB more than the next. A mean of many does not. A library that was just written
+    # lies in the page cache in large pieces, and a fault maps more of these at once: 100 KiB more than for an installed library. So
+    # the script measures a copy of its own, because pages that another process maps stay in the cache. The copy bypasses the cache
+    # if the file system can do that, and is dropped from it. If the kernel keeps pages all the same, the extra memory is not the
+    # library's, so the best of three copies counts.
     mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
     for copy in 1 2 3; do
         own=$SCRATCH/startup.$copy.so
@@ -88,7 +88,7 @@ C
         dd if="$own" iflag=nocache count=0 status=none
         for _ in $(seq 300); do
             "$SCRATCH/resident" >>"$SCRATCH/without.$copy" && LD_PRELOAD=$own "$SCRATCH/resident" >>"$SCRATCH/with.$copy" ||
-                die "the program that says what is resident failed"
+                die "the program that prints its resident memory failed"
         done
         this=$(($(mean <"$SCRATCH/with.$copy") - $(mean <"$SCRATCH/without.$copy")))
         [ -n "$best" ] && [ "$this" -ge "$best" ] || best=$this
@@ -132,7 +132,7 @@ report() {
         for format in text json; do
             # (The exit code is 1: something was found.)
             measured "$format, $different different" 30 1 report --format $format -o "$SCRATCH/told" "$SCRATCH/record"
-            # It was told, and of all of them.
+            # The report was written, and counts all findings.
             grep -qE "^==1== ERROR SUMMARY: [0-9,]+ errors from|^    \"errors\": $findings,$" "$SCRATCH/told" || die "$format: the sums are not there"
         done
     done
@@ -203,7 +203,7 @@ limit() {
     done
 
     for way in 0 1 2 3 4 5 6 7 8 9; do
-        # Once more where it left none: on a busy machine the kernel may be faster.
+        # A second try if no profile was left: on a busy machine the kernel may be faster.
         for _ in 1 2; do
             rm -f "$SCRATCH"/profile.*
             within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true
@@ -226,7 +226,7 @@ limit() {
     } 2>/dev/null
     printf 'under pressure (%s %% of the time), 100 MB freed: %s MB left after 7 s, %s with limit=off\n' \
         "$pressure" "$(cat "$SCRATCH/pause")" "$(cat "$SCRATCH/pause,limit=off")"
-    # A machine may have so much of all that nobody waits.
+    # On a large machine no thread may have to wait.
     [ "$pressure" -lt 10 ] || [ "$(cat "$SCRATCH/pause")" -lt 50 ] || status=1
 }
 

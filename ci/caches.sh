@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
-# Which cache a thread uses: heapwright's exclusive, shared and per-CPU caches against
-# each other and against other allocators, on the loads of bench/caches (ttest1, rpc,
-# churn, idle). docs/caches.md says how to read what comes out.
+# Which cache a thread uses: heapwright's exclusive, shared and per-CPU caches against each other
+# and against other allocators, on the loads of bench/caches (ttest1, rpc, churn, idle).
+# docs/caches.md explains the output.
 #
 #   ci/caches.sh [options of bench/caches' run]
 #   ci/caches.sh --workloads rpc --threads 2,40,80,200 --rounds 12
 #   ci/caches.sh --only exclusive,shared,percpu --workloads idle,churn
 #   ci/caches.sh report            the tables again, from the results of the last run
-#   ci/caches.sh --quick           seconds: only that all runs
+#   ci/caches.sh --quick           seconds: verifies only that everything runs
 #
-# The programs run in turns, each setting once a round; 10 rounds of all take about an hour
-# and a half and want a quiet machine. Each run is kept in results.tsv, beside
-# tables.md and a plot a workload, in the target folder's caches/ (or what --out says).
-# Ends with 1 if a figure is missed or a run of ours fails.
+# The programs run in turns, each setting once a round; 10 rounds of all take about an hour and a
+# half on a quiet machine. The target folder's caches/ (or --out) gets results.tsv with each run,
+# tables.md, and a plot for each workload. Ends with 1 if a figure is missed or a run of heapwright
+# fails.
 #
-# --quick runs miniatures twice under each cache model and glibc, and measures nothing
-# worth reading. It fails where a model is refused, a program
-# does not print what it should, or a block did not hold what was written into it; and
-# where the programs do not notice an allocator that hands memory out twice.
+# --quick runs miniatures twice under each cache model and glibc; its figures mean nothing. It fails
+# if a model is refused, a program prints something else, or a block lost its contents. It also
+# fails if the programs do not notice an allocator that hands memory out twice.
 #
 # HEAPWRIGHT_SO measures another library. --help lists the options.
 set -euo pipefail
@@ -62,13 +61,13 @@ if [ -n "$quick" ]; then
     notices rpc none 2 2 2000
     notices churn none 1000 2 64
     notices idle none 10 400 100
-    say "memory that is handed out twice is noticed by all programs"
+    say "all programs notice memory that is handed out twice"
     refuses 'usage: rpc' rpc
     refuses "'x' is no number of requests" rpc none 1 1 x
     refuses "'2s' is no CLOCK" ttest1 2s 1 1 1 1
     refuses 'needs a number from 10 to' idle none 10 9 1
     OUT=$OUT/quick
-    # What was said stands last, and wins.
+    # The caller's options come last, and win.
     options=(--rounds 2 --percent 1 --threads 2,16 --seconds 60 "$@")
 else
     peers "$CARGO_TARGET_DIR/race/peers" "$PEERS" >"$SCRATCH/peers"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Everything at once on the preloaded library (crates/heapwright-malloc/tests/chaos): threads, forks, signals, dlopen, ends of
-# threads, malloc_trim, limits, and system calls that are refused at random, with the contents of
-# every block checked; under each mode and cache model. Where something stands still for 5 s, the stacks
-# of all threads are printed, and the run fails. The start alone is tried with each of its system calls refused.
+# threads, malloc_trim, limits, and system calls that are refused at random, with the contents of every block checked; under
+# each mode and cache model. If a thread makes no progress for 5 s, the stacks of all threads are printed, and the run fails.
+# The start alone runs with each of its calls refused.
 #
-#   ci/chaos.sh [SECONDS]              so long a mode (default: 20)
+#   ci/chaos.sh [SECONDS]              seconds for each mode (default: 20)
 #
 #   CHAOS_MODES="mode=debug"           only these options of the library (separated by spaces)
-#   CHAOS_SEED=17                      the first seed; the rounds of a mode have that and the next ones. Where
-#                                      a round fails its seed is printed. Threads' order is the kernel's, so a
-#                                      seed brings back the mix, and not the very run: repeat it
+#   CHAOS_SEED=17                      the first seed; each further round of a mode adds 1. A failed round prints
+#                                      its seed. The kernel decides the order of threads, so a seed repeats the
+#                                      mix, not the exact run: repeat it
 #   CHAOS_WITHOUT="-stdio -limits"     leaves parts out: see chaos.c
-#   CHAOS_PATIENCE=20000               milliseconds until what stands still is a failure
+#   CHAOS_PATIENCE=20000               milliseconds without progress that are a failure
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup chaos
@@ -43,7 +43,7 @@ start() {
 }
 # run OPTIONS WORDS...: the same; fails if the program writes to stderr, as no healthy one does.
 run() { start "$@" && [ ! -s "$SCRATCH/err" ]; }
-# failed NAME: what a failed run said, and a debugger of its threads.
+# failed NAME: prints the output of a failed run, and its threads' stacks by a debugger.
 failed() {
     failures=$((failures + 1))
     printf 'FAIL %s\n' "$1"
@@ -108,7 +108,7 @@ done
 say "all at once, $SECONDS_A_MODE s a mode"
 for options in "${MODES[@]}"; do
     words=(${WITHOUT[@]+"${WITHOUT[@]}"} "patience=${CHAOS_PATIENCE:-5000}")
-    # Where handlers may allocate: docs/caches.md.
+    # docs/caches.md says where handlers may allocate.
     [[ $options =~ cache=(shared|percpu) ]] && words+=(handlers)
     # Four rounds at least, one for each of refusals or none, limits or none.
     rounds=$(((SECONDS_A_MODE + ROUND - 1) / ROUND))

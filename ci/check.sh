@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
-# What `heapwright check` costs, beside valgrind's memcheck and AddressSanitizer, what
-# each of them finds, and how long a leak check stops a program: tables of medians, and
-# what was asked, measured and found (bench/check, bench/debug).
+# Measures `heapwright check` beside valgrind's memcheck and AddressSanitizer: its cost, the
+# findings of each, and the stop for a leak check. Prints tables of medians, and targets with
+# verdicts (bench/check, bench/debug).
 #
 #   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
-#   ci/check.sh report       the tables again, from the results of the last runs: what
-#                            docs/check-figures.md has below its text
+#   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last
+#                            runs
 #
 #   programs  real programs: plain, checked, checked without guards, under memcheck
 #   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
-#   asan      programs that are built here: plain, checked, under memcheck, with
-#             AddressSanitizer; and what each of them finds in some of corpus/
-#   snapshot  a leak check, asked for by a signal, of a program with 1 GiB of live blocks
+#   asan      programs that are built here: plain, checked, under memcheck, with AddressSanitizer;
+#             and the findings of each in some of corpus/
+#   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
 #
-# Without a section, all of them. Runs are processes of their own, each round runs all,
-# and the order turns from round to round; there are 5 rounds, valgrind runs once. The
-# results are kept in the target folder's check-figures/ (results-check-*.tsv each single
-# number, figures.tsv, tables.md). Ends with 1 if a figure is missed or a run of ours
-# fails. Half an hour; wants a quiet machine. --quick runs all once and small, without
-# valgrind and without what would have to be fetched, and only fails where something
-# does not run, prints something else, or finds what is not there.
+# Without a section, all of them. Each run is a process of its own. Each round runs everything, in
+# an order that turns from round to round. There are 5 rounds; valgrind runs once. The target
+# folder's check-figures/ keeps the results (results-check-*.tsv with each number, figures.tsv,
+# tables.md). Ends with 1 if a figure is missed or a run of heapwright fails. Takes half an hour on
+# a quiet machine. --quick runs everything once and small, without valgrind and downloads. It fails
+# only if a program does not run, prints something else, or has a false finding.
 #
 #   HEAPWRIGHT     the command to measure (default: built from this checkout)
 #   CHECK_OPTIONS  words between `check` and `--`, if any
@@ -37,12 +36,12 @@ mkdir -p "$WORK"
 PEERS=$(cc --version 2>/dev/null | sed -n '1s/ (.*) / /p')
 ! command -v valgrind >/dev/null || PEERS+=", $(valgrind --version)"
 
-# --- who runs ---------------------------------------------------------------------
+# --- the contenders ----------------------------------------------------------------
 
 # Leaks are counted apart from errors.
 VALGRIND=(--leak-check=full --errors-for-leak-kinds=none --num-callers=16 --trace-children=yes
     '--trace-children-skip=*redis-cli,*redis-benchmark')
-# The sanitizer ends with what the command ends with, if it finds something.
+# With a finding, the sanitizer ends with the same status as the command.
 ASAN=(ASAN_OPTIONS=exitcode=99:detect_leaks=1)
 
 prepare_command() {
@@ -57,8 +56,8 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # It runs, sees a leak, and reports nothing else: otherwise the figures are not
-    # what they seem.
+    # Check must run, find a leak and report nothing else. Otherwise the figures are not what they
+    # seem.
     local status=0
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
@@ -79,7 +78,7 @@ section_programs() {
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
         planned programs "$name" glibc 0 "${words[@]:1}"
-        # What such a program loses is its own affair, and reported; errors are not.
+        # Such a program's leaks are its own, and are reported; it must have no errors.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
@@ -115,8 +114,8 @@ section_asan() {
     tools
 }
 
-# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. What is read wrongly
-# is used, too: memcheck optimises a read away that nothing depends on.
+# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. A wrongly read value must be
+# used: memcheck drops a read that nothing depends on.
 TOOLS=(buffer-overflow-by-one.c buffer-overflow-read-by-one.c buffer-underflow-by-one.c double-free-list.c
     interior-free-moved-cursor.c invalid-free-stack.c allocator-mismatch-new-array-delete.cc write-after-free-middle.c
     use-after-free-list-next.c use-after-free-vector-iterator.cc use-after-free-dispatch.c realloc-after-free-direct.c
@@ -193,8 +192,8 @@ section_snapshot() {
     record=$(echo "$SCRATCH"/record.*)
     for check in 1 2 3; do
         "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
-        # Of a check: the stop, the time until its result, all blocks, and whether it
-        # reports anything but the one leak of 123 bytes.
+        # Of a check: the stop, the time until its result, all blocks, and whether it reports more
+        # than the one leak of 123 bytes.
         python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
 import json, sys
 told = json.load(open(sys.argv[1]))

@@ -1,10 +1,10 @@
-# What the scripts under ci/ share; sourced, not run: the repository's root,
-# one target folder for all, what has to be installed, the preload library.
+# The common part of the scripts under ci/; sourced, not run: the repository's root, the target
+# folder, tools to install, the preload library.
 #
-# Settings a person may give:
+# Settings of the user:
 #   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
 #   HEAPWRIGHT_SO       test this library instead of building ours
-#   HEAPWRIGHT_QUICK    1: leave out what only ci/deep.sh is for
+#   HEAPWRIGHT_QUICK    1: leave out the parts for ci/deep.sh
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
@@ -29,7 +29,7 @@ setup() { "$ROOT/ci/setup.sh" "$@"; }
 tool() { if [ -x "$CARGO_TARGET_DIR/tools/bin/$1" ]; then echo "$CARGO_TARGET_DIR/tools/bin/$1"; else command -v "$1"; fi; }
 
 # apt_at FOLDER deb|deb-src [SUITE [ARCHITECTURE [HOST [OPTION...]]]]: lists of Debian's packages or sources in a folder of their
-# own: the system's stay as they are. `apt-get "${APT[@]}" download ...` is what they are for.
+# own, for `apt-get "${APT[@]}" download ...`. The system's lists stay unchanged.
 apt_at() {
     mkdir -p "$1/lists/partial" "$1/archives/partial"
     echo "$2 http://${5:-deb.debian.org/debian} ${3:-$(. /etc/os-release; echo "$VERSION_CODENAME")} main" >"$1/sources.list"
@@ -38,20 +38,20 @@ apt_at() {
         ${4:+-o APT::Architecture="$4" -o APT::Architectures="$4"} "${@:6}")
     [ -n "$(find "$1/lists" -maxdepth 1 -name '*_dists_*')" ] || apt-get "${APT[@]}" update
 }
-# fetched FOLDER FUNCTION...: what the function makes in FOLDER, once.
+# fetched FOLDER FUNCTION...: runs the function, which makes files in FOLDER, once.
 fetched() {
     [ ! -e "$1/done" ] || return 0
     rm -rf "$1"
     mkdir -p "$1"
     say "fetching ${1##*/}"
-    # (By itself, for in a condition no failure would end it.)
+    # (Not in a condition, where no failure would end it.)
     (set -e; "${@:2}") >"$SCRATCH/fetched" 2>&1 </dev/null &
     wait $! || { tail -n 20 "$SCRATCH/fetched" >&2; return 1; }
     : >"$1/done"
 }
 
-# source_package NAME [SUITE VERSION]: unpacks Debian's source package of this release, or of another, into $SOURCES/NAME, once; a line, and
-# not 0, where there is none to be had.
+# source_package NAME [SUITE VERSION]: unpacks Debian's source package of this release, or of another, into $SOURCES/NAME, once. Prints a
+# line and fails if there is none.
 source_package() {
     [ ! -d "$SOURCES/$1" ] || return 0
     command -v apt-get >/dev/null || { say "no source of $1: there is no apt-get"; return 1; }
@@ -69,7 +69,7 @@ unpack_source() { # NAME [SUITE VERSION]
     mv unpacked "$SOURCES/$1"
 }
 
-# Whether this run leaves out what only ci/deep.sh is for, as .ci/run does.
+# Whether this run leaves out the parts for ci/deep.sh, as .ci/run does.
 is_quick() { [ -n "${HEAPWRIGHT_QUICK:-}" ]; }
 
 # The library, some floors of which are crates of their own, for Cargo.
@@ -81,8 +81,8 @@ as_shipped() {
     env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"
 }
 
-# shipped PACKAGE FILE VARIABLE: puts the path of a library, as it is shipped, into a variable, unless it is there. It is
-# built alone: with others, Cargo would unite features and std could slip in.
+# shipped PACKAGE FILE VARIABLE: stores the path of a library, as it is shipped, in a variable that is not set. Builds it
+# alone: Cargo would unite the features of several packages, and std could slip in.
 shipped() {
     if [ -z "${!3:-}" ]; then
         as_shipped cargo build --quiet --release --locked -p "$1"
@@ -114,20 +114,20 @@ prepare_launcher() {
     LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 }
 
-# peers FOLDER NAMES: the libraries of other allocators (bench/peers), as far as they can be had: a line NAME=[VAR=VALUE ...]PATH each.
+# peers FOLDER NAMES: the available libraries of other allocators (bench/peers): a line NAME=[VAR=VALUE ...]PATH each.
 peers() {
     bench build -p peers
     "$MADE/peers" --work "$1" --only "$2"
 }
 
-# Says where other work on the machine will show in what is measured.
+# Warns if other work on the machine will distort the figures.
 quiet_machine() {
     local load
     load=$(cut -d' ' -f1 /proc/loadavg)
     awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
 }
 
-# refuses WHY PROGRAM ARGUMENT...: a program of the folder PROGRAMS says in one line what is wrong, and ends with 2.
+# refuses WHY PROGRAM ARGUMENT...: a program of the folder PROGRAMS prints WHY in one line, and ends with 2.
 refuses() {
     local status=0
     "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
@@ -153,12 +153,12 @@ zig_program() {
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 
-# A small aarch64 system under qemu-system: Debian's kernel and busybox, for what qemu-user has not: restartable sequences,
-# the kernel's own answers, preemption. It starts in four seconds.
+# A small aarch64 system under qemu-system: Debian's kernel and busybox, for features that qemu-user lacks: restartable
+# sequences, the kernel's own answers, preemption. It starts in four seconds.
 #
 #   system_begin                             fetches both once; an empty system
 #   system_file FILE PATH                    puts a file there
-#   system_row NAME VARIABLES COMMAND        something to be run there: ends well (words without quotes)
+#   system_row NAME VARIABLES COMMAND        a command to run there, which must end well (words without quotes)
 #   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG
 
 system_begin() {
@@ -169,7 +169,7 @@ system_begin() {
     rm -rf "$SYSTEM"
     mkdir -p "$SYSTEM/tmp" "$SYSTEM/lib"
     system_file "$SYSTEM_KERNEL/bin/busybox" bin/busybox
-    # What /rows says, line by line. Behind what a program wrote comes its status.
+    # Runs the lines of /rows. A program's status follows its output.
     install -m 755 /dev/stdin "$SYSTEM/init" <<'INIT'
 #!/bin/busybox sh
 for at in proc:/proc sysfs:/sys devtmpfs:/dev; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The misuse corpus (corpus/): every bad program is reported by the debug mode, under the right heading and
-# in the right words; its twin, which differs in that one line, and the hard right programs of corpus/right
-# are not, and do what they do without the preload. The programs of corpus/functions, whose bug is in what a
-# function of the C library is given, run on the library of `heapwright check`, and must be found without a
-# guard. So are those of corpus/reads, whose bug is a read: by a function; and of those whose read is in a
-# loop of their own nine in ten must be found by default, and all that guard=all finds.
+# The misuse corpus (corpus/). Debug mode must report every bad program, under the right heading and in the
+# right words. It must report neither its twin, which differs in that one line, nor the hard right programs
+# of corpus/right; these behave as without the preload. The programs of corpus/functions pass wrong memory
+# to a function of the C library. They run on the library of `heapwright check`, which must find them
+# without a guard. So do those of corpus/reads, whose bug is a read: by a function, or in a loop of their
+# own. Of the latter the default must find nine in ten, and guard=all all.
 #
 #   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the right programs also under
 #                                      harder options. The default must find what guard=all finds
@@ -15,7 +15,7 @@
 #   ci/corpus.sh --hardened            instead: right programs and twins under mode=hardened and
 #                                      hardened:full, with guards and without; nothing may be reported
 #   ci/corpus.sh --asan                check the corpus itself, with the compiler's AddressSanitizer
-#   ci/corpus.sh --list                the headings and how many programs each has
+#   ci/corpus.sh --list                the headings, with the number of programs of each
 #
 # NAME is a program's name or a pattern of names. JOBS (2) run at once. Programs
 # are built once, into $CARGO_TARGET_DIR/corpus.

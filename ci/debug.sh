@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the debug mode costs, beside Zig's DebugAllocator, valgrind's memcheck and
-# glibc: tables of medians, and what was asked, measured and found (bench/debug).
+# Measures the debug mode beside Zig's DebugAllocator, valgrind's memcheck and glibc: tables of
+# medians, and targets with verdicts (bench/debug).
 #
 #   ci/debug.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
 #   ci/debug.sh report       the tables again, from the results of the last runs
@@ -8,21 +8,20 @@
 #   pr        the program of Zig's PR #17383: one survivor in each bucket, every
 #             call through 16 frames; and the same with stacks off
 #   flat      the same with 5,000 to 160,000 survivors: instructions a round, and
-#             what a survivor pins
+#             the memory that a survivor pins
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #
-# Without a section, all of them. Runs are processes of their own, each round runs
-# all, and the order turns from round to round; there are 9 rounds of pr, 5 of the
-# others; valgrind runs once. The results are kept in the target folder's
-# debug-figures/ (results-*.tsv each single number, figures.tsv, tables.md). Ends
-# with 1 if a figure is missed or a run of ours fails. Half an hour; wants a quiet
-# machine. --quick runs all once and small, without valgrind, and only fails
-# where something does not run, prints something else, or finds what is not there;
-# --valgrind puts valgrind back.
+# Without a section, all of them. Each run is a process of its own. Each round runs everything, in
+# an order that turns from round to round. There are 9 rounds of pr and 5 of the others; valgrind
+# runs once. The target folder's debug-figures/ keeps the results (results-*.tsv with each number,
+# figures.tsv, tables.md). Ends with 1 if a figure is missed or a run of heapwright fails. Takes
+# half an hour on a quiet machine. --quick runs everything once and small, without valgrind, which
+# --valgrind adds again. It fails only if a program does not run, prints something else, or has a
+# false finding.
 #
-# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are
-# the options that all runs of ours have, before traces=.
+# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are the options of all
+# runs of heapwright, before traces=.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup debug
@@ -34,7 +33,7 @@ OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
 mkdir -p "$WORK"
 
-# --- who runs ---------------------------------------------------------------------
+# --- the contenders ----------------------------------------------------------------
 
 VALGRIND=(--quiet --leak-check=no --num-callers=16 --trace-children=yes
     '--trace-children-skip=*redis-cli,*redis-benchmark')
@@ -46,11 +45,11 @@ prepare_library() {
     preload_library
     prepare_launcher
     OURS=("LD_PRELOAD=$HEAPWRIGHT_SO")
-    # The mode is there, and the preload takes effect: otherwise the figures are
-    # not what they seem.
+    # The mode must exist, and the preload take effect. Otherwise the figures are not what they
+    # seem.
     local said
     said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
-    [ -z "$said" ] || { say "warning: nothing is judged: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
+    [ -z "$said" ] || { say "warning: no figure has a verdict: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
     LD_PRELOAD=$HEAPWRIGHT_SO cat /proc/self/maps | grep -qF "$(realpath "$HEAPWRIGHT_SO")" || die "$HEAPWRIGHT_SO is not taken as a preload"
     MALLOC_DEBUG=$(gcc -print-file-name=libc_malloc_debug.so.0 2>/dev/null || true)
     [ -f "$MALLOC_DEBUG" ] || { say "skip: without glibc's libc_malloc_debug.so.0"; MALLOC_DEBUG=; }
@@ -81,7 +80,7 @@ section_pr() {
     local many few program=$WORK/rounds row
     few=$(sized 5000 500) many=$(sized 200000 5000)
     row='16 frames'
-    # What is compared stands side by side.
+    # Compared runs follow each other.
     zig_planned pr "$row" zig-debug 0 - "$WORK/zig-Debug" default "$few"
     planned pr "$row" heapwright 0 - "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" "$program" "$few"
     zig_planned pr "$row" zig-safe-16 0 - "$WORK/zig-ReleaseSafe" 16 "$few"
@@ -123,8 +122,8 @@ section_flat() {
     run_plan flat 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
-        # What is pinned: statistics at exit, with the survivors kept. One line
-        # with words NAME=NUMBER is looked for.
+        # The pinned memory: statistics at exit, with the survivors kept. Reads one line with words
+        # NAME=NUMBER.
         env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config,stats=exit" "$WORK/rounds" "$last" keep 2>"$SCRATCH/stats" >/dev/null || true
         for pair in $(grep -oE '\b(buckets|bucket_bytes)=[0-9]+' "$SCRATCH/stats" | sort -u -t= -k1,1); do
             note flat "$last" "$config" "${pair%=*}" "${pair#*=}"
@@ -142,7 +141,7 @@ section_flat() {
 }
 
 # The library measures itself: lines `figure NAME NUMBER`, of which walk_16_ns and
-# memo_16_ns are judged; all of it is shown.
+# memo_16_ns have targets. The report shows them all.
 section_captures() {
     local status=0 name value
     note captures - heapwright asked 1

@@ -1,18 +1,18 @@
-# What ci/debug.sh and ci/check.sh share; sourced behind common.sh, not run: the
-# command line, the plan that bench/figures runs, and the report.
+# The common part of ci/debug.sh and ci/check.sh; sourced behind common.sh, not run: the command
+# line, the plan that bench/figures runs, and the report.
 #
 # The script sets SECTIONS, defines section_NAME for each of them and calls
 #
 #   figures_begin FOLDER PREFIX "$@"    reads the command line; results go to the target
 #                                       folder's FOLDER, as results-PREFIX...SECTION.tsv
-#   figures_end                         runs the sections that were asked for, and reports
+#   figures_end                         runs the requested sections, and reports
 #
-# PEERS, if set, names who else runs. In a section: planned and its kin, then run_plan. A section's name in plans and
-# results is PREFIX and its own. figures_more, if there, prints what follows the tables.
+# PEERS, if set, names the other contenders. A section calls planned and its kin, then run_plan. Plans and results
+# name a section by PREFIX and its name. figures_more, if defined, prints text behind the tables.
 
-# What run_plan and the sections want to know.
+# Variables of run_plan and the sections.
 quick='' slow='' fast='' given_rounds='' chosen=() failed=0
-# Set where the library did not know the options.
+# Set if the library did not know the options.
 without_mode=
 
 figures_begin() {
@@ -37,12 +37,12 @@ figures_begin() {
     bench build -p debug-figures -p figures
 }
 
-# sized FULL QUICK: the one that was asked for.
+# sized FULL QUICK: the requested one of the two.
 sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
 rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$quick" ]; then echo 1; else echo "$1"; fi; }
 
-# real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs, with what
-# Debian has of them installed.
+# real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs. Installs the programs
+# that Debian has.
 real_programs() {
     # Debian starts a server when it installs one.
     [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true
@@ -56,8 +56,8 @@ planned() {
     printf '%s\n' "$PREFIX$*" >>"$SCRATCH/plan.$1"
 }
 
-# planned_behind WRAPPER... :: what planned takes: the command behind another one, and
-# both behind the settings.
+# planned_behind WRAPPER... :: the arguments of planned: another program runs the command, and
+# the settings are for both.
 planned_behind() {
     local wrapper=() head words
     while [ "$1" != :: ]; do wrapper+=("$1"); shift; done
@@ -74,7 +74,7 @@ valgrind_planned() {
 }
 
 run_plan() { # SECTION ROUNDS
-    # A library that does not know the options must not be taken for one that is fast.
+    # A library that does not know the options must not count as a fast one.
     [ -z "$without_mode" ] || note "$1" - - no_mode 1
     "$MADE/figures" run "$SCRATCH/plan.$1" "$(rounds_of "$2")" "$LAUNCHER" "$OUT/results-$PREFIX$1.tsv"
 }
@@ -93,7 +93,7 @@ figures_end() {
         "section_$section"
     done
 
-    # Only what was asked for now, but of `report` all there is.
+    # Only the requested sections; for `report`, all results.
     for section in "${SECTIONS[@]}"; do
         [[ " ${chosen[*]} " == *" report "* || " ${chosen[*]} " == *" $section "* ]] || continue
         [ ! -s "$OUT/results-$PREFIX$section.tsv" ] || files+=("$OUT/results-$PREFIX$section.tsv")

@@ -32,8 +32,8 @@ while read -r most words; do
     if [ "$most" = '#' ]; then say "# $words"; else part "$most" $words || status=1; fi
 done <ci/circles.txt >"$SCRATCH/circles"
 
-# That both checks can fail: copies in which the lowest floor names the highest, in each way to name it, or
-# has a floor of the other crate; and one in which three files import each other.
+# Proves that both checks can fail: in copies the lowest floor names the highest, in each way to name it,
+# or has a floor of the other crate; in one, three files import each other.
 wrong() { # CRATE FILE TEXT: the picture refuses a file of the crate with this text
     mkdir -p "$SCRATCH/src/${2%/*}"
     printf '%s\n' "$3" >"$SCRATCH/src/$2"

@@ -56,13 +56,13 @@ fuzz_gc() {
     for name in gc gc-without-barrier; do
         clang -g -O1 -fsanitize=fuzzer,address -pthread -Wall -Wextra -Iinclude $([ $name = gc ] || echo -DWITHOUT_BARRIER) \
             -o "$SCRATCH/$name" fuzz/gc.c -L"$folder" -lheapwright -Wl,-rpath,"$folder"
-        # Long inputs from the first on: what few calls can do is soon tried.
+        # Long inputs from the start, because the effects of few calls are soon tried.
         mkdir "$SCRATCH/$name.corpus"
         for seed in 1 2 3 4 5 6 7 8; do head -c 2048 /dev/urandom >"$SCRATCH/$name.corpus/$seed"; done
     done
     local options=(-max_len=2048 -len_control=0 -rss_limit_mb=4096)
     fuzz "$SCRATCH/gc" "${GC_FUZZ_SECONDS:-$(is_quick && echo 40 || echo 120)}" "${options[@]}" || found "the collected heap's interface"
-    if fuzz "$SCRATCH/gc-without-barrier" 60 "${options[@]}"; then die "a store that is not told was not noticed"; fi
+    if fuzz "$SCRATCH/gc-without-barrier" 60 "${options[@]}"; then die "an unreported store was not noticed"; fi
     say "ok   without the write barrier something is found"
 }
 

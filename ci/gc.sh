@@ -1,42 +1,40 @@
 #!/usr/bin/env bash
-# The collected heap measured: against bdwgc under equal limits, and what is asked of it alone, on
-# the loads of bench/gc. docs/gc-figures.md says how to read what comes out.
+# Measures the collected heap on the loads of bench/gc: against bdwgc under equal limits, and alone.
+# docs/gc-figures.md explains the output.
 #
 #   ci/gc.sh [options of bench/gc]
 #   ci/gc.sh --only gcbench,splay --rounds 3
-#   ci/gc.sh --quick           a minute: only that all runs
+#   ci/gc.sh --quick           a minute: verifies only that everything runs
 #   ci/gc.sh balance [--quick] several heaps in one process, each sized by a factor or by the
 #                              square-root rule (hw_gc_balance): the mean memory and the CPU time of
 #                              all heaps together; a minute or two
 #   ci/gc.sh realm [options of bench/realm]
-#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster,
+#                              the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster,
 #                              Rc and Box; 5 rounds take about four minutes. --quick only verifies
 #                              that all run and compute the same. --strict also fails if a figure is
 #                              missed
 #   ci/gc.sh realm collections [--quick]
 #                              a realm's collections beside std's with Rc
 #   ci/gc.sh scheme            the Scheme in crates/heapwright-realm/examples/scheme, a client of the safe
-#                              door: its suite and its programs give the right results, in every way
-#                              to collect; the suite also with a verified collection after every
-#                              operation, and with everything moved after every fourth. Each error
-#                              has its place
+#                              interface: its suite and programs give the right results, with every
+#                              way to collect. The suite also runs with a verified collection after
+#                              each operation, and with everything moved after every fourth. Each
+#                              error has its place
 #   ci/gc.sh scheme table [ROUNDS]
 #                              the same, and the programs beside Debian's guile and gambit: time,
 #                              peak memory, the collector's share
 #   ci/gc.sh scheme serve [SECONDS]
 #                              the same, and a server for ten minutes, or SECONDS: its memory
 #                              meanwhile, and how long requests wait for the collector
-#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe door and the Scheme, in turns with
-#                              their peers: 7 rounds take an hour of a quiet machine
+#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe interface and the Scheme, in turns
+#                              with their peers: 7 rounds take an hour of a quiet machine
 #
-# The programs run in turns, each variant once a round; 7 rounds of all take about an
-# hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md,
-# in the target folder's gc/ (or what --out says).
-# Ends with 1 if a figure is missed or a run fails; a peer that runs out of memory under a limit lacks that round, and the report says so.
+# The programs run in turns, each variant once a round; 7 rounds of all take about an hour on a quiet machine. The target folder's gc/ (or
+# --out) gets runs.txt, with the output of each run, and tables.md. Ends with 1 if a figure is missed or a run fails. A peer that runs out
+# of memory under a limit lacks that round, and the report says so.
 #
-# --quick measures nothing worth reading. It fails where a program does not end well, where the
-# same load computes something else through another door, and
-# where a line of the table of figures is missing.
+# The figures of --quick mean nothing. It fails if a program does not end well, if a load computes
+# different results through different interfaces, or if the table of figures lacks a line.
 #
 # HEAPWRIGHT_SO measures another library. --help lists the options.
 #
@@ -69,7 +67,7 @@ balance() {
 }
 
 realm() {
-    # Alone: with others, Cargo would unite heapwright's features, and measure another one.
+    # Built alone: with others, Cargo would unite features, and measure another library.
     bench build -p realm
     if [ "${1:-}" = collections ]; then
         "$MADE/collections" "${@:2}"
@@ -102,8 +100,8 @@ scheme() {
     tells() { # TEXT WANTED
         printf '%s\n' "$1" >"$SCRATCH/wrong.scm"
         local told
-        told=$(timeout 60 "$scheme" --limit 64 "$SCRATCH/wrong.scm" 2>&1) && die "nothing is wrong with: $1"
-        [ "$told" = "$SCRATCH/wrong.scm:$2" ] || die "of \"$1\" it says \"$told\", not \"$2\""
+        told=$(timeout 60 "$scheme" --limit 64 "$SCRATCH/wrong.scm" 2>&1) && die "no error was reported for: $1"
+        [ "$told" = "$SCRATCH/wrong.scm:$2" ] || die "the message for \"$1\" is \"$told\", not \"$2\""
     }
     tells $'(define (f x)\n  (car x))\n(f 5)' '2:3: car: a pair is wanted, not 5'
     tells $'(let ((x 1))\n  (+ x y))' '2:3: `y` is not defined'
@@ -120,14 +118,14 @@ scheme() {
 1:1: car: a pair is wanted, not 1
 "a"
 SAID
-    say "ok   what is wrong is told with its place"
+    say "ok   each error is reported with its place"
     "$scheme" --incremental --serve 2 "$programs/server.scm" >"$SCRATCH/served" || die "the server ends badly"
-    grep -q '^pauses ' "$SCRATCH/served" || die "the server says nothing of pauses"
+    grep -q '^pauses ' "$SCRATCH/served" || die "the server reports no pauses"
     say "ok   it serves"
     if [ "${1:-}" = serve ]; then
         "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
-        # Flat: what is resident in the last half is no more than the most of the second quarter and a
-        # twentieth. The longest pauses are told by the clock, whatever else the machine does.
+        # Flat: the resident memory of the last half exceeds the maximum of the second quarter by at
+        # most a twentieth. The clock tells the longest pauses, whatever else the machine does.
         awk '
             /^serve / {
                 split($4, has, "="); n++
@@ -139,8 +137,8 @@ SAID
                     if (i > n / 4 && i <= n / 2 && resident[i] > early) early = resident[i]
                     if (i > n / 2 && resident[i] > late) late = resident[i]
                 }
-                printf "resident, last half to second quarter: %.3f (asked: 1.05 at most)\n", late / early
-                printf "pauses, p99.9: %s ms (asked: 1 at most)\n", pause
+                printf "resident, last half to second quarter: %.3f (target: at most 1.05)\n", late / early
+                printf "pauses, p99.9: %s ms (target: at most 1)\n", pause
                 exit late > early * 1.05 || pause > 1
             }' "$SCRATCH/served" || die "a figure is missed"
     fi
@@ -175,17 +173,17 @@ for word in "$@"; do
     esac
 done
 
-# Peers that cannot be had are left out, and the table says that they were not measured.
+# Unavailable peers are left out, and the table says that they were not measured.
 without=()
 [ -e /usr/include/gc.h ] || { say "without bdwgc"; without+=(--without bdwgc); }
 
 preload_library
 PROGRAMS=$SCRATCH/programs
 mkdir "$PROGRAMS"
-# Beside the programs, which find it there by its name, whatever HEAPWRIGHT_SO is called.
+# A copy beside the programs, which find it there by this name.
 ln -s "$(realpath "$HEAPWRIGHT_SO")" "$PROGRAMS/libheapwright.so"
 COMPILE=(cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread)
-# ours NAME FILE: a load with heapwright's door.
+# ours NAME FILE: a load with heapwright's interface.
 ours() {
     "${COMPILE[@]}" -DDOOR_HEAPWRIGHT -Iinclude -o "$PROGRAMS/$1" "bench/gc/loads/$2.c" \
         -L"$PROGRAMS" -lheapwright -Wl,-rpath,"$PROGRAMS"
@@ -213,11 +211,11 @@ refuses "'dpeth=9' is no setting here" gcbench-heapwright dpeth=9
 refuses "there is no layout 'wide'" pauses layout=wide
 run "$@" >"$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "a run failed"; }
 if [ -n "$all" ]; then
-    # Each line of the issue's table, by its words.
+    # Each line of the table of targets, by its words.
     for line in 'gcbench, 1 thread.*speed' 'gcbench, 2 threads.*peak' 'splay, 2 threads.*speed' 'strings, 1 thread.*speed' \
         'gcbench.*with generations' 'fast path' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads' 'fillers.*generations' \
         '8 mutators to 2' 'quads.*CPU time' 'garbage, leaf' 'ephemerons.*CPU time' 'finalizers.*CPU time'; do
         grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }
     done
 fi
-say "the loads run through each door, and agree"
+say "the loads run through each interface, and agree"

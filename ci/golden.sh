@@ -77,10 +77,10 @@ counted_calls() {
     ' "$SCRATCH"/part.*
 }
 
-# above A B: whether A is more, and not by rounding.
+# above A B: whether A is more than B, and not by rounding.
 above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
 
-# bless: makes what was measured the golden numbers.
+# bless: makes the measured numbers the golden ones.
 bless() {
     echo "# Instructions with the ret, x86-64, written by $BLESS: of a call, or of a pair of each size."
     if [ $what = sizes ]; then show_sizes; else cut -d' ' -f1,2 "$SCRATCH/measured"; fi
@@ -89,8 +89,8 @@ bless() {
 # golden_number NAME: nothing if it has none.
 golden_number() { awk -v n="$1" '$1 == n { print $2 }' "$GOLDEN" 2>/dev/null || true; }
 
-# judge NAME PATH LIMIT: says where a path is longer than its golden number or its
-# limit (-: it has none), or has no number; 1 if so.
+# judge NAME PATH LIMIT: reports a path that is longer than its golden number or its limit (-:
+# none), or that has no number; 1 if so.
 judge() {
     local status=0 number
     number=$(golden_number "$1")
@@ -115,18 +115,18 @@ measure() {
     local program=$SCRATCH/golden size=
     [ "$1" != cache=percpu ] || program=$SCRATCH/golden-percpu
     [[ $1 != mode=* ]] || size=48
-    # What is done once a tick of the clock is no call's, and more on a slow machine.
+    # Work once a tick of the clock belongs to no call, and a slow machine has more ticks.
     HEAPWRIGHT=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$program" $size
-    # What our callers' calls cost; the many of a part are 160,000.
+    # The cost of the callers' calls; MANY is 160,000 here.
     {
         counted_calls fn '^call_(malloc|free|delete)$' 100000
-        # With other models a block of another thread is one like any.
+        # With other models a block of another thread is like any other.
         [ "$1" != cache=exclusive ] || { counted_calls fn '^call_remote$' 100000; way_of_a_miss; }
     } | sed 's/^malloc /malloc_small /; s/^free /free_local /; s/^delete /sized_delete /; s/^remote /remote_free /' |
         sort | sed "s/^/$2/"
 }
-# What malloc's misses cost without what they call for: the mean, rounded up, in the form of counted_calls. (Once a tick of
-# the clock a miss goes another way than to the refill, and looks at the clock: half an instruction a miss, more or less.)
+# The cost of malloc's misses without the refill: the mean, rounded up, in the form of counted_calls. (Once a tick of the
+# clock a miss reads the clock instead of calling the refill: about half an instruction for each miss.)
 way_of_a_miss() {
     awk '/^fn=/ { is_ours = /heap::own::malloc$/ }
          /^cfn=/ { callee = substr($0, 5) }
@@ -153,7 +153,7 @@ measure_gc() {
     counted_calls cfn '^call_gc_' 100000 | sort
 }
 
-# heapwright's calls, and with --print those of others too; the many of a part are 16,000.
+# heapwright's calls, and with --print those of others too; MANY is 16,000 here.
 measure_pools() {
     bench build -p pools --bin pools
     callgrind golden_part "$MADE/pools" golden
@@ -243,12 +243,12 @@ limit() {
     *) echo - ;;
     esac
 }
-# How much longer than its path a call may be on average; nothing: whatever comes.
+# How much longer than its path a call may be on average; nothing: any length.
 slack() {
     case $1 in
     # Of blocks of other threads, each 32nd sends a batch: a mean of some 8 more (8.1 on one machine).
     remote_free) echo 9 ;;
-    # Arrives zeroed.
+    # The block arrives zeroed.
     gc_new | arena_* | pool_*) ;;
     gc_*) echo 8 ;;
     *) echo 3 ;;
@@ -276,7 +276,7 @@ case $what in calls) calls=17 ;; gc) calls=7 ;; pools) calls=4 ;; esac
     { say "FAIL not all calls were seen: is a symbol missing from the library?"; status=1; }
 [ $what = calls ] || exit $status
 
-# What a model costs a pair more than an exclusive cache.
+# The cost of a pair with a model, above that with an exclusive cache.
 price() { # MODEL MOST BACK
     local more
     more=$(awk -v a="$(path_of "$1-malloc_small")" -v b="$(path_of "$1-$3")" \

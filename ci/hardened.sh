@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The misuse set of mode=hardened (corpus/hardened): what is caught at once, late, or not at all, by group,
-# with heapwright's modes and with other hardened allocators beside; and that no right twin is disturbed.
-# The attacks of corpus/hardened/attacks, which must succeed against mode=fast, must fail against hardened.
+# The misuse set of mode=hardened (corpus/hardened): the misuse that heapwright's modes, and other hardened
+# allocators, catch at once, late, or not at all, by group. No right twin may be disturbed. The attacks of
+# corpus/hardened/attacks, which must succeed against mode=fast, must fail against hardened.
 #
 #   ci/hardened.sh             light and full, with and without guards, cold; their right twins; the attacks;
 #                              compared with ci/hardened.txt
@@ -11,8 +11,8 @@
 #   ci/hardened.sh --groups overflow,underflow
 #                              only these groups, and no attacks
 #   ci/hardened.sh --bounds [MODE]...
-#                              instead: what the checks of libheapwright-hardened.so, and of
-#                              libheapwright-check.so, cost a call of a copying function, beside the C
+#                              instead: the cost of the checks of libheapwright-hardened.so, and of
+#                              libheapwright-check.so, for a call of a copying function, beside the C
 #                              library's own (bench/hardened/copies.c); hardened and check, or fast.
 #                              Targets for memcpy of 16 bytes: at most 2 ns more outside of the heap, 3 ns
 #                              into a block of mode=hardened, 5 ns into one of the library of `check`
@@ -68,8 +68,8 @@ preload_library
 WORK=$CARGO_TARGET_DIR/hardened
 mkdir -p "$WORK/attacks"
 
-# compiled COMPILER OUT FLAGS... -- SOURCE...: when they or the compiler have changed. Without optimisation, so that
-# the misuse is still there.
+# compiled COMPILER OUT FLAGS... -- SOURCE...: compiles if the sources, the flags or the compiler have changed.
+# Without optimisation, which could remove the misuse.
 compiled() {
     local compiler=$1 out=$2 flags=(-O0 -g -w -fno-builtin -pthread) hash
     shift 2
@@ -81,7 +81,7 @@ compiled() {
 }
 compiled c++ "$WORK/misuse" -std=c++17 -fsized-deallocation -- corpus/hardened/*.cc
 
-# What they run under: NAME=[VAR=VALUE ...]LIBRARY. The names are those of ci/hardened.txt.
+# The allocators: NAME=[VAR=VALUE ...]LIBRARY. The names are those of ci/hardened.txt.
 status=0 ours=() others=()
 under() { printf 'heapwright-%s=HEAPWRIGHT=mode=%s %s' "$1" "$2" "$HEAPWRIGHT_SO"; }
 for mode in light=hardened full=hardened:full light-never=hardened,guard=never full-never=hardened:full,guard=never; do

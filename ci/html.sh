@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The pages of a report and of a heap profile in a browser: Chromium opens those of the tests' samples,
-# light and dark, with scripts and without. No script may fail, nothing may be asked of a
-# network, and the filter, the flame graphs, the charts and the tabs have to do what they are for.
+# Opens the pages of a report and of a heap profile in a browser: Chromium shows those of the tests'
+# samples, light and dark, with scripts and without. No script may fail, no page may use a network, and
+# the filter, the flame graphs, the charts and the tabs must work.
 #
 #   ci/html.sh           pages and pictures go to $CARGO_TARGET_DIR/html
 set -euo pipefail
@@ -28,7 +28,7 @@ check() { # WHAT COMMAND...
 }
 lacks() { ! grep -qE "$1" "${@:2}"; }
 
-# browser FLAGS... PAGE: what the page's scripts said goes to $SCRATCH/said.
+# browser FLAGS... PAGE: the output of the page's scripts goes to $SCRATCH/said.
 browser() {
     local page=${*: -1}
     timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
@@ -42,7 +42,7 @@ browser() {
 page=$pages/report.html
 profile=$pages/profile.html
 for one in "$page" "$profile"; do
-    # Of URLs it holds the names of formats only, and those are in no attribute that loads.
+    # Its only URLs are names of formats, in attributes that load nothing.
     check "the ${one##*/} page refers to nothing outside of it" \
         lacks '(src|href|action|data|poster)="?(https?:|//)|@import|url\(' "$one"
     check "what the program is called is text in ${one##*/}" \
@@ -57,7 +57,7 @@ for part in 'class="scripted"' 'class="readout"><span[^>]*><b>all</b>' '6 errors
     check "the page has $part" grep -qE "$part" "$pages/dom.html"
 done
 
-# used PAGE FLAGS...: the page, used by the script on stdin, which says in the title what it saw. That is in $said then.
+# used PAGE FLAGS...: the script on stdin uses the page, and writes its result into the title. $said has it then.
 used() {
     { cat "$1"; cat; } >"$SCRATCH/used.html"
     browser --dump-dom "${@:2}" "$SCRATCH/used.html" >"$SCRATCH/used"
@@ -110,7 +110,7 @@ for part in '"cards":11' '"filtered":2' '"hits":1' '"none":0' '"lost":8' '"close
     check "used, it says $part" grep -qE "$part" <<<"$said"
 done
 
-# The profile's, used by another one: one tab at a time, by mouse and by keys.
+# The profile's page, used by another script: one tab at a time, by mouse and by keys.
 used "$profile" --virtual-time-budget=2000 <<'END'
 <script>
 addEventListener("load", () => {
@@ -161,11 +161,11 @@ done
 printf '<!doctype html><title>empty</title>' >"$SCRATCH/empty.html"
 browser --screenshot="$SCRATCH/empty.png" "$SCRATCH/empty.html"
 empty=$(stat -c %s "$SCRATCH/empty.png")
-# Without scripts it is to be read all the same.
+# The page must be readable without scripts, too.
 sed '/^<script>$/,/^<\/script>$/d' "$page" >"$pages/plain.html"
 sed '/^<script>$/,/^<\/script>$/d' "$profile" >"$pages/plain-profile.html"
 check "the plain pages have no script" lacks '<script' "$pages/plain.html" "$pages/plain-profile.html"
-# What is hidden without scripts is what only scripts use.
+# Without scripts, only the scripts' controls are hidden.
 check "without scripts all figures are shown" lacks 'class="panel[^>]*hidden' "$pages/plain-profile.html"
 picture() { # LOOK PAGE FLAGS...
     browser "${@:3}" --screenshot="$pages/$1.png" "$2"

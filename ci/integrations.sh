@@ -11,7 +11,7 @@
 #   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, and Go's package if Go is
 #                                  installed: the tests that lose a block fail, under their names, and the
 #                                  commands in their failures show the functions at fault
-#   ci/integrations.sh valgrind    who calls valgrind gets heapwright: CTest's memcheck step, meson's
+#   ci/integrations.sh valgrind    programs that call valgrind get heapwright: CTest's memcheck step, meson's
 #                                  wrapper and test setup, and a Makefile's check-valgrind see the test
 #                                  that loses a block, and pass the right one. Then real projects,
 #                                  unmodified: libyaml, libxkbcommon, libxcrypt, from Debian's sources
@@ -36,14 +36,14 @@ same() { [ "$2" = "$3" ] || { cat "$4"; die "$1: wanted '$2', got '$3'"; }; }
 
 action() {
     local here=$ROOT/integrations/github-action source
-    # Where the action installs the command from (that this works: ci/registry.sh).
+    # The folder from which the action installs the command (ci/registry.sh tests the installation).
     source=$(sed -n 's|.*--path "$GITHUB_ACTION_PATH/\(.*\)"|\1|p' "$here/action.yml")
-    [ -f "$here/$source/Cargo.toml" ] || die "the action installs from '$source', where nothing is"
+    [ -f "$here/$source/Cargo.toml" ] || die "the action installs from '$source', which does not exist"
 
     cd "$SCRATCH"
     mkdir bin
     ln -s "$HEAPWRIGHT_COMMAND" bin/heapwright
-    # Says what it was asked for; a pull request has a comment of an earlier run if there is a file `earlier`.
+    # Prints its arguments; a pull request has a comment of an earlier run if there is a file `earlier`.
     printf '#!/bin/sh\ncase "$*" in\n*--paginate*) if [ -e earlier ]; then echo 55; fi ;;\n*) echo "gh $*" ;;\nesac\n' >bin/gh
     chmod +x bin/gh
     export PATH=$SCRATCH/bin:$PATH
@@ -119,12 +119,12 @@ pytest() {
     says exit.log 'heapwright, outside of tests:' '1 passed'
     logged 1 kept.log "$HEAPWRIGHT_COMMAND" report --format gcc kept
     says kept.log 'double-free'
-    # A folder that has records, whose findings are not told again.
+    # A folder with records, whose findings are not reported again.
     logged 2 again.log "${pytest[@]}" --heapwright --heapwright-keep kept test_right.py
     says_not again.log 'outside of tests'
     printf 'double-free:free_twice\n' >known.supp
     logged 0 known.log env AT_EXIT=1 "${pytest[@]}" --heapwright --heapwright-suppress known.supp test_right.py
-    say "what is found outside of tests fails the run, once, unless it is suppressed"
+    say "a finding outside of tests fails the run, once, unless it is suppressed"
 
     printf 'import pytest\n@pytest.mark.limit_leaks("much")\ndef test(): pass\n' >test_bad.py
     logged 4 bad.log "${pytest[@]}" --heapwright test_bad.py
@@ -214,7 +214,7 @@ valgrind() {
     ! source_package libxkbcommon || with_meson "$SOURCES/libxkbcommon"
     ! source_package libxcrypt || with_autotools "$SOURCES/libxcrypt"
 }
-# called TIMES HOW: valgrind was called so often with these words.
+# called TIMES HOW: valgrind was called at least that often with these words.
 called() { [ "$(grep -c -e "$2" calls)" -ge "$1" ] || { cat calls; die "valgrind was not called $1 times with $2"; }; : >calls; }
 # libyaml's own test loses blocks, in eight places by valgrind 3.19: CTest must count eight.
 with_ctest() {

@@ -4,9 +4,9 @@
 #
 #   ci/leaks.sh [NAME...]                   through `heapwright check`
 #   ci/leaks.sh -v                          also what passed
-#   ci/leaks.sh --by lsan|valgrind [NAME]   the corpus itself: what that tool finds in it
+#   ci/leaks.sh --by lsan|valgrind [NAME]   the corpus itself: that tool's findings in it
 #
-# NAME is a program's name or a pattern of names. JOBS (2) run at once. How the first lines are written stands in corpus/leaks/README.md.
+# NAME is a program's name or a pattern of names. JOBS (2) run at once. corpus/leaks/README.md explains the first lines.
 #
 #   HEAPWRIGHT_COMMAND  the command to test (default: built from this checkout)
 #   HEAPWRIGHT_OPTIONS  words between `check` and `--`, if any

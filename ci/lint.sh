@@ -28,9 +28,9 @@
 #   ci/lint.sh header [--write]    include/heapwright.h is what cbindgen 0.29 makes of
 #                                  the sources; --write replaces it. Both headers are C from C89 to
 #                                  C23 and C++ from C++11 to C++23, by themselves, without a warning
-#   ci/lint.sh messages [NAME...]  what the compiler says where something is missing for a realm names what
-#                                  to do. Each of ci/messages is a program that does not compile, and its
-#                                  first lines are what must be said; one compiles, and runs
+#   ci/lint.sh messages [NAME...]  the compiler's errors about a type that a realm cannot hold tell the fix. Each
+#                                  of ci/messages is a program that does not compile, and its first lines are
+#                                  the expected errors; one compiles, and runs
 #   ci/lint.sh workflows           the workflows are valid, and the nightly one has each part of ci/deep.sh
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
@@ -57,8 +57,8 @@ wide() {
 }
 count_wide() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | grep -E '\.(rs|md)$' | (mapfile -t files; wide "${files[@]}") | wc -l; }
 
-# ratchet NAME WHAT [--record]: of no part has count_NAME more than ci/NAME.txt allows. (A number, the part,
-# and what a user gets for the last raise.)
+# ratchet NAME WHAT [--record]: no part has a larger count_NAME than ci/NAME.txt allows. (A number, the
+# part, and the user's gain from the last raise.)
 ratchet() {
     local most part reason count status=0
     while read -r most part reason; do
@@ -187,7 +187,7 @@ lint_header() {
     setup header
     cbindgen=$(tool cbindgen)
     "$cbindgen" --quiet --config crates/heapwright-malloc/cbindgen.toml --output "$made" crates/heapwright-malloc
-    # Rust's name for what a caller must see to. And C89 knows neither comments to the end of a line nor a comma behind an
+    # Renames Rust's heading for a caller's duties. C89 knows neither comments to the end of a line nor a comma behind an
     # enum's last name.
     sed -i -E "s/^ \* # Safety\$/ * The program's duties:/; s,^(#endif|\}) +// (.*)$,\1 /* \2 */," "$made"
     perl -0777 -pi -e 's/,(\n\})/$1/g' "$made"
@@ -201,12 +201,12 @@ lint_header() {
         done
     done
     if [ "${1:-}" = --write ]; then install -m 644 "$made" include/heapwright.h; return; fi
-    diff -u include/heapwright.h "$made" || die "include/heapwright.h is not what the sources say; run ci/lint.sh header --write"
-    say "the headers are what the sources say"
+    diff -u include/heapwright.h "$made" || die "include/heapwright.h differs from the sources; run ci/lint.sh header --write"
+    say "the headers match the sources"
 }
 
-# What must be said is looked for with all white space as one space, for a compiler wraps lines as it likes. Of what it says itself
-# only the sentences are compared that this library writes, or that are a trait's name.
+# The search treats all white space as one space, because compilers wrap lines. It compares only the sentences that this library
+# writes, and the names of traits.
 lint_messages() {
     local case name sentence command features count=0 failed=0
     mkdir -p "$SCRATCH/src"

@@ -51,14 +51,14 @@ all_noticed() {
 
 if [ "${1:-}" = shuttle ]; then
     NUMBER=${2:-3000}
-    # It says at each run that it knows no order but the strongest: so does the essay.
+    # (shuttle warns at each run that it models only the strongest memory order.)
     export SHUTTLE_SILENCE_WARNINGS=1
     schedules() { # FOLDER NUMBER
         timeout 600 cargo run --quiet --release --locked --manifest-path "$1/bench/Cargo.toml" --target-dir "$2" -p policies --features schedules --bin schedules -- "$3"
     }
     schedules . "$CARGO_TARGET_DIR/bench" "$NUMBER"
 
-    say "without what keeps threads apart, a schedule must fail:"
+    say "without exclusion between threads, a schedule must fail:"
     run_mutant() { schedules "$SCRATCH/mutant" "$SCRATCH/target" 300; }
     is_noticed() { grep -qE 'there are two holders|a mark was lost|somebody else left|deadlock|no such cache' "$1"; }
     copy_tree
@@ -77,7 +77,7 @@ export LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-3}
 # Optimised, because there are many orders; but the release profile's link-time
 # optimisation takes longer than the tests.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-# A null where none may be is then a failure, and not the end of the test program.
+# Then an unexpected null is a failure, and does not end the test program.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 
 # Which tests: all of loom's, or those of a module; and in which crates.
@@ -88,9 +88,9 @@ loom "$@" | tee "$SCRATCH/out"
 ran=$(grep -c 'test result: ok. [1-9]' "$SCRATCH/out" || true)
 [ "$ran" -ge $(($# > 0 ? 1 : 2)) ] || die "no loom test ran, or those of one crate alone"
 
-say "without what the design rests on, a test must fail:"
+say "without a fence or an ordering of the design, a test must fail:"
 run_mutant() { (cd "$SCRATCH/mutant" && loom); }
-# Where all threads sleep, loom's panic may be the end of the test program.
+# If all threads sleep, loom's panic may end the test program.
 is_noticed() { grep -q -e 'test result: FAILED' -e 'deadlock; threads' "$1"; }
 copy_tree
 tests=remote:: crates=(-p heapwright-substrate)

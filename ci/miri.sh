@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Miri on the core: undefined behaviour, references that may not coexist,
-# pointers without provenance, memory that nobody wrote, and data races, which
-# no run on real memory shows. It runs on os/portable.rs, whose reservations are
-# allocations that Miri watches. The tests with threads run several times, with
-# other schedules and other weak-memory choices each time.
+# Miri on the core finds undefined behaviour, references that may not coexist, pointers without
+# provenance, uninitialised memory and data races, which no run on real memory shows. It runs on
+# os/portable.rs, whose reservations are allocations that Miri watches. The tests with threads run
+# several times, with other schedules and other weak-memory choices each time.
 #
 #   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK
 #                              takes each eighth test, and one seed for threads
 #
-# Tests of files that forbid unsafe code and share nothing between threads are left out: there is
-# nothing in them for Miri to see.
+# Tests of files that forbid unsafe code and share nothing between threads are left out: Miri can
+# find no fault in them.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup miri
@@ -18,12 +17,12 @@ MIRI_TOOLCHAIN=${MIRI_TOOLCHAIN:-nightly}
 rustup run "$MIRI_TOOLCHAIN" cargo miri --version
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 
-# Strict provenance: every pointer derives from its reservation's. Leaks are no
-# news: the heap's memory lives as long as the process, by design.
+# Strict provenance: every pointer derives from its reservation's. Miri ignores
+# leaks: the heap's memory lives as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
-# A reference to a mutator or a heap of the collector's is one to some thousand cells, and each is
-# noted anew each time: these tests do without the model of aliasing, which takes ten times as
-# long. Their parts (arrays, local marks, tracers, bits) run with it.
+# A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell
+# again each time. So these tests run without the model of aliasing, which takes ten times as long.
+# Their parts (arrays, local marks, tracers, bits) run with it.
 UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2
@@ -32,8 +31,8 @@ miri() { # SECONDS FLAGS ARGUMENTS...
         rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "$@" | tee "$SCRATCH/out"
     grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no test ran"
 }
-# The unit tests by name, of the features given, without those of files that
-# have no unsafe code; then this slice of them. Of the library's crates but for collected heaps, or of those alone.
+# Lists the unit tests, with these features, without those of files that have no unsafe code; then takes this
+# slice. Of the library's crates without the collector, or of the collector alone.
 OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc -p heapwright-realm) unit=("${OTHERS[@]}")
 PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
@@ -66,8 +65,8 @@ say "miri: their parts"
 names "" '::tests::'
 chosen 3600 "" ""
 unit=("${OTHERS[@]}")
-# Spans, side memory, the table of checked blocks: what the debug heap believes of
-# pointers. Guards and stacks there are none here.
+# Spans, side memory, the table of checked blocks: the debug heap's use of pointers. There are no
+# guards and stacks here.
 say "miri: the debug heap"
 names debug '^debug::'
 chosen 1800 "" debug
@@ -79,11 +78,11 @@ if ! is_quick; then
     say "miri: pools whose magazines threads share"
     miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${OTHERS[@]}" --lib -- pool::models registry::tests \
         a_shared_pool threads_share objects_made_here
-    # Threads that use different tables of it.
+    # Threads that use different tables of the depot.
     say "miri: the depot of stacks"
     miri 900 "-Zmiri-many-seeds=1..3 -Zmiri-preemption-rate=0.05" -p heapwright-stacks --lib -- depot
 fi
-# A seed decides the schedule, the addresses, and what a relaxed load sees.
+# A seed decides the schedule, the addresses, and the values of relaxed loads.
 for seed in $(seq "${MIRI_SEEDS:-$(is_quick && echo 1 || echo 4)}"); do
     say "miri: threads, with seed $seed"
     miri 1500 "-Zmiri-seed=$seed -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \

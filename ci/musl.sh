@@ -2,13 +2,13 @@
 # musl: the tests' programs with the library preloaded, linked, linked into static programs, for x86-64 and
 # aarch64 (under qemu-user); a root with musl, the library and a busybox that is built for musl from
 # Debian's source; the library as the global allocator of static Rust programs; the libraries with bounds,
-# and the command, with programs for musl. What programs print must be the same as with musl's own malloc.
+# and the command, with programs for musl. Programs must print the same as with musl's own malloc.
 #
 #   ci/musl.sh                    all of this
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
 #                                 static Rust programs, on the loads of bench/musl: 9 rounds in turns, half a
 #                                 minute each. The table has medians: of mallocng CPU time and peak memory,
-#                                 of the others ratios to it in one round. Asked: a third of its time on tree,
+#                                 of the others ratios to it in one round. Targets: a third of its time on tree,
 #                                 words, vectors, handover and boxes, and at most 1.5 of its peak on buffers
 #                                 and growing. docs/platforms.md says which figures an allocator can reach
 #   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl. Verifies what
@@ -34,8 +34,8 @@ musl_targets() {
     for target in $MUSL $MUSL_AARCH64; do [[ $installed == *$target* ]] || rustup target add $target; done
 }
 
-# musl_compiler FILE COMMAND FOLDER...: a compiler of C programs for musl, as a file. What musl has no headers for (the kernel's)
-# is looked for in the folders; the table that unwinders search is asked for, as compilers of musl systems do.
+# musl_compiler FILE COMMAND FOLDER...: a compiler of C programs for musl, as a file. The folders have the kernel's headers,
+# which musl lacks. The table for unwinders is requested, as by compilers of musl systems.
 musl_compiler() {
     printf '#!/bin/sh\nexec %s "$@" -Wl,--eh-frame-hdr%s\n' "$2" "$(printf ' -idirafter %s' "${@:3}")" >"$1"
     chmod +x "$1"
@@ -43,8 +43,8 @@ musl_compiler() {
 KERNELS=(/usr/include "/usr/include/$(uname -m)-linux-gnu")
 
 # musl_libraries TARGET LINKER PACKAGE... : the shared libraries and the archive, in MUSL_LIBRARIES. The compiler's own start files
-# are for static programs: the linker knows the others. In a folder of its own, because the flags are others. As they are shipped,
-# if all is run; in a slice as .ci/run builds tools, in a third of the time.
+# are for static programs; the linker knows the others. In a folder of its own, because the flags differ. A full run builds them as
+# they are shipped; a slice builds them as .ci/run builds tools, in a third of the time.
 musl_libraries() {
     local name
     name=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$1")_LINKER
@@ -119,8 +119,8 @@ apk_package() {
     musl_targets
     APK=${APK:-$(type -P apk || true)}
 
-    # In a third of the time that what is shipped takes (which is packaging/package.sh's, without HEAPWRIGHT_BUILT), and the command, whose files
-    # and not whose speed are looked at, in a sixth.
+    # These builds take a third of the time of the shipped ones (packaging/package.sh without HEAPWRIGHT_BUILT makes those). The command's takes
+    # a sixth: this tests its files, not its speed.
     musl_libraries $MUSL musl-gcc "${LIBRARIES[@]}"
     RUSTFLAGS="-C link-self-contained=no" cargo build --quiet --release --locked -p heapwright-launcher --target $MUSL \
         --target-dir "$CARGO_TARGET_DIR/musl-shared"
@@ -210,7 +210,7 @@ C
     else
         tar -xzf "$package" --warning=no-unknown-keyword --ignore-zeros --exclude=.PKGINFO -C "$root"
     fi
-    # says NAME TEXT... -- COMMAND...: what the command prints in the root has each of the texts in it.
+    # says NAME TEXT... -- COMMAND...: the command's output in the root has each of the texts in it.
     says() {
         local name=$1 texts=()
         shift
@@ -232,7 +232,7 @@ C
     else
         tar -tzf "$package" --warning=no-unknown-keyword --ignore-zeros | grep -v '/$' | (cd "$root" && xargs rm -f)
     fi
-    files | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
+    files | diff "$SCRATCH/before" - || die "the package's removal leaves a changed root"
     say "ok   .apk: installed in a root of musl's${APK:+ by apk-tools}, used, removed without a trace"
 }
 
@@ -259,7 +259,7 @@ same() {
     [ $code -ne 0 ] || { [ "$(cat "$SCRATCH/out")" = "$2" ] && [ ! -s "$SCRATCH/err" ]; } || code=1
     verdict "$1" $code "$SCRATCH/out" "$SCRATCH/err"
 }
-# says NAME WANTED... -- COMMAND... : what is printed has each of the texts in it.
+# says NAME WANTED... -- COMMAND... : the output has each of the texts in it.
 says() {
     local name=$1 status=0 texts=()
     shift
@@ -275,8 +275,8 @@ suite() {
         HEAPWRIGHT_CHECK_SO=$MUSL_LIBRARIES/libheapwright_check.so cargo test --quiet --locked "${@:2}" >"$SCRATCH/out" 2>&1 || status=1
     verdict "$1" $status "$SCRATCH/out"
 }
-# malloc_suites NAME [WINDOW]: those of malloc's tests that musl's headers, and its own malloc, are enough for: in every way to
-# come to the allocator, and preloaded and static in the modes.
+# malloc_suites NAME [WINDOW]: the tests of malloc for which musl's headers and its own malloc suffice: with every way of
+# linking, and preloaded and static in the modes.
 malloc_suites() {
     local options
     for options in MODE=fast MODE=debug MODE=hardened CACHE=percpu; do
@@ -286,7 +286,7 @@ malloc_suites() {
         unset "HEAPWRIGHT_TEST_${options%%=*}"
     done
 }
-# static_pie NAME RUN...: (gcc's -static-pie, said to the linker: the compilers for musl pass it on to none.)
+# static_pie NAME RUN...: (as gcc's -static-pie, which compilers for musl do not pass to the linker.)
 static_pie() {
     "$CC" -std=gnu11 -O1 -g -w -pthread -fno-builtin -nostartfiles -fPIE -Wl,-static,-pie,--no-dynamic-linker,-z,text -o "$SCRATCH/pie" \
         "$MUSL_START"/{rcrt1,crti}.o crates/heapwright-malloc/tests/programs/thread_storm.c "$MUSL_LIBRARIES/libheapwright.a" "$MUSL_START/crtn.o"
@@ -304,13 +304,13 @@ x86_64() {
     say "the tests of the libraries"
     malloc_suites "x86-64"
     static_pie "static-pie" env HEAPWRIGHT=mode=debug
-    # Restartable sequences, which musl registers none for; where the kernel refuses them the programs go by locks. What is left out
-    # is glibc's own, or C++'s, which has no compiler here.
+    # Restartable sequences, which musl does not register; if the kernel refuses them, the programs use locks. Tests of glibc's own
+    # features, and of C++, which has no compiler here, are left out.
     suite "caches that are handed over" -p heapwright-malloc --test caches -- threads_that_hand_blocks_over
     suite "kernels that lack calls" -p heapwright-malloc --test limits -- --ignored kernels
     suite "libheapwright-hardened.so" -p heapwright-hardened --test bounds -- --skip the_names_are_those_that_are_tested \
         --skip it_needs_the_c_library_alone --skip installed --skip set_uid --skip a_thread_that_began_before_the_library
-    # (musl itself reads the lists that lead nowhere, and ends.)
+    # (musl itself reads the lists at invalid addresses, and ends.)
     suite "libheapwright-check.so" -p heapwright-check --test reads -- --skip containers_that_are_annotated --skip the_kernel_refuses_what_it_refused
 
     say "a root with musl, the library and busybox"
@@ -340,7 +340,7 @@ WORK
     for library in hardened check; do
         same "busybox: libheapwright-$library.so" "$wanted" "${IN_ROOT[@]}" LD_PRELOAD=/lib/libheapwright_$library.so sh /bin/work
     done
-    # It must be the library that answers, or the rows prove nothing.
+    # The library itself must answer; otherwise the rows prove nothing.
     says "the preload takes effect" "live blocks" -- "${IN_ROOT[@]}" LD_PRELOAD=/lib/libheapwright.so HEAPWRIGHT=stats=exit seq 3
 
     say "the command, with a program for musl; stack traces"
@@ -416,7 +416,7 @@ aarch64() {
     CC_aarch64_unknown_linux_musl=$CC musl_libraries $MUSL_AARCH64 "$CC" "${LIBRARIES[@]}"
     MUSL_START=$root/usr/lib/aarch64-linux-musl
     qemu="qemu-aarch64 -L $root"
-    # (The emulator keeps some 300 KiB for each thread that there was, and 24 bytes for each page of the window.)
+    # (The emulator keeps some 300 KiB for each thread that ever ran, and 24 bytes for each page of the window.)
     EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_RUNNER=$qemu malloc_suites aarch64 window=1g
     # shellcheck disable=SC2086 # words
     static_pie "aarch64: static-pie" env HEAPWRIGHT=window=1g EMULATOR_KIB=$((64 << 10)) $qemu
@@ -427,7 +427,7 @@ aarch64() {
         # shellcheck disable=SC2086 # words
         same "signals: libheapwright-$library.so" "" env HEAPWRIGHT=window=4g $qemu -E LD_PRELOAD="$MUSL_LIBRARIES/libheapwright_$library.so" "$SCRATCH/signals"
     done
-    # Where each thread's area of restartable sequences is registered by the library.
+    # Here the library registers each thread's area of restartable sequences.
     system_begin
     system_file "$root/usr/lib/aarch64-linux-musl/libc.so" lib/ld-musl-aarch64.so.1
     system_file "$MUSL_LIBRARIES/libheapwright.so" lib/libheapwright.so

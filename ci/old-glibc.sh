@@ -7,8 +7,8 @@
 #   ci/old-glibc.sh [FILE]             leaves the library there
 #   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." roots in which other glibcs are installed, with headers, start files and libgcc_s: there too
 #
-# What is newer is weak, and bound without a version: there it is used, elsewhere the library does without. Thread functions and
-# dlsym were in libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
+# Newer symbols are weak, and bound without a version: the library uses them if they exist. Thread functions and dlsym were in
+# libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup old-glibc
@@ -56,7 +56,7 @@ for file in libc.so.6 libpthread.so.0 libdl.so.2; do
     stubs+=("$SCRATCH/stubs/$file")
 done
 
-# What the library exports, as it does.
+# The exports of the library itself.
 { echo "{ global:"; objdump -T "$HEAPWRIGHT_SO" | awk '$4 != "*UND*" && NF >= 6 && $4 ~ /^\./ { print "  " $NF ";" }'; echo "local: *; };"; } >"$SCRATCH/exports"
 OLD=$SCRATCH/libheapwright.so
 # (As crates/heapwright-malloc/link.rs says.)
@@ -70,7 +70,7 @@ diff <(objdump -T "$HEAPWRIGHT_SO" | awk '$4 ~ /^\./ { print $NF }' | sort) <(ob
 say "ok   needs glibc ${newest#GLIBC_} at most"
 
 failures=0
-# answers NAME COMMAND...: the command prints what it prints without options, with the library answering.
+# answers NAME COMMAND...: the command prints the same as without options, and the library answers.
 answers() {
     local name=$1 options code
     shift
@@ -91,8 +91,7 @@ WORK='my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; my $n = 0; fo
 WANTED=$(perl -e "$WORK")
 answers "this system's glibc, perl" env LD_PRELOAD="$OLD" perl -e "$WORK"
 
-# Debian 11's C library and perl. (In the archive, where a release goes when it is no longer cared for, its lists
-# are past their date.)
+# (The archive has releases without support, whose lists are out of date.)
 AT=$CARGO_TARGET_DIR/old-glibc
 fetch_bullseye() {
     local package
@@ -131,7 +130,7 @@ programs_on() {
 }
 programs_on "$AT/root"
 for root in ${HEAPWRIGHT_GLIBC_ROOTS:-}; do programs_on "$root"; done
-# It registers no area for restartable sequences: ours are, where the kernel has them.
+# This glibc registers no area for restartable sequences: the library does, if the kernel has them.
 if [[ $(LD_PRELOAD=$OLD HEAPWRIGHT=cache=percpu,stats=exit perl -e "$WORK" 2>&1) =~ rseq\ commits\ +[1-9] ]]; then
     [[ $(HEAPWRIGHT=cache=percpu,stats=exit "${ON_OLD[@]}" 2>&1) =~ rseq\ commits\ +[1-9] ]] || { say "FAIL no sequences on glibc 2.31"; failures=$((failures + 1)); }
 fi

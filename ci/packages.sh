@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The packages of packaging/package.sh, as they arrive: equal when made twice, installed in roots of their own, used, and removed.
+# Tests the packages of packaging/package.sh. Two builds are equal; each package is installed in a root of its own, used, and removed.
 #
 #   ci/packages.sh
 #
-# - .deb: lintian has nothing to say; in a bare Debian root dpkg installs it, the command runs a program, a C program is built
-#   against it, and after its removal the root is what it was.
-# - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and what is in them runs.
+# - .deb: lintian reports nothing; in a bare Debian root dpkg installs it, the command runs a program, a C program is built
+#   against it, and after its removal the root is as before.
+# - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and their programs run.
 # - The binary archive, moved elsewhere: find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
-# - PKGBUILD installs what it says from the archive of the sources; the formula is Ruby.
+# - PKGBUILD installs its files from the archive of the sources; the formula is Ruby.
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
-# What is built is what .ci/run has built, for the packages' files, not their speed, are looked at here; or what is in HEAPWRIGHT_BUILT,
-# such as packaging/package.sh builds.
+# The packages contain the files that .ci/run has built, because speed is not tested; or the files in HEAPWRIGHT_BUILT, as
+# packaging/package.sh builds them.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup packages
@@ -43,7 +43,7 @@ done
 (cd "$out" && sha256sum --quiet -c SHA256SUMS)
 say "ok   made twice, the packages are equal"
 
-# What a package has to have been good for: a program on it, seen by its statistics.
+# A package must serve a program, as its statistics show.
 cp packaging/tests/owns.c "$SCRATCH/"
 
 # (Debug files are empty but for symbols where CI built the libraries.)
@@ -70,7 +70,7 @@ id=$(readelf -n "$root/usr/lib/$machine-linux-gnu/libheapwright.so" | sed -n 's/
 [ -s "$root/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ] ||
     die "the debug package has no file for the build-id of libheapwright.so"
 inside dpkg --purge heapwright-dbg heapwright >/dev/null
-files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
+files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves a changed root"
 say "ok   .deb: installed in a bare root, used, removed without a trace"
 
 [ "$(rpm -K --nosignature "$out"/*.rpm | grep -c 'digests OK')" -eq 2 ] || die "rpm does not accept its digests"
@@ -86,7 +86,7 @@ mkdir "$SCRATCH/arch"
 tar --zstd -xf "$out"/heapwright-[0-9]*.pkg.tar.zst -C "$SCRATCH/arch"
 grep -q '^pkgname = heapwright$' "$SCRATCH/arch/.PKGINFO" && [ -s "$SCRATCH/arch/.MTREE" ] || die "the Arch package has no description"
 HOME=$SCRATCH "$SCRATCH/arch/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the Arch package's command"
-# The recipe's last step, with what is built.
+# The recipe's last step, with the built files.
 mkdir -p "$SCRATCH/src" "$SCRATCH/pkg"
 (
     . "$out/PKGBUILD"
@@ -102,7 +102,7 @@ mkdir -p "$SCRATCH/src" "$SCRATCH/pkg"
 if command -v ruby >/dev/null; then ruby -c "$out/heapwright.rb" >/dev/null || die "the formula is not Ruby"; fi
 say "ok   Arch's package and recipe, Homebrew's formula"
 
-# Moved, so that nothing can depend on where it was unpacked.
+# The archive is moved, so that no file can depend on its first place.
 tar -xf "$out/heapwright-$version-$machine-linux-gnu.tar.xz" -C "$SCRATCH"
 mv "$SCRATCH/heapwright-$version-$machine-linux-gnu" "$SCRATCH/moved"
 mkdir "$SCRATCH/cmake"
@@ -110,7 +110,7 @@ cp packaging/tests/{owns.c,CMakeLists.txt} "$SCRATCH/cmake/"
 cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" -DCMAKE_PREFIX_PATH="$SCRATCH/moved" >"$SCRATCH/said" 2>&1 &&
     cmake --build "$SCRATCH/cmake/build" >>"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "CMake does not find or build with it"; }
 for kind in shared static hardened; do "$SCRATCH/cmake/build/owns-$kind" || die "CMake's $kind program is not on heapwright"; done
-# Found by a link, as in /lib where that is /usr/lib.
+# CMake finds the package by a link, as in /lib where that is /usr/lib.
 mkdir "$SCRATCH/linked"
 ln -s ../moved/lib "$SCRATCH/linked/lib"
 cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/linked" -DCMAKE_PREFIX_PATH="$SCRATCH/linked" >"$SCRATCH/said" 2>&1 &&
@@ -140,7 +140,7 @@ size=$(stat -c %s "$SCRATCH/image.tar.zst")
 most=5242880
 [ "${CARGO_PROFILE_RELEASE_LTO:-fat}" != off ] || most=6291456
 [ "$size" -le $most ] || die "the image has $size bytes, more than $most"
-# The program that an image made from this one would bring. As ENTRYPOINT has it, and nothing can be written.
+# A program that a derived image would contain runs as ENTRYPOINT runs it. The image is read-only.
 cc -o "$SCRATCH/image/usr/bin/program" -x c - <<<'#include <stdlib.h>
 int main(void) { return malloc(100) == NULL; }'
 contained() { env -i HEAPWRIGHT_LIBRARY=/usr/lib/libheapwright.so PATH=/usr/bin "$(type -P chroot)" "$SCRATCH/image" "$@"; }

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# heapwright's pools and arenas beside Zig's MemoryPool and Rust's pools
-# (bench/pools): tables of medians, then what was asked, measured and found.
+# heapwright's pools and arenas beside Zig's MemoryPool and Rust's pools (bench/pools): tables of
+# medians, then targets with verdicts.
 #
 #   ci/pools.sh [--rounds N] [--quick] [--keep FILE]
 #
-# A round runs every contender of every pattern once, each in a process of its
-# own, those that are compared one after the other and in an order that turns
-# from round to round. --quick does a tenth of the work in two rounds, to see
-# that all runs; --keep leaves the single results in FILE. Ends with 1 if a figure
-# is missed. 9 rounds take about eight minutes and want a quiet machine, so this
-# is not part of .ci/run. (ci/golden.sh pools counts instructions alone.)
+# A round runs every contender of every pattern once, each in a process of its own. Compared runs
+# follow each other, in an order that turns from round to round. --quick does a tenth of the work in
+# two rounds, to verify that everything runs; --keep leaves the single results in FILE. Ends with 1
+# if a figure is missed. 9 rounds take about eight minutes on a quiet machine, so this is not part
+# of .ci/run. (ci/golden.sh pools counts instructions alone.)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup pools

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Systems without a back end of our own (macOS, Windows, FreeBSD): the Rust crate compiles for them without a warning, with
-# every feature of stable Rust; pools, arenas, realms and the debug wrappers stand on os/portable there.
+# every feature of stable Rust. Pools, arenas, realms and the debug wrappers use os/portable there.
 #
 #   ci/portable.sh            compiles (a minute)
 #   ci/portable.sh --run      and runs the tests: for Windows under wine, on Linux for RISC-V under qemu-user (which has the Unix
@@ -13,7 +13,7 @@ set -euo pipefail
 TARGETS=(x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-msvc x86_64-pc-windows-gnu x86_64-unknown-freebsd)
 LIBRARIES=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-substrate)
 FEATURES=heapwright/allocator-api2-02,heapwright/allocator-api2-03,heapwright/allocator-api2-04,heapwright/debug,heapwright/derive,heapwright/std,heapwright-realm/derive,heapwright-realm/std
-# What runs on every system: the unit tests, and tests of programs.
+# Tests for every system: the unit tests, and tests of programs.
 TESTS=(--lib --test anywhere --test realm --test collections --test realm_threads --test allocator_api2 --test debug_global --test allocations)
 
 # The hosted machines run the same tests, each system as a line of its own.

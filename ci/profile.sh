@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# The heap profile: what it costs on real programs, beside jemalloc's; how exact it is, site by site, beside what the debug heap
-# knows (ci/profile.py); and that it survives storms of threads that allocate, use pools and arenas, free each other's blocks,
-# fork, throw, open libraries and take signals (bench/profile/storm.cc), with more samples than anyone asks for.
+# Measures the heap profile: its cost on real programs, beside jemalloc's; its accuracy, site by site, beside the debug heap's
+# exact counts (ci/profile.py). It must survive storms of threads that allocate, use pools and arenas, free each other's blocks,
+# fork, throw, open libraries and take signals (bench/profile/storm.cc), with more samples than anyone needs.
 #
 #   ci/profile.sh [--rounds N] [--programs NAME,...]
-#   ci/profile.sh --accuracy RUNS     only how exact it is, in so many runs of each program
-#   ci/profile.sh --storm SECONDS     only the storm, so long under each cache model; jemalloc's profiler beside
+#   ci/profile.sh --accuracy RUNS     only its accuracy, in RUNS runs of each program
+#   ci/profile.sh --storm SECONDS     only the storm, SECONDS under each cache model, beside jemalloc's profiler
 #   ci/profile.sh --quick             the storm for two seconds each: for every day
-#   ci/profile.sh --live              what it costs to look at a process, and to profile it while it runs. watched: a load that
+#   ci/profile.sh --live              the cost of watching a process, and of profiling it while it runs. watched: a load that
 #                                     replaces blocks, in turns alone and watched by `heapwright top` every second; published:
 #                                     with publish=no and without; parts: those that `top` shows of a python3 and a perl that
 #                                     allocate, beside the resident size; heard: milliseconds until an order is followed;
 #                                     profiled: the answers of a redis with and without `heapwright profile PID`
-#   ci/profile.sh --guards [...]      what a few blocks between guards cost (guard=sample), instead: a table, with --rounds and
+#   ci/profile.sh --guards [...]      instead: the cost of a few blocks between guards (guard=sample): a table, with --rounds and
 #                                     --programs; and the storm with every block guarded, with --storm or --quick
 #
 # A table of time and peak memory, ratios to heapwright without a profile (jemalloc's are to jemalloc without one: the
-# quotient of its two rows). Wants a quiet machine; about five minutes. HEAPWRIGHT_SO measures another library,
-# HEAPWRIGHT_MODELS=percpu:interrupts storms under some cache models only, and what signals do there.
+# quotient of its two rows). Takes about five minutes on a quiet machine. HEAPWRIGHT_SO measures another library.
+# HEAPWRIGHT_MODELS=percpu:interrupts chooses the storms' cache models, and the actions of their signals.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup profile
@@ -68,7 +68,7 @@ storm() { # OPTIONS WHAT
     printf '%-32s %-16s %s\n' "$1" "$2" "$said"
 }
 
-# jemalloc's profiler in the same storms, for information: what becomes of it fails nothing.
+# jemalloc's profiler in the same storms, for information: its failures count for nothing.
 storms_beside() {
     local what code said
     for what in fork fork,signals fork,interrupts; do
@@ -84,7 +84,7 @@ storms_beside() {
     done
 }
 
-# --- processes that are looked at, and profiled while they run ---------------------
+# --- processes that are watched, and profiled while they run -----------------------
 
 live() {
     local load alone watched unpublished program pid began status=0
@@ -109,8 +109,8 @@ live() {
     alone=$(median <"$SCRATCH/alone") watched=$(median <"$SCRATCH/watched") unpublished=$(median <"$SCRATCH/unpublished")
     printf 'published: %s ns a replacement, %s with publish=no: %s\n' "$alone" "$unpublished" "$(ratio "$unpublished" "$alone")"
     printf 'watched:   %s ns a replacement: %s of alone\n' "$watched" "$(ratio "$alone" "$watched")"
-    # What cannot be told from noise by the load's time can be by what a report takes: ten a second are made while somebody looks, fewer if
-    # they take more than a two-hundredth.
+    # The cost is below the noise of the load's time, so it is calculated from the time of a report: ten a second while a command watches,
+    # or fewer, at most a two-hundredth of the time.
     median <"$SCRATCH/report" | awk '{ share = $1 / 1e8; printf "           a report takes %d us: %.3f %% of the time\n", $1 / 1000, 100 * (share < 0.005 ? share : 0.005) }'
 
     seen() { # PID
@@ -148,7 +148,7 @@ while 1:
     return $status
 }
 
-# --- how exact it is ------------------------------------------------------------
+# --- accuracy --------------------------------------------------------------------
 
 accuracy() {
     programs_and_command
@@ -168,7 +168,7 @@ if [ -n "$live" ]; then live; exit; fi
 if [ -z "$guards" ] || [ -n "$only_storm" ]; then storms; fi
 [ -z "$only_storm" ] || exit 0
 
-# --- what it costs --------------------------------------------------------------
+# --- cost ------------------------------------------------------------------------
 
 programs_and_command
 only=heapwright,sample-512k,sample-64k,jemalloc,jemalloc-prof

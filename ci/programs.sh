@@ -8,8 +8,8 @@
 #                                 error, and each prints and ends as without. (Leaks are theirs.)
 #   ci/programs.sh more [NAME...]   the same of 34 more: compilers, interpreters, servers. They need packages
 #                                 of some 700 MB and ten minutes, so CI does not run them
-#   ci/programs.sh leaks [NAME...]  what they lose, beside valgrind: nothing is called lost that valgrind
-#                                 does not call so. A table
+#   ci/programs.sh leaks [NAME...]  a table of their leaks beside valgrind's. If heapwright calls a block
+#                                 lost, valgrind must call it lost, too
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
@@ -61,7 +61,7 @@ side() {
             bash -c '. "$ROOT/corpus/programs/prelude"; . "$0"' "$FOLDER/$name.sh"
     ) >"$folder/stdout" 2>"$folder/stderr" </dev/null || code=$?
     echo "exit status $code" >"$folder/status"
-    # What may differ: folders, ports, addresses, and what the program says of itself.
+    # These may differ: folders, ports, addresses, and the text that the program's `blank` removes.
     sed -E -i -e "s#$folder#FOLDER#g; s/\b($PORT|$((PORT + 1)))\b/PORT/g; s/0x[0-9a-f]{6,}/ADDRESS/g" -e "$(told "$name" blank)" "$folder"/std{out,err}
 }
 same() { # NAME SIDE OTHER PART...: the parts of both are equal, or the difference is shown

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The race: heapwright against every other allocator that can be had, on the
-# built-in workloads and on real programs; then the figures that the project set
-# itself, asked and measured. docs/benchmarks.md says how to read them.
+# The race: heapwright against every other available allocator, on the built-in workloads and on
+# real programs; then the project's own targets, with measured values. docs/benchmarks.md says how
+# to read them.
 #
 #   ci/race.sh                             everything, 15 rounds (7 of the long)
 #   ci/race.sh --rounds 2 --workloads none only the real programs, quickly
@@ -55,8 +55,7 @@ bench/programs/prepare.sh "$WORK/programs" >/dev/null
 
 quiet_machine
 
-# An allocator that fails is a row that says so; the figures are shown all the
-# same.
+# An allocator that fails gets a row with the failure. The figures are shown all the same.
 status=0
 rm -f "$json"
 "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" \

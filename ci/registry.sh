@@ -8,7 +8,7 @@
 #    name, without a network, in an empty environment, beside no checkout. It runs a program, names a mistake with a
 #    stack in which no frame is ours, and is no larger than 12 MB.
 #
-# What a user gets is what is measured: without the profile that .ci/run sets.
+# This tests the command that a user gets, without the profile that .ci/run sets.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # .ci/run embeds what it built; a user's Cargo has no such variables.
@@ -49,7 +49,7 @@ for crate in $published; do
 done
 mkdir cargo-home
 printf '[source.crates-io]\nreplace-with = "here"\n[source.here]\ndirectory = "%s/registry"\n' "$SCRATCH" >cargo-home/config.toml
-# A network of its own, with nobody in it, where that is allowed.
+# An empty network of its own, if that is allowed.
 alone=()
 if unshare -n true 2>/dev/null; then alone=(unshare -n); fi
 start=$SECONDS
@@ -62,7 +62,7 @@ say "ok   installed from a registry in $((SECONDS - start)) s: $size bytes"
 heapwright() { env -i PATH=/usr/bin:/bin HOME="$SCRATCH/home" "$SCRATCH/installed/bin/heapwright" "$@"; }
 heapwright run --stats -- true 2>said
 grep -q 'rounding' said || { cat said; die "no statistics"; }
-heapwright doctor true >said || { cat said; die "doctor does not say yes"; }
+heapwright doctor true >said || { cat said; die "doctor does not find that heapwright takes effect"; }
 printf '#include <stdlib.h>\nint main(void) { char *p = malloc(10); free(p); free(p); return 0; }\n' >twice.c
 cc -g -o twice twice.c
 code=0

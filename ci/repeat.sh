@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Every test of threads, many times, under load: a test that fails once in a thousand runs is a bug.
 #
-#   ci/repeat.sh [TIMES [WORD...]]     so often (default: 20); only rows whose name has one of the words
+#   ci/repeat.sh [TIMES [WORD...]]     TIMES runs of each row (default: 20); only rows whose name has one of the words
 #
-#   REPEAT_PATIENCE=900                seconds that one run of a row may take: many times what the longest takes
-#                                      on a quiet machine, for a busy one may be ten times as slow
+#   REPEAT_PATIENCE=900                the most seconds for one run of a row: many times the longest on a quiet
+#                                      machine, because a busy one may be ten times as slow
 #
 # Which tests those are follows from their sources: files under tests/ that start threads, fork, or have a
 # collected heap, whose helpers are threads (of malloc's suites: whose programs do; these in turns under
-# each cache model, unless they name their models themselves); unit tests of modules whose files do; all of
-# heapwright-gc's. Two busy processes run beside, so that threads are interrupted anywhere. What a failed
-# run printed is kept in the target folder's repeat/.
+# each cache model, unless they name their models themselves); unit tests of modules whose files do; all
+# of heapwright-gc's. Two busy processes run beside, so that threads are interrupted anywhere. The target
+# folder's repeat/ keeps the output of failed runs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup repeat
@@ -68,7 +68,7 @@ run() {
     # shellcheck disable=SC2086 # words
     (cd "${folders[$1]}" && exec timeout --kill-after=5 "${REPEAT_PATIENCE:-900}" "${programs[$1]}" --quiet ${words[$1]}) >"$SCRATCH/out" 2>&1 </dev/null
 }
-# What the tests compile is compiled before the load comes, and before time counts.
+# The tests' programs are compiled before the load starts, and before time counts.
 for row in "${!names[@]}"; do [[ ${names[$row]} != heapwright-malloc* ]] || run "$row" || true; done
 
 declare -A runs failed seconds
@@ -102,5 +102,5 @@ for ((time = 0; time < TIMES; time++)); do
         grep -aE '^    [a-z_0-9:]+$|panicked at' "$kept" | sort -u | head -4 | sed 's/^ */     /' || true
     done
 done
-[ $all -eq 0 ] || { say "FAIL: $all of $((TIMES * ${#names[@]})) runs; what they printed is in $KEPT"; exit 1; }
+[ $all -eq 0 ] || { say "FAIL: $all of $((TIMES * ${#names[@]})) runs; their output is in $KEPT"; exit 1; }
 say "all $((TIMES * ${#names[@]})) runs ended well"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A SAFETY comment states its own invariant. One that points elsewhere ("as above", "as `len`", "the same
-# contract", "see the module") is untrue as soon as that place changes, and nobody notices. Clippy asks
-# that there be a comment; this asks what is in it.
+# contract", "see the module") is untrue as soon as that place changes, and nobody notices. Clippy
+# demands a comment; this script tests its text.
 #
 #   ci/safety.sh     looks at the sources, tests and benchmarks of all crates
 set -euo pipefail
@@ -30,7 +30,7 @@ pointers() {
         BEGIN { $comment = "" }' "$@"
 }
 
-# That it finds what it is to find, and nothing else: a line is a comment, and the next one code.
+# It must find wrong comments and nothing else: a line is a comment, and the next one code.
 cat >"$SCRATCH/wrong.rs" <<'EOT'
 // SAFETY: as above.
 // SAFETY: The same contract, as the caller promises.
@@ -52,11 +52,11 @@ EOT
 sed -i 's/$/\nunsafe { code() };/' "$SCRATCH"/{wrong,right}.rs
 printf '// Why this is so: see above.\n' >>"$SCRATCH/right.rs"
 [ "$(pointers "$SCRATCH/wrong.rs" | wc -l)" -eq "$(grep -c SAFETY "$SCRATCH/wrong.rs")" ] ||
-    die "it does not find what points elsewhere: $(pointers "$SCRATCH/wrong.rs")"
-[ -z "$(pointers "$SCRATCH/right.rs")" ] || die "it finds what states an invariant: $(pointers "$SCRATCH/right.rs")"
+    die "it does not find comments that point elsewhere: $(pointers "$SCRATCH/wrong.rs")"
+[ -z "$(pointers "$SCRATCH/right.rs")" ] || die "it finds comments that state an invariant: $(pointers "$SCRATCH/right.rs")"
 
 mapfile -t files < <(git ls-files 'crates/*.rs' 'bench/*.rs' 'fuzz/*.rs')
 [ ${#files[@]} -gt 300 ] || die "only ${#files[@]} files: are these all?"
 found=$(pointers "${files[@]}")
-[ -z "$found" ] || { say "$found"; die "$(wc -l <<<"$found") SAFETY comments point elsewhere: say what holds, where it is relied upon"; }
+[ -z "$found" ] || { say "$found"; die "$(wc -l <<<"$found") SAFETY comments point elsewhere: state each invariant where it is used"; }
 say "$(cat "${files[@]}" | grep -c 'SAFETY:') SAFETY comments, none of which points elsewhere"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Other projects' tests of malloc's public interface, on heapwright: each test first as the system
-# is, then preloaded in every mode. What passes on glibc and not on heapwright is a failure, unless
+# Other projects' tests of malloc's public interface, on heapwright: each test first as the system is, then
+# preloaded in every mode. A test that passes on glibc and not on heapwright is a failure, unless
 # corpus/strangers/differences.txt has a line with the reason. Nothing of theirs is in this repository: sources are
-# Debian's source packages, fetched into target/strangers. docs/verification.md says what is run and
-# what is left out.
+# Debian's source packages, fetched into target/strangers. docs/verification.md names the tests that run and those
+# that are left out.
 #
 #   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites

@@ -8,13 +8,13 @@
 #   ci/sweep.sh --threads 1 --cells '^(malloc|new.*) (300|600)$' --rounds 9
 #   ci/sweep.sh --with mine=/opt/lib/libmine.so --only heapwright,mimalloc,mine
 #   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
-#   ci/sweep.sh --quick                    an instant a cell, without peers: only that all runs
+#   ci/sweep.sh --quick                    an instant for each cell, without peers: verifies only that all runs
 #   ci/sweep.sh --help                     the other options
 #
-# Prints tables, the worst cells, and what is asked and found; the target folder's sweep/ (or what
-# --out says) gets results.tsv, every cell with its rounds, and sweep.html, pictures. Ends with 1 if a
-# figure is missed. Wants a quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures
-# another library.
+# Prints tables, the worst cells, and targets with verdicts. The target folder's sweep/ (or --out)
+# gets results.tsv, with every cell's rounds, and sweep.html, with plots. Ends with 1 if a figure is
+# missed. Needs a quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures another
+# library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup sweep

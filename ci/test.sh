@@ -44,14 +44,14 @@ if [ "$*" = models ]; then
     exit $status
 fi
 
-# What tests see of the debug heap's hooks; not optimised as a whole, for that takes longer than
+# The library with the feature `observe`; without link-time optimisation, which takes longer than
 # the tests.
 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 \
     cargo build --quiet --release --locked -p heapwright-malloc --features observe --target-dir "$CARGO_TARGET_DIR/observe"
 export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 
-# All of them, even after a failure: the list is worth more than the first. `both A B` runs two at
-# once, for many tests wait: the first one's output comes when the second one is through.
+# Runs all of them, even after a failure: the list is worth more than the first one. `both A B` runs
+# two at once, because many tests wait. The first one's output comes when the second one has ended.
 both() {
     "$1" >"$SCRATCH/first" 2>&1 &
     "$2" || status=$?

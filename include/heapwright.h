@@ -1,15 +1,15 @@
 /*
- * heapwright: what its library can do that malloc's interface has no name for.
+ * heapwright: the library's functions beyond malloc's interface.
  *
- * malloc, free, C++'s new and delete and their kin are declared where they
- * always were (stdlib.h, malloc.h, new); linking with heapwright, or preloading
- * it, is all that they need. free_sized and free_aligned_sized of C23 are there
- * as well.
+ * malloc, free, C++'s new and delete and their kin are declared in the usual
+ * headers (stdlib.h, malloc.h, new). They only need the program to be linked
+ * with heapwright, or heapwright to be preloaded. The same holds for free_sized
+ * and free_aligned_sized of C23.
  *
  * Units: sizes are in bytes, of type size_t.
  * Errors: a function that gives memory returns NULL and sets errno. The others
- * cannot fail. Freeing what is no block ends the program with one line on
- * stderr that says what the pointer is.
+ * cannot fail. Freeing a pointer that is no block ends the program with one
+ * line on stderr that describes the pointer.
  * Threads: every function may be called from any thread at any time, unless it
  * says otherwise. None may be called from a signal handler that interrupted
  * one of them or malloc, as with any malloc.
@@ -17,9 +17,9 @@
  * The library's duties: blocks are aligned to at least 16 bytes and do not
  * overlap; a question about a pointer (hw_owns, hw_describe) never faults,
  * whatever the pointer; nothing here needs an initialisation.
- * The program's duties: a block is freed once, by the address it was given at,
- * and not used afterwards; a heap is not used after hw_heap_destroy, nor is any
- * block of it.
+ * The program's duties: a block is freed once, by the address at which it was
+ * allocated, and not used afterwards. Neither a heap nor a block of it is used
+ * after hw_heap_destroy.
  */
 
 #ifndef HEAPWRIGHT_H
@@ -392,9 +392,8 @@ typedef struct hw_statistics {
    */
   uint64_t elapsed_ns;
   /**
-   * 1 when every allocation was counted (option stats=exit), so that
-   * sizes, rounding and totals are known; 0 when only the heap's own
-   * bookkeeping was read.
+   * 1 if every allocation was counted (option stats=exit): then sizes, rounding and totals are
+   * known. 0 if only the heap's own records were read.
    */
   uint64_t detailed;
   /**
@@ -406,7 +405,7 @@ typedef struct hw_statistics {
    */
   uint64_t peak_rss;
   /**
-   * Part of rss: bytes the program asked for and holds.
+   * Part of rss: bytes that the program requested and holds.
    */
   uint64_t rss_live;
   /**
@@ -434,7 +433,7 @@ typedef struct hw_statistics {
    */
   uint64_t rss_metadata;
   /**
-   * Part of rss: pools and arenas, what is free in them too.
+   * Part of rss: pools and arenas, with the free memory in them.
    */
   uint64_t rss_pools;
   /**
@@ -458,19 +457,19 @@ typedef struct hw_statistics {
    */
   uint64_t large_blocks;
   /**
-   * Highest live_bytes, where detailed.
+   * Highest live_bytes, if detailed.
    */
   uint64_t peak_live_bytes;
   /**
-   * Blocks allocated since the start, where detailed.
+   * Blocks allocated since the start, if detailed.
    */
   uint64_t allocations;
   /**
-   * Blocks freed since the start, where detailed.
+   * Blocks freed since the start, if detailed.
    */
   uint64_t frees;
   /**
-   * Bytes requested since the start, where detailed.
+   * Bytes requested since the start, if detailed.
    */
   uint64_t requested_bytes;
   /**
@@ -494,7 +493,7 @@ typedef struct hw_statistics {
    */
   uint64_t caches_live;
   /**
-   * Thread caches whose thread ended while blocks of theirs are still held.
+   * Thread caches whose thread has ended, with blocks that are still held.
    */
   uint64_t caches_orphaned;
   /**
@@ -534,7 +533,7 @@ typedef struct hw_statistics {
    */
   uint64_t cache_waits;
   /**
-   * Completed restartable sequences, where detailed.
+   * Completed restartable sequences, if detailed.
    */
   uint64_t rseq_commits;
   /**
@@ -977,7 +976,7 @@ typedef struct hw_gc_runtime {
    */
   void (*event)(const struct hw_gc_event *event, void *data);
   /**
-   * As trace, which is used where there is one, and is handed the object's kind, too.
+   * As trace, but also gets the object's kind. If both are set, trace is used.
    */
   void (*trace_kind)(struct hw_gc_tracer *tracer,
                      void *object,
@@ -1400,11 +1399,11 @@ void hw_heap_free(struct hw_heap *heap, void *block);
 void hw_heap_destroy(struct hw_heap *heap);
 
 /**
- * Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to
- * count, up to 1024; it is never lowered. Threads that run go on undisturbed.
+ * Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, up to
+ * 1024; it is never lowered. Running threads are not disturbed.
  *
- * Returns how many there are now: count or more, or fewer where there is no memory;
- * 0 where threads have caches of their own. With a count of 0 it only returns the number.
+ * Returns the number of caches now: count or more, or fewer if there is no memory. Returns 0 if
+ * threads have caches of their own. A count of 0 changes nothing.
  */
 size_t hw_raise_shared_caches(size_t count);
 
@@ -1415,10 +1414,10 @@ size_t hw_raise_shared_caches(size_t count);
 bool hw_owns(const void *address);
 
 /**
- * Returns the number of bytes from an address to the end of its block: the program may write so
- * many there. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena,
- * which does not remember its blocks), and 0 if the block was freed or never handed out. Any
- * address is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
+ * Returns the number of bytes from an address to the end of its block, which the program may
+ * write. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena, which
+ * does not remember its blocks), and 0 if the block was freed or never handed out. Any address is
+ * allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
  *
  * In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
  * mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
@@ -1456,8 +1455,8 @@ size_t hw_get_stats(struct hw_statistics *out,
  * published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
  * it often.
  *
- * Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
- * is locked just now.
+ * Returns how many bytes of the struct this library knows. Returns 0, and all fields zero, if the
+ * heap is locked at this moment.
  *
  * The program's duties:
  *
@@ -1476,11 +1475,11 @@ size_t hw_estimate_stats(struct hw_statistics *out,
  *     memcpy(new, block, size);
  *     hw_free_uncached(block);
  *
- * Call it in the thread that allocates: it moves blocks among its own slabs, or, where threads
- * share caches, among the common ones. Returns false for blocks of other threads, first-class
- * heaps and other allocators, and for samples of a heap profile; for sizes of whole pages, whose
- * memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address is
- * allowed.
+ * Call it in the thread that allocates: it moves blocks among its own slabs, or, if threads share
+ * caches, among the common ones. Returns false for blocks of other threads, first-class heaps and
+ * other allocators, for samples of a heap profile, and for sizes of whole pages, whose memory goes
+ * back by itself. Returns false in mode=debug, and while calls are traced or counted. Any address
+ * is allowed.
  *
  * The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
  * over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
@@ -1550,40 +1549,40 @@ void hw_set_soft_limit(size_t bytes);
  * program's time at most. Blocks that were allocated before are not seen. A thread
  * follows at its next slow path: in a program that allocates, within moments.
  *
- * Returns whether it has begun: not in mode=debug, nor where another copy of the
- * library serves malloc, nor where there is no memory.
+ * Returns whether the profile has begun. It does not begin in mode=debug, if another copy of the
+ * library serves malloc, or if there is no memory.
  */
 bool hw_profile_begin(size_t bytes);
 
 /**
- * Ends the sampling. Live samples stay in the profile until they are freed.
+ * Ends the profile's sampling. Live samples stay in the profile until they are freed.
  */
 void hw_profile_end(void);
 
 /**
- * Writes the heap profile, as it is now, to an open file, pipe or socket: a record
- * that is complete in itself, for the command (heapwright report FILE). Never
- * allocates. Takes time in proportion to the number of samples.
+ * Writes the present heap profile to an open file, pipe or socket: a complete record for the
+ * command (heapwright report FILE). Never allocates. Takes time in proportion to the number of
+ * samples.
  *
- * Returns whether it was written whole.
+ * Returns whether the whole record was written.
  */
 bool hw_profile_write(int file);
 
 /**
  * Visits every block of the process's heaps in the order of addresses.
  *
- * visit is called with each block and with context; where it returns false,
- * the walk stops. The block is valid during the call only. visit may not
- * allocate, free or throw. Blocks that other threads allocate or free
- * meanwhile may or may not be seen.
+ * Calls visit with each block and with context, until visit returns false. The block is valid
+ * during the call only. visit may not allocate, free or throw. The walk may miss blocks that other
+ * threads allocate or free meanwhile.
  *
  * Returns whether the walk came to the end.
  *
  * The program's duties:
  *
- * visit is a function that keeps to the above.
+ * visit is a function that obeys these rules.
  */
-bool hw_heap_walk(hw_visitor visit, void *context);
+bool hw_heap_walk(hw_visitor visit,
+                  void *context);
 
 /**
  * The library's version as a string, "0.1.0" for example. Neither change nor
@@ -1765,7 +1764,7 @@ bool hw_count_end(struct hw_counts *out,
  *
  * The program's duties:
  *
- * visit is NULL or a function that keeps to the above.
+ * visit is NULL or a function that obeys these rules.
  */
 size_t hw_count_sites(hw_count_visitor visit,
                       void *context);
@@ -1916,7 +1915,7 @@ bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given.
+ * tracer is the argument of the running callback.
  */
 void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
 
@@ -1944,7 +1943,7 @@ void hw_gc_mark_movable_moving(struct hw_gc_tracer *tracer, void *object);
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; the slots can be read for as long as
+ * tracer is the argument of the running callback; the slots can be read for as long as
  * the object lives.
  */
 void hw_gc_mark_range(struct hw_gc_tracer *tracer,
@@ -1957,7 +1956,7 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; slot lies in the object that is being traced.
+ * tracer is the argument of the running callback; slot lies in the object that is being traced.
  */
 void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
                      void **slot);
@@ -1969,7 +1968,7 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; key lies in the object that is being traced, and
+ * tracer is the argument of the running callback; key lies in the object that is being traced, and
  * value too, or in static data: then the value is kept for as long as the object is.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
@@ -1981,7 +1980,7 @@ void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given.
+ * tracer is the argument of the running callback.
  */
 void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
 
@@ -1990,7 +1989,7 @@ void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; the range can be read.
+ * tracer is the argument of the running callback; the range can be read.
  */
 void hw_gc_scan(struct hw_gc_tracer *tracer, const void *from, const void *to);
 
@@ -2485,7 +2484,7 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
  *
  * The program's duties:
  *
- * tracer is what the running pass was given.
+ * tracer is the argument of the running pass.
  */
 void *hw_gc_where(struct hw_gc_tracer *tracer,
                   void *object);
@@ -2740,7 +2739,7 @@ bool hw_pool_preheat(struct hw_pool *pool,
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
- * visit is a function that keeps to the above.
+ * visit is a function that obeys these rules.
  */
 bool hw_pool_walk(struct hw_pool *pool,
                   hw_object_visitor visit,

@@ -8,34 +8,33 @@
  *   tracer    | reference | reference | ............ |
  *                                     ^ next         ^ end      reporting one stores it there
  *
- * What the program must see to (docs/gc.md says why, step by step):
+ * The program's duties (docs/gc.md gives the reasons, step by step):
  *
- *  1. Roots. Whenever something may be collected (hw_gc_new, hw_gc_alloc, hw_gc_poll,
- *     hw_gc_safepoint, hw_gc_step, hw_gc_collect), every object that is still wanted is led
- *     to by a handle, by what the runtime's roots reports, by a stack that is scanned, or by
- *     such an object.
- *  2. Tracing. The runtime's trace reports every reference an object holds, by the address
- *     that the allocation gave. It changes nothing and calls nothing but the functions on
- *     tracers. Any thread may call it, several at a time: mutators, and threads of the
- *     heap's own that only mark (see markers in hw_gc_options).
+ *  1. Roots. Whenever a collection may run (hw_gc_new, hw_gc_alloc, hw_gc_poll, hw_gc_safepoint, hw_gc_step,
+ *     hw_gc_collect), a root leads to every object that the program still needs: a handle, a reference
+ *     that the runtime's roots reports, a word on a scanned stack, or another such object.
+ *  2. Tracing. The runtime's trace reports every reference that an object holds, by the address
+ *     that the allocation gave. It changes nothing and calls only the functions on tracers.
+ *     Any thread may call it, several at a time: mutators, and marker threads of the heap (see
+ *     markers in hw_gc_options).
  *  3. Initialising. A traced object arrives zeroed (unless the heap is uncleared), and trace understands zeroes.
  *  4. Barriers. If the heap is incremental or has generations, every store of a reference into an object goes
- *     through hw_gc_write, or beside hw_gc_barrier, hw_gc_touch or hw_gc_touch_slot, but for stores into an object that was
- *     allocated since the last time something might have been collected, or of which hw_gc_unprotect was told.
- *  5. Safepoints. An attached thread allocates, polls, or has left (hw_gc_leave) before long, or
- *     all others wait for it. A mutator is one thread's; a thread has one a heap.
- *  6. Freeing. The runtime's free looks at no other object, and allocates nothing.
- *  7. Moving. On a heap with compact, or when it calls hw_gc_compact: an object that may move is
- *     led to by handles and by slots that are reported as such (hw_gc_mark_slot, hw_gc_mark_range,
- *     weak ones), and by nothing else that the program uses afterwards. A slot holds a reference,
- *     NULL, or a word that is no address of an object, as long as its object lives. What is reported by
- *     hw_gc_mark, may be led to by a stack that is scanned, or is pinned, stays where it is. A function
- *     that may collect may move: what a local variable holds is read again from its handle. Or the runtime changes
- *     references itself, wherever they are (hw_gc_mark_movable, update and update_roots of hw_gc_runtime).
+ *     through hw_gc_write, or has hw_gc_barrier, hw_gc_touch or hw_gc_touch_slot beside it. Two kinds of
+ *     objects need none: those allocated after the last possible collection, and those given to hw_gc_unprotect.
+ *  5. Safepoints. An attached thread soon allocates, polls, or leaves (hw_gc_leave); otherwise all
+ *     others wait for it. A mutator belongs to one thread; a thread has one in each heap.
+ *  6. Freeing. The runtime's free reads no other object, and allocates nothing.
+ *  7. Moving. On a heap with compact, or when the program calls hw_gc_compact: only handles and reported slots
+ *     (hw_gc_mark_slot, hw_gc_mark_range, weak ones) lead to an object that may move, if the program uses it
+ *     afterwards. A slot holds a reference, NULL, or a word that is no object's address, as long as its
+ *     object lives. An object stays in place if hw_gc_mark reports it, if a scanned stack may lead to it, or
+ *     if it is pinned. A function that may collect may move objects: the program then reads local variables
+ *     again from their handles. Or the runtime changes all references itself (hw_gc_mark_movable, update
+ *     and update_roots of hw_gc_runtime).
  *
- * What heapwright sees to: an object that roots lead to is not freed, and moved only as above; one
- * that they do not lead to is freed, at the latest by the second collection that begins
- * afterwards; a step ends when its budget does, but for what one object takes to be traced or freed.
+ * heapwright's duties: it does not free an object that roots lead to, and moves it only as above. It
+ * frees any other object, at the latest by the second collection that begins afterwards. A step ends
+ * with its budget, except for the time to trace or free one object.
  */
 
 #ifndef HEAPWRIGHT_GC_H
@@ -59,8 +58,8 @@ extern "C" {
 #define HW_GC_PREFETCH(at) ((void)0)
 #endif
 
-/* Memory for an object from what the mutator has at hand; NULL: it has none of that size. It never collects and takes no lock: for a
- * runtime that has something to do before it calls hw_gc_alloc. */
+/* Memory for an object from the mutator's region; NULL: the region has none of that size. Never collects and takes no lock: for a
+ * runtime that must act before it calls hw_gc_alloc. */
 HW_GC_INLINE void *hw_gc_try(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
     if (HW_GC_LIKELY(size <= 32768 && kind <= 7u)) {
         char *first = (char *)&mutator->regions[kind];
@@ -86,8 +85,8 @@ HW_GC_INLINE void *hw_gc_try(hw_gc_mutator *mutator, size_t size, uint32_t kind)
     return NULL;
 }
 
-/* Memory for an object; see hw_gc_alloc. Where size and kind are constants: nine
- * instructions. With an out_of_memory that never returns false this never returns NULL. */
+/* Memory for an object; see hw_gc_alloc. Takes nine instructions if size and kind are constants.
+ * Never returns NULL if out_of_memory never returns false. */
 HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
     void *object = hw_gc_try(mutator, size, kind);
     return HW_GC_LIKELY(object != NULL) ? object : hw_gc_alloc(mutator, size, kind);
@@ -106,8 +105,8 @@ HW_GC_INLINE int hw_gc_has_mark(hw_gc_mutator *mutator, void *object) {
     return *(const volatile uint8_t *)(mutator->marks + (at >> 7)) >> (at >> 4 & 7) & 1;
 }
 
-/* The barrier without the store: child is stored into *slot, which lies in parent, just before this or after it, with
- * no safepoint in between. For stores that are not plain ones: atomic exchanges, several words at a time. */
+/* The barrier without the store: the program stores child into *slot, which lies in parent, just before or after this, with
+ * no safepoint in between. For stores other than plain ones: atomic exchanges, several words at a time. */
 HW_GC_INLINE void hw_gc_barrier(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0)) {
@@ -115,7 +114,7 @@ HW_GC_INLINE void hw_gc_barrier(hw_gc_mutator *mutator, void *parent, void **slo
             hw_gc_wrote(mutator, parent, slot, child);
             return;
         }
-        /* Only parents with a mark matter: those that were looked at, or are old. */
+        /* Only parents with a mark matter: those that were traced, or are old. */
         if (parent == NULL || hw_gc_has_mark(mutator, parent)) hw_gc_shade(mutator, parent, child);
     }
 }
@@ -126,28 +125,28 @@ HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot,
     hw_gc_barrier(mutator, parent, slot, child);
 }
 
-/* The same where it is not known what is stored, or many references are, as by memcpy: something is stored into parent, just before
- * this or after it, with no safepoint in between. All of parent, which is not NULL, is looked at again. */
+/* The barrier for unknown or many references, as by memcpy: the program stores into parent, just before or after this, with no
+ * safepoint in between. The collector traces all of parent, which is not NULL, again. */
 HW_GC_INLINE void hw_gc_touch(hw_gc_mutator *mutator, void *parent) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
         hw_gc_touched(mutator, parent);
 }
 
-/* The same for one slot of parent: while marking goes in steps, that alone is looked at again. */
+/* The same for one slot of parent: while marking proceeds in steps, the collector reads only that slot again. */
 HW_GC_INLINE void hw_gc_touch_slot(hw_gc_mutator *mutator, void *parent, void **slot) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
         hw_gc_touched_slot(mutator, parent, slot);
 }
 
-/* Reports a reference: an object's address. NULL, and words that are no multiple of 8 (small
- * integers that a runtime tags), are passed over. */
+/* Reports a reference: an object's address. Ignores NULL, and words that are no multiple of 8 (small
+ * integers that a runtime tags). */
 HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
     void **next = tracer->next;
     if (HW_GC_LIKELY(next != tracer->end)) {
-        /* Without a branch: which words are NULL nobody can predict. What is passed over is
-         * overwritten by the next. */
+        /* Without a branch, because no processor can predict which words are NULL. The next word
+         * overwrites an ignored one. */
         *next = object;
         tracer->next = next + ((object != NULL) & (((uintptr_t)object & 7) == 0));
     } else {
@@ -155,8 +154,8 @@ HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
     }
 }
 
-/* Reports the reference in a slot of the object that is traced, or of a root. As hw_gc_mark, but
- * the object may be moved, and then the slot is changed. */
+/* Reports the reference in a slot of the traced object, or of a root. As hw_gc_mark, but the object
+ * may move, and then the collector changes the slot. */
 HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
     if (HW_GC_LIKELY(tracer->by_slot == 0)) {
         hw_gc_mark(tracer, *slot);
@@ -165,8 +164,8 @@ HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
     }
 }
 
-/* Reports a reference, wherever it is held: as hw_gc_mark, but the object may be moved, and then the runtime changes the reference,
- * in update or update_roots of hw_gc_runtime. Without these it is hw_gc_mark. */
+/* Reports a reference in any place: as hw_gc_mark, but the object may move, and then the runtime changes the reference, in update or
+ * update_roots of hw_gc_runtime. Without these callbacks it is hw_gc_mark. */
 HW_GC_INLINE void hw_gc_mark_movable(hw_gc_tracer *tracer, void *object) {
     if (HW_GC_LIKELY(tracer->by_slot == 0)) {
         hw_gc_mark(tracer, object);
@@ -175,13 +174,13 @@ HW_GC_INLINE void hw_gc_mark_movable(hw_gc_tracer *tracer, void *object) {
     }
 }
 
-/* The runtime's word of a mutator: NULL at first. For its own struct of the thread, say; heapwright does not look at it. */
+/* The runtime's word of a mutator: NULL at first. For the runtime's struct of the thread, say; heapwright never reads it. */
 HW_GC_INLINE void *hw_gc_data(const hw_gc_mutator *mutator) { return mutator->data; }
 
-/* Sets it. */
+/* Sets the runtime's word. */
 HW_GC_INLINE void hw_gc_set_data(hw_gc_mutator *mutator, void *data) { mutator->data = data; }
 
-/* Stands still if a collection asks for it. */
+/* Stops if a collection requests it. */
 HW_GC_INLINE void hw_gc_poll(hw_gc_mutator *mutator) {
     if (!HW_GC_LIKELY(*(volatile uint32_t *)&mutator->poll == 0)) hw_gc_safepoint(mutator);
 }

@@ -1,11 +1,11 @@
-//! Links `libheapwright-hardened.so`: as `libheapwright.so`, from the same sources (see its
-//! link.rs), plus the needs of the module `bounds`:
+//! Links `libheapwright-hardened.so` like `libheapwright.so`, from the same sources (see link.rs),
+//! with two more settings for the module `bounds`:
 //!
-//! - `cfg(heapwright_bounds)`, by which the sources have that module.
-//! - `--wrap`. A function that is missing in this list would be checked within the heap, too: a
-//!   test looks at the linked library.
-//! - The file is made as libheapwright_hardened.so, for Cargo knows no hyphens; its soname and the
-//!   name under which it is installed have one.
+//! - `cfg(heapwright_bounds)` adds the module to the sources.
+//! - `--wrap`: a function that this list lacks would be checked within the heap, too. A test looks
+//!   at the linked library.
+//! - Cargo allows no hyphens, so it makes libheapwright_hardened.so; the soname and the installed
+//!   file have a hyphen.
 
 #[path = "../heapwright-malloc/link.rs"]
 mod link;

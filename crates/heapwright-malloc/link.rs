@@ -9,25 +9,25 @@
 //!   allocation.
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any
 //!   `dlclose` of the library.
-//! - `--wrap`: what heapwright itself calls of the functions that the library interposes leads past
-//!   the checks (see heapwright-entry).
-//! - What programs run at their start lies side by side, and the debug heap apart (code_order.ld).
+//! - `--wrap`: heapwright's own calls of the functions that the library interposes skip the checks
+//!   (see heapwright-entry).
+//! - The code that runs at a program's start lies together, the debug heap apart (code_order.ld).
 //!
-//! And whether the compiler turns a call at a function's end into a jump, which
-//! it does where it optimises: the C++ operators depend on it (src/cxx.rs).
+//! It also tells the code whether the compiler turns a call at a function's end into a jump, as it
+//! does when it optimises: the C++ operators depend on that (src/cxx.rs).
 
 /// A library, for Cargo.
 pub(crate) struct Library {
     pub(crate) soname: &'static str,
-    /// Where the sources are, from the package on.
+    /// The folder of the sources, relative to the package.
     pub(crate) sources: &'static str,
-    /// What heapwright itself calls of the interposed functions.
+    /// The interposed functions that heapwright itself calls.
     pub(crate) own: &'static [&'static str],
-    /// Parts of the sources, each by a cfg.
+    /// Parts of the sources, each switched on by a cfg.
     pub(crate) parts: &'static [&'static str],
 }
 
-/// Says to Cargo how the library is linked.
+/// Tells Cargo how to link the library.
 pub(crate) fn link(library: &Library) {
     let Library { soname, sources, own, parts } = *library;
     println!("cargo:rerun-if-changed=build.rs");
@@ -43,8 +43,8 @@ pub(crate) fn link(library: &Library) {
         for arg in [&*format!("-soname,{soname}"), "-z,now", "-z,relro", "-z,nodelete"] {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
-        // Nothing else asks for musl, without std: its loader would give a program that is not
-        // linked with it no functions, and the library does not show what it is for.
+        // Nothing else makes a library without std need musl. Then musl's loader would give it no
+        // functions if the program lacks musl, and it would not show its C library.
         if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
             println!("cargo:rustc-cdylib-link-arg=-lc");
         }

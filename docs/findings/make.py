@@ -146,10 +146,10 @@ def measured():
 
 def words(heading, row):
     programs, runs, default, guarded = row
-    of = f"In the [misuse corpus](../../corpus/README.md), {programs} programs with {runs} runs: "
+    of = f"The [misuse corpus](../../corpus/README.md) has {programs} programs for it, with {runs} runs. "
     if default == guarded == runs:
-        return of + f"found in all {runs}, by default and with `guard=all`."
-    return of + f"found in {default} by default, in {guarded} with `guard=all`."
+        return of + "It is found in all of them, by default and with `guard=all`."
+    return of + f"It is found in {default} by default, in {guarded} with `guard=all`."
 
 
 def first_sentence(text):
@@ -163,7 +163,7 @@ def main(scratch, action):
         path = f"{PAGES}/{page}.md"
         old = new = open(path).read()
         if page in rows:
-            new = re.sub(r"(<!-- measured -->\n)(?:In the .*\n)?", lambda m: m[1] + words(page, rows[page]) + "\n", new)
+            new = re.sub(r"(<!-- measured -->\n)(?:The .*\n)?", lambda m: m[1] + words(page, rows[page]) + "\n", new)
         for m in REPORT.finditer(new):
             text = report(page, new, m[2], m[3], scratch)
             if text is not None:

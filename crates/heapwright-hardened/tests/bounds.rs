@@ -1,4 +1,4 @@
-//! `libheapwright-hardened.so`: each function is right up to the last byte, and refused beyond it.
+//! `libheapwright-hardened.so`: each function works up to the last byte, and is refused beyond it.
 #[path = "../../heapwright-malloc/tests/support/mod.rs"]
 mod support;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,15 +15,14 @@ fn hardened() -> PathBuf {
         .clone()
 }
 
-/// Compiles a program of this crate's, or a library if the flags say so. Once in this process: what
-/// several tests run is not written again.
+/// Compiles a program of this crate's, or a library if the flags say so. Once in this process, so
+/// that no test writes to a file that another test runs.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let made = compiled.entry(name).or_insert_with(|| {
         let headers = support::root().join("crates/heapwright-malloc/tests/programs");
-        // Without the C library's own checks, which are called by their names where they are
-        // tested.
+        // Without the C library's own checks. The tests of these call them by their names.
         let own = [&format!("-I{}", headers.display()), "-U_FORTIFY_SOURCE"];
         support::compile(name, How::Plain, &[&own, flags].concat())
     });
@@ -43,10 +42,10 @@ fn hardened_run(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
     run(command.args(words))
 }
 
-/// Options under which the debug heap's findings are the checks' alone, and the program goes on.
+/// With these options only the checks make findings, and the program continues.
 const DEBUG: &str = "mode=debug,guard=never";
 
-/// The debug heap reported it: its first line has all of the words in it.
+/// The debug heap reported it: the first line has all of the words in it.
 #[track_caller]
 fn was_found(outcome: &Outcome, words: &[&str]) {
     let first = outcome.stderr.lines().next().unwrap_or_default();
@@ -107,7 +106,7 @@ fn one_character_more_is_refused() {
         for (name, _) in &all {
             let begins = format!("heapwright: {} writes ", plain(name));
             let outcome = hardened_run(&writers, options, &["beyond", name]);
-            // Counts of appended bytes start where they are written.
+            // Functions that append count their bytes from the place of the first new one.
             outcome.was_refused(name, &[&begins, " left (block of 64 bytes at 0x"]);
         }
     }
@@ -189,7 +188,7 @@ fn threads_signals_and_children_are_checked() {
     }
 }
 
-/// Before the constructor: the first call has the real functions looked for.
+/// A call before the constructor starts the search for the real functions.
 #[test]
 fn constructors_of_other_libraries_are_checked() {
     let early = compile("early.c", &["-shared", "-fPIC"]);
@@ -213,7 +212,7 @@ fn a_thread_that_began_before_the_library_does_no_harm() {
     was_found(&outcome, &["read at offset 32 of a 32-byte block", ", by memcpy of "]);
 }
 
-/// It shows what `libheapwright.so` shows, and the functions that the tests know, and no more.
+/// The library exports the names of `libheapwright.so`, and the functions that the tests know.
 #[test]
 fn the_names_are_those_that_are_tested() {
     let shown = symbols(&hardened(), &["-D", "--defined-only"]);
@@ -258,7 +257,7 @@ fn nothing_of_its_own_is_checked() {
     }
 }
 
-/// The place where `packaging/install.sh` has installed it.
+/// The place where `packaging/install.sh` has installed the library.
 fn installed() -> PathBuf {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     let prefix = PREFIX.get_or_init(|| {
@@ -285,7 +284,7 @@ fn installed() -> PathBuf {
     prefix.join("lib/libheapwright-hardened.so")
 }
 
-/// With a hyphen in its name, as in its soname.
+/// The name has a hyphen, as in the soname.
 #[test]
 fn it_is_installed() {
     let mut command = command_with(program("sizes.c"), How::Preload, installed());

@@ -72,7 +72,7 @@ extern "C" fn __alloc_token_calloc(count: size_t, size: size_t, token: size_t) -
 ///
 /// # Safety
 ///
-/// As `realloc`: so for those that follow.
+/// As `realloc`. The same holds for the functions that follow.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __alloc_token_realloc(
     block: *mut c_void,
@@ -179,7 +179,7 @@ extern "C" fn __alloc_token_pvalloc(size: size_t, token: size_t) -> *mut c_void 
         .unwrap_or_else(|| whole_pages(size))
 }
 
-/// `new(n)` of a token. Null: there is no block, and the plain form follows.
+/// `new(n)` with a token. Null: there is no block, and the plain form follows.
 extern "C" fn new<const FROM: u8>(size: size_t, token: size_t) -> *mut c_void {
     heap::allocate_of_token::<FROM>(size, 1, false, token).cast()
 }
@@ -193,7 +193,7 @@ extern "C" fn new_nothrow<const FROM: u8>(
     new::<FROM>(size, token)
 }
 
-/// `new(n, align)` of a token.
+/// `new(n, align)` with a token.
 extern "C" fn new_aligned<const FROM: u8>(
     size: size_t,
     alignment: size_t,
@@ -212,8 +212,8 @@ extern "C" fn new_aligned_nothrow<const FROM: u8>(
     new_aligned::<FROM>(size, alignment, token)
 }
 
-/// An operator with a token: the function that makes its blocks where tokens lie apart, and the
-/// plain form, to which it jumps otherwise.
+/// An operator with a token. It jumps to the function that makes its blocks if tokens lie apart,
+/// and to the plain form otherwise.
 macro_rules! operators {
     ($( $name:ident => $attempt:ident::<$from:ident>, $plain:literal; )*) => {
         $(
@@ -293,7 +293,7 @@ operators! {
 }
 
 /// Functions with the token in their names. Each jumps to the function that takes the token as an
-/// argument, after that many others.
+/// argument, behind this number of other arguments.
 macro_rules! named {
     ($( $target:ident, $x86:literal, $arm:literal: $zero:ident $one:ident $two:ident $three:ident; )*) => {
         $(

@@ -5,7 +5,7 @@
 //! program at the first such block ("free(): invalid pointer"), without a call of our `free`. So we
 //! remove the flag, and the library finds what every other library finds.
 //!
-//! The price: a library that was opened so to use its *own* copy of a symbol now shares the
+//! The price: with the flag, a library used its *own* copy of a symbol. Now it shares the
 //! program's.
 //!
 //! `dlopen` finds its caller by its return address: for `$ORIGIN`, for the run path, for the
@@ -13,8 +13,8 @@
 //! needs no caller.
 //!
 //! After a `dlclose` other code may take the library's place, and kept traces would name the wrong
-//! functions. So we tell the debug heap afterwards, when the code is gone (unless the library was
-//! open twice). Until then traces can name the destructors that run.
+//! functions. So we tell the debug heap once the code is gone. (It stays if the library was open
+//! twice.) Until then traces can name the destructors that run.
 
 use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;

@@ -84,11 +84,11 @@ pub unsafe extern "C" fn hw_heap_alloc_aligned(
     unsafe { allocate(heap, size, alignment, false) }
 }
 
-/// The common part of the allocating functions.
+/// The common part of hw_heap_alloc and its kin.
 ///
 /// # Safety
 ///
-/// As theirs.
+/// As hw_heap_alloc.
 unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
     // SAFETY: as the caller promises.
     let block = unsafe { heap::Heap::alloc(heap.cast(), size, alignment, zeroed) };
@@ -128,11 +128,11 @@ pub unsafe extern "C" fn hw_heap_destroy(heap: *mut Heap) {
     }
 }
 
-/// Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to
-/// count, up to 1024; it is never lowered. Threads that run go on undisturbed.
+/// Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, up to
+/// 1024; it is never lowered. Running threads are not disturbed.
 ///
-/// Returns how many there are now: count or more, or fewer where there is no memory;
-/// 0 where threads have caches of their own. With a count of 0 it only returns the number.
+/// Returns the number of caches now: count or more, or fewer if there is no memory. Returns 0 if
+/// threads have caches of their own. A count of 0 changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_raise_shared_caches(count: usize) -> usize {
     heap::raise_shared_caches(count)
@@ -145,10 +145,10 @@ pub extern "C" fn hw_owns(address: *const c_void) -> bool {
     heap::owns(address.cast())
 }
 
-/// Returns the number of bytes from an address to the end of its block: the program may write so
-/// many there. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena,
-/// which does not remember its blocks), and 0 if the block was freed or never handed out. Any
-/// address is allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
+/// Returns the number of bytes from an address to the end of its block, which the program may
+/// write. Returns SIZE_MAX if the address is in no block of heapwright's (or in an arena, which
+/// does not remember its blocks), and 0 if the block was freed or never handed out. Any address is
+/// allowed; the memory at it is not touched. Takes constant time: a few nanoseconds.
 ///
 /// In mode=hardened and mode=debug the block ends with the last byte that the program requested. In
 /// mode=fast it ends where malloc_usable_size says, and freed small blocks count as blocks in use.
@@ -211,8 +211,8 @@ unsafe fn write_stats(
 /// published their contents. Takes some 20 ns for each 64 KiB of the heap, for programs that call
 /// it often.
 ///
-/// Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
-/// is locked just now.
+/// Returns how many bytes of the struct this library knows. Returns 0, and all fields zero, if the
+/// heap is locked at this moment.
 ///
 /// # Safety
 ///
@@ -232,11 +232,11 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
 ///     memcpy(new, block, size);
 ///     hw_free_uncached(block);
 ///
-/// Call it in the thread that allocates: it moves blocks among its own slabs, or, where threads
-/// share caches, among the common ones. Returns false for blocks of other threads, first-class
-/// heaps and other allocators, and for samples of a heap profile; for sizes of whole pages, whose
-/// memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address is
-/// allowed.
+/// Call it in the thread that allocates: it moves blocks among its own slabs, or, if threads share
+/// caches, among the common ones. Returns false for blocks of other threads, first-class heaps and
+/// other allocators, for samples of a heap profile, and for sizes of whole pages, whose memory goes
+/// back by itself. Returns false in mode=debug, and while calls are traced or counted. Any address
+/// is allowed.
 ///
 /// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
 /// over a hundredth of that. A call that makes a survey takes some 20 ns for each 64 KiB of the
@@ -322,24 +322,24 @@ pub extern "C" fn hw_set_soft_limit(bytes: usize) {
 /// program's time at most. Blocks that were allocated before are not seen. A thread
 /// follows at its next slow path: in a program that allocates, within moments.
 ///
-/// Returns whether it has begun: not in mode=debug, nor where another copy of the
-/// library serves malloc, nor where there is no memory.
+/// Returns whether the profile has begun. It does not begin in mode=debug, if another copy of the
+/// library serves malloc, or if there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_profile_begin(bytes: usize) -> bool {
     profile::begin(bytes)
 }
 
-/// Ends the sampling. Live samples stay in the profile until they are freed.
+/// Ends the profile's sampling. Live samples stay in the profile until they are freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_profile_end() {
     profile::end();
 }
 
-/// Writes the heap profile, as it is now, to an open file, pipe or socket: a record
-/// that is complete in itself, for the command (heapwright report FILE). Never
-/// allocates. Takes time in proportion to the number of samples.
+/// Writes the present heap profile to an open file, pipe or socket: a complete record for the
+/// command (heapwright report FILE). Never allocates. Takes time in proportion to the number of
+/// samples.
 ///
-/// Returns whether it was written whole.
+/// Returns whether the whole record was written.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_profile_write(file: c_int) -> bool {
     profile::write(file)
@@ -347,16 +347,15 @@ pub extern "C" fn hw_profile_write(file: c_int) -> bool {
 
 /// Visits every block of the process's heaps in the order of addresses.
 ///
-/// visit is called with each block and with context; where it returns false,
-/// the walk stops. The block is valid during the call only. visit may not
-/// allocate, free or throw. Blocks that other threads allocate or free
-/// meanwhile may or may not be seen.
+/// Calls visit with each block and with context, until visit returns false. The block is valid
+/// during the call only. visit may not allocate, free or throw. The walk may miss blocks that other
+/// threads allocate or free meanwhile.
 ///
 /// Returns whether the walk came to the end.
 ///
 /// # Safety
 ///
-/// visit is a function that keeps to the above.
+/// visit is a function that obeys these rules.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_heap_walk(visit: Visitor, context: *mut c_void) -> bool {
     let Some(visit) = visit else { return true };

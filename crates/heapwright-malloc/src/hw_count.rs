@@ -130,7 +130,7 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
 ///
 /// # Safety
 ///
-/// visit is NULL or a function that keeps to the above.
+/// visit is NULL or a function that obeys these rules.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_count_sites(visit: CountVisitor, context: *mut c_void) -> usize {
     heap::count_sites(&mut |frames, allocations, bytes| {

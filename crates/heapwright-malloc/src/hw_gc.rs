@@ -66,7 +66,7 @@ unsafe fn of(mutator: *mut GcMutator) -> Mutator {
 
 /// # Safety
 ///
-/// `tracer` is what a callback was given.
+/// `tracer` is an argument of a callback that runs.
 unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
     // SAFETY: by the contract a tracer, which begins with the fields declared here.
     unsafe { &*tracer.cast() }

@@ -145,7 +145,7 @@ pub struct GcRuntime {
     /// its time is part of the pause. The events of a collection come in order, except that the end
     /// of a pause is reported when the world runs again.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
-    /// As trace, which is used where there is one, and is handed the object's kind, too.
+    /// As trace, but also gets the object's kind. If both are set, trace is used.
     pub trace_kind: Option<
         unsafe extern "C" fn(
             tracer: *mut GcTracer,

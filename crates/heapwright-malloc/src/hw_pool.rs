@@ -187,7 +187,7 @@ pub unsafe extern "C" fn hw_pool_preheat(pool: *mut Pool, count: usize, touch: b
 /// # Safety
 ///
 /// pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
-/// visit is a function that keeps to the above.
+/// visit is a function that obeys these rules.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_walk(
     pool: *mut Pool,

@@ -181,15 +181,14 @@ pub struct Statistics {
     pub pid: u64,
     /// Nanoseconds from the heap's first allocation to the snapshot.
     pub elapsed_ns: u64,
-    /// 1 when every allocation was counted (option stats=exit), so that
-    /// sizes, rounding and totals are known; 0 when only the heap's own
-    /// bookkeeping was read.
+    /// 1 if every allocation was counted (option stats=exit): then sizes, rounding and totals are
+    /// known. 0 if only the heap's own records were read.
     pub detailed: u64,
     /// Resident bytes of the whole process now.
     pub rss: u64,
     /// The highest rss the kernel saw in this process image.
     pub peak_rss: u64,
-    /// Part of rss: bytes the program asked for and holds.
+    /// Part of rss: bytes that the program requested and holds.
     pub rss_live: u64,
     /// Part of rss: slot sizes less requested sizes.
     pub rss_rounding: u64,
@@ -203,7 +202,7 @@ pub struct Statistics {
     pub rss_lazy: u64,
     /// Part of rss: the heap's tables, records and caches.
     pub rss_metadata: u64,
-    /// Part of rss: pools and arenas, what is free in them too.
+    /// Part of rss: pools and arenas, with the free memory in them.
     pub rss_pools: u64,
     /// Part of rss: code, stacks, files, other allocators.
     pub rss_not_ours: u64,
@@ -215,13 +214,13 @@ pub struct Statistics {
     pub large_bytes: u64,
     /// Part of live_blocks: blocks of more than 32 KiB.
     pub large_blocks: u64,
-    /// Highest live_bytes, where detailed.
+    /// Highest live_bytes, if detailed.
     pub peak_live_bytes: u64,
-    /// Blocks allocated since the start, where detailed.
+    /// Blocks allocated since the start, if detailed.
     pub allocations: u64,
-    /// Blocks freed since the start, where detailed.
+    /// Blocks freed since the start, if detailed.
     pub frees: u64,
-    /// Bytes requested since the start, where detailed.
+    /// Bytes requested since the start, if detailed.
     pub requested_bytes: u64,
     /// Frees of blocks that belong to another allocator, passed on to it.
     pub foreign_frees: u64,
@@ -233,7 +232,7 @@ pub struct Statistics {
     pub purged_bytes: u64,
     /// Thread caches in use.
     pub caches_live: u64,
-    /// Thread caches whose thread ended while blocks of theirs are still held.
+    /// Thread caches whose thread has ended, with blocks that are still held.
     pub caches_orphaned: u64,
     /// Thread caches ever made.
     pub caches_made: u64,
@@ -253,7 +252,7 @@ pub struct Statistics {
     pub cache_failed_tries: u64,
     /// Times a thread had to wait for a shared cache.
     pub cache_waits: u64,
-    /// Completed restartable sequences, where detailed.
+    /// Completed restartable sequences, if detailed.
     pub rseq_commits: u64,
     /// Restartable sequences that were interrupted, and had no effect.
     pub rseq_aborts: u64,

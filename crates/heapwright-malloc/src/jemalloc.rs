@@ -14,9 +14,9 @@
 //! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached`; not with alignments over 16 nor zeros |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
-//! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes the figures, as
-//! in jemalloc, so they are of one moment. If that is slow, it is done less often, so it costs at
-//! most a hundredth of the time:
+//! There is one arena, number 0, and caches have no numbers. Writing `epoch` takes all figures at
+//! one moment, as in jemalloc. A slow reading is repeated less often, so readings cost at most a
+//! hundredth of the time:
 //!
 //! | name | is here |
 //! |---|---|
@@ -185,7 +185,7 @@ static EPOCH: AtomicU64 = AtomicU64::new(1);
 /// that are free and wait.
 static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 
-/// When the figures were taken, in nanoseconds, and the time it took beyond its share.
+/// When the figures were taken, in nanoseconds, and the duration beyond its share.
 static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
 /// The part of the time that this may take, and the most at once: programs read the figures ten
@@ -430,7 +430,7 @@ unsafe extern "C" fn mallctlnametomib(
 ///
 /// # Safety
 ///
-/// As there; `mib` has `length` numbers.
+/// As [`mallctl`]; `mib` has `length` numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mallctlbymib(
     mib: *const size_t,
@@ -451,11 +451,11 @@ unsafe extern "C" fn mallctlbymib(
     }
 }
 
-/// The body of both functions.
+/// The body of [`mallctl`] and [`mallctlbymib`].
 ///
 /// # Safety
 ///
-/// As there.
+/// As theirs, for the pointers and the sizes.
 unsafe fn control(
     what: Control,
     old: *mut c_void,
@@ -485,7 +485,7 @@ unsafe fn control(
             }
             // SAFETY: these bytes can be read, as the caller promises.
             let ms = unsafe { new.cast::<isize>().read_unaligned() };
-            // The one that is written is the longest, and 0 is at once.
+            // The written delay is the longest; 0 means at once.
             if ms < -1 {
                 return libc::EFAULT;
             }

@@ -1,4 +1,4 @@
-//! What each function of the malloc family promises, in C.
+//! The promises of each function of the malloc family, in C.
 mod support;
 use support::{EVERY_WAY, ON_HEAPWRIGHT, fine};
 
@@ -57,7 +57,7 @@ fn programs_of_jemalloc_and_gperftools_are_served() {
     fine("other_doors.c", &[support::How::Linked, support::How::Archive, support::How::Static]);
 }
 
-/// Linked with the others' libraries, as such programs are; the preload comes first.
+/// The program is linked with the others' libraries, as such programs are; the preload comes first.
 #[test]
 fn programs_linked_with_them_are_served() {
     use support::{How, command, compile, run, skip};
@@ -91,8 +91,7 @@ fn heapwrights_own_functions_answer() {
     fine("hw_api.c", &ON_HEAPWRIGHT[1..]);
 }
 
-/// However the program comes to the library, in every mode, with every cache model, and where all
-/// calls are seen anyway.
+/// In each way of linking, in every mode, with every cache model, and while each call is observed.
 #[test]
 fn a_thread_counts_what_it_asks_for() {
     use support::{How, command, compile, run};

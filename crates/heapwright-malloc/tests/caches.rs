@@ -1,8 +1,6 @@
-//! The cache models: what must hold under each of them, whatever threads, forks and
-//! schedulers do.
-//!
-//! Each case names its model itself; the rest of the suite runs under any model by
-//! `HEAPWRIGHT_TEST_CACHE` (see `support`, and ci/test.sh, which does so).
+//! The cache models: properties that hold under each of them, with any threads, forks and
+//! schedulers. Each case names its model itself. The rest of the suite runs under the model that
+//! `HEAPWRIGHT_TEST_CACHE` names (see `support`, and ci/test.sh, which sets it).
 mod support;
 use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
 
@@ -10,7 +8,7 @@ use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
 const MODELS: [&str; 7] =
     ["auto", "exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
 
-/// What makes the C library give the kernel no area for restartable sequences.
+/// With this setting, the C library registers no area for restartable sequences.
 const WITHOUT_RSEQ: &str = "glibc.pthread.rseq=0";
 
 /// Runs a program with arguments under a model, preloaded.
@@ -27,7 +25,7 @@ fn fine_under_all(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// Runs it per CPU where there are no restartable sequences; it must end well.
+/// Runs a program with per-CPU caches but without restartable sequences; it must end well.
 fn without_rseq(program: &str, arguments: &[&str]) {
     let compiled = compile(program, How::Preload, &[]);
     let mut command = command(&compiled, How::Preload);
@@ -36,7 +34,7 @@ fn without_rseq(program: &str, arguments: &[&str]) {
     run(&mut command).is_fine((program, "percpu", WITHOUT_RSEQ));
 }
 
-/// The program ends well wherever caches are not a thread's own.
+/// The program must end well under each model in which caches are not a thread's own.
 fn fine_where_shared(program: &str, arguments: &[&str]) {
     for model in MODELS.into_iter().filter(|model| !["auto", "exclusive"].contains(model)) {
         under(model, program, arguments).is_fine((program, arguments, model));
@@ -44,8 +42,8 @@ fn fine_where_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// The program, which has large blocks only, ends well where their runs are in CPUs' arrays, and in
-/// caches with a lock.
+/// The program, which has large blocks only, must end well with runs in CPUs' arrays, and in caches
+/// with a lock.
 fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     for model in ["percpu", "shared:2"] {
         under(model, program, arguments).is_fine((program, arguments, model));
@@ -53,12 +51,12 @@ fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// How long each storm lasts, in seconds: 1, or `HEAPWRIGHT_TEST_SECONDS`.
+/// The seconds that each storm lasts: 1, or `HEAPWRIGHT_TEST_SECONDS`.
 fn seconds() -> String {
     std::env::var("HEAPWRIGHT_TEST_SECONDS").unwrap_or_else(|_| "1".into())
 }
 
-/// Whether the suite runs once more under another model, which is nothing to these tests.
+/// Whether the suite runs once more under another model, which does not affect these tests.
 fn is_again() -> bool {
     let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
     if is_again {
@@ -67,7 +65,7 @@ fn is_again() -> bool {
     is_again
 }
 
-/// How many caches threads share under a model, as far as they can be raised.
+/// The number of caches that threads share under a model, as far as it can be raised.
 fn shared(model: &str) -> &str {
     model.strip_prefix("shared:").unwrap_or("0")
 }
@@ -104,8 +102,8 @@ fn storms_of_forks_end() {
     fine_where_runs_are_shared("caches_fork.c", &[&seconds(), "runs"]);
 }
 
-/// Where threads have caches of their own, a handler must not interrupt malloc (as with any
-/// malloc); `signals.c` is for that.
+/// If threads have caches of their own, a handler must not interrupt malloc (as with any malloc);
+/// `signals.c` tests that case.
 #[test]
 fn signal_handlers_may_interrupt_malloc() {
     if is_again() {
@@ -169,7 +167,7 @@ fn a_thread_that_became_quiet_gives_back() {
     if is_again() {
         return;
     }
-    // As many as have caches of their own with `auto`, and the main thread.
+    // With `auto`, that many threads have caches of their own, and the main thread.
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     fine_under_all("caches_quiet.c", &[&(2 * cpus).to_string()]);
 }
@@ -219,7 +217,7 @@ fn models_that_do_not_exist_are_one_line_and_the_default_is_used() {
         for how in [How::Preload, How::Static] {
             let program = compile("caches_raise.c", how, &[]);
             let mut command = command(&program, how);
-            // The default shares no caches: the program is told to see none.
+            // The default shares no caches: an argument tells the program so.
             let outcome = run(command.arg("0").env("HEAPWRIGHT", format!("cache={model}")));
             assert!(outcome.status.success(), "{model}: {outcome:?}");
             outcome.said_one_line(model, &["cache=", "exclusive", "shared:K", "percpu"]);

@@ -1,8 +1,7 @@
-//! What the debug heap is told by the C layer, and the faults it is asked about.
-//!
-//! These run on a library with the feature `observe`, which calls the test programs
-//! back from the debug heap's hooks. The same programs run on the plain C library
-//! where what they ask for holds there.
+//! The events that the C layer reports to the debug heap, and the faults that it passes on. These
+//! tests run on a library with the feature `observe`, which calls the test programs back from the
+//! debug heap's hooks. The same programs run on the plain C library, if their expectations hold
+//! there.
 mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -18,7 +17,7 @@ fn observed(name: &str, flags: &[&str], arguments: &[&str]) -> Option<Outcome> {
     Some(run(command_with(program, How::Preload, library).args(arguments)))
 }
 
-/// What a program says on the plain C library, and on the observing one.
+/// The output of a program on the plain C library, and on the observing one.
 fn both(name: &str, flags: &[&str], argument: &str) -> Vec<(How, Outcome)> {
     let program = compile(name, How::Plain, flags);
     let plain = run(command_with(program, How::Plain, PathBuf::new()).arg(argument));
@@ -37,8 +36,8 @@ fn every_form_is_distinguished() {
     }
 }
 
-/// All that holds in fast mode holds where the forms are told apart: replaced
-/// operators are called, handlers throw, plug-ins come and go.
+/// Properties of fast mode also hold while the forms are told apart: replaced operators are called,
+/// handlers throw, plug-ins come and go.
 #[test]
 fn programs_run_as_before() {
     let Some(library) = support::observing_library() else {

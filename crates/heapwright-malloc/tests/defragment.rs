@@ -1,4 +1,4 @@
-//! Defragmentation by the program: blocks are moved out of sparse slabs, whose memory is free then.
+//! Defragmentation by the program: it moves blocks out of sparse slabs, and frees their memory.
 mod support;
 use support::{How, Outcome, command, compile, run};
 
@@ -26,7 +26,7 @@ fn sparse_slabs_are_emptied_under_every_cache_model() {
 fn a_heap_profile_and_counted_calls_do_not_mind() {
     under("sample=64k", &[]).is_fine("sample");
     under("sample=64k,cache=shared:2", &["beside"]).is_fine("sample, shared");
-    // Nothing is moved where each call is seen.
+    // Nothing is moved while each call is observed.
     for options in ["mode=debug", "stats=exit"] {
         let outcome = under(options, &["never"]);
         assert!(outcome.status.success(), "{options}: {outcome:?}");

@@ -1,5 +1,5 @@
-//! What the shared library shows, what it needs, and what its hot functions are
-//! made of.
+//! The symbols that the shared library exports, the libraries that it needs, and the code of its
+//! hot functions.
 mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -395,7 +395,7 @@ fn nothing_is_needed_but_the_c_library() {
     assert!(headers.lines().any(|line| line.contains("GNU_STACK") && !line.contains("RWE")));
 }
 
-/// With debug information, gdb's `call free(p)` jumps into a function of ours that has this name.
+/// With debug information, gdb's `call free(p)` jumps to our function of that name.
 #[test]
 fn no_debug_information_is_shipped() {
     let sections = output("readelf", &["-S", "-W"]);
@@ -431,13 +431,13 @@ fn targets<'a>(code: &'a [String], own: &str) -> Vec<(&'a str, &'a str)> {
         .collect()
 }
 
-/// A hot function calls nothing: what is rare is jumped to, with nothing of its
-/// own left on the stack. For `operator new` that is what lets exceptions pass.
+/// A hot function calls nothing. Its rare cases are jumps, with an empty frame. In `operator new`
+/// this lets exceptions pass.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn hot_functions_call_nothing() {
     let functions = disassembly();
-    // Functions with the same code may be one, under any of their names.
+    // Functions with the same code may be merged under any of their names.
     let hot = ["malloc", "free", "_ZdlPv", "_ZdlPvm", "_Znwm", "free_sized"];
     let mut seen = 0;
     for name in hot {
@@ -449,7 +449,7 @@ fn hot_functions_call_nothing() {
         }
     }
     assert!(seen >= 4, "only {seen} of {hot:?} are there");
-    // `operator new` jumps on until it is in the slow path, which can be unwound, and calls it
+    // `operator new` ends in jumps to the slow path, which can be unwound. It calls the slow path
     // nowhere.
     let jumps = |name: &str, to: &str| {
         let (name, code) = functions
@@ -468,9 +468,8 @@ fn hot_functions_call_nothing() {
     jumps("_ZnwmSt11align_val_t", "new_slow");
 }
 
-/// The forwarding forms that the debug mode tells apart jump through words that the
-/// dynamic linker fills in, with the program's own operator if it has one, and makes
-/// read-only.
+/// The forwarding forms that debug mode tells apart jump through words. The dynamic linker fills
+/// these in, with the program's own operator if it has one, and makes them read-only.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn forwarding_forms_can_be_replaced() {
@@ -513,8 +512,8 @@ fn forwarding_forms_can_be_replaced() {
     }
 }
 
-/// The compiler knows malloc's family by name, and may make one of another:
-/// `malloc` and `memset` become `calloc`, which would then call itself.
+/// The compiler knows malloc's family by name, and may replace one function by another: `malloc`
+/// and `memset` become `calloc`, which would then call itself.
 #[test]
 fn no_function_of_the_family_calls_another() {
     let functions = disassembly();
@@ -539,7 +538,7 @@ fn no_function_of_the_family_calls_another() {
     }
 }
 
-/// The notes by which tracers find the probes of samples, and a tracer that is attached.
+/// The notes that lead tracers to the probes of samples, and an attached tracer.
 #[test]
 fn tracers_find_the_probes_of_samples_and_have_blocks_sampled() {
     use support::{How, command, compile, run, scratch};

@@ -1,5 +1,5 @@
-//! Guarded blocks of fast mode (`guard=sample`): what they find, with every block guarded; that
-//! they find nothing in programs that are right; and that programs run as before, whatever they do.
+//! Guarded blocks of fast mode (`guard=sample`): their findings, with every block guarded; no
+//! finding in correct programs; and programs that run as before.
 mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -13,7 +13,7 @@ fn outcome(options: &str, what: &str, size: &str) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args([what, size]))
 }
 
-/// What each mistake is called, and the signal that ends the program; none where it goes on.
+/// The name of each mistake, and the signal that ends the program; none if it continues.
 const MISTAKES: [(&str, &str, Option<i32>); 12] = [
     ("overflow-read", "buffer-overflow: read at offset", Some(libc::SIGSEGV)),
     ("overflow-write", "buffer-overflow: write at offset", Some(libc::SIGSEGV)),
@@ -34,35 +34,35 @@ fn every_mistake_with_a_guarded_block_is_named() {
     for (what, words, signal) in MISTAKES {
         for size in SIZES {
             if what == "late" && size != "8" {
-                // The others have no byte behind them before the guard.
+                // The other blocks have no byte between their end and the guard.
                 continue;
             }
             let outcome = outcome("guard=sample:1", what, size);
             assert_eq!(outcome.status.signal(), signal, "{what} {size}: {}", outcome.stderr);
             assert!(outcome.stderr.contains(words), "{what} {size}: {}", outcome.stderr);
-            // By whom it was made, and freed.
+            // The call that made the block, and the call that freed it.
             let frees = usize::from(what.contains("free") || what == "in-a-child");
             let frees = if what == "interior-free" { 0 } else { frees };
             let is_there = |title: &str| outcome.stderr.matches(title).count();
             assert!(is_there("    allocated ") >= 1, "{what} {size}: {}", outcome.stderr);
             assert!(is_there("    freed ") >= frees, "{what} {size}: {}", outcome.stderr);
             assert!(outcome.stderr.contains("guards.c"), "{what} {size}: {}", outcome.stderr);
-            // One report; of the late ones two, one of them at the end.
+            // Each mistake gives one report. A late one gives two, the second one at the end.
             let reports = if what == "late" { 2 } else { 1 };
             assert_eq!(is_there("ERROR: heapwright"), reports, "{what} {size}: {}", outcome.stderr);
         }
     }
 }
 
-/// In hardened mode the first block of each stack of a small program stands between guards, and all
-/// that is found ends the process, or with `on_misuse=report` what is no fault does not.
+/// In hardened mode the first block of each stack of a small program stands between guards. Each
+/// finding ends the process; with `on_misuse=report` only a fault does.
 #[test]
 fn hardened_mode_guards_first_blocks() {
     for mode in ["hardened", "hardened:full"] {
         // (A first block stands at the end of its page, so a read before it meets no guard.)
         for (what, words, signal) in MISTAKES.iter().filter(|it| !it.0.starts_with("underflow")) {
             for size in SIZES {
-                // Large blocks have their own guards; and the late one is an overflow of 8 bytes.
+                // Large blocks have their own guards. Their late finding is an overflow of 8 bytes.
                 if size == "262144" || *what == "late" && size != "8" {
                     continue;
                 }
@@ -96,8 +96,8 @@ fn what_is_right_is_not_remarked() {
     }
 }
 
-/// One of so many is drawn, and of calls that alternate each has its share, although refills are
-/// whole numbers of them.
+/// One of so many blocks is drawn. Calls that alternate each get their share, although refills
+/// bring whole multiples of them.
 #[test]
 fn each_call_has_its_share() {
     for model in ["exclusive", "percpu"] {
@@ -106,8 +106,8 @@ fn each_call_has_its_share() {
         outcome.is_fine(model);
         let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
         let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
-        // 1000 are expected, with a deviation of 32; 500 of each, with one of 22. Where caches are
-        // shared a drawn call stands for a whole refill.
+        // 1000 are expected, with a deviation of 32; 500 of each, with one of 22. With shared
+        // caches a drawn call stands for a whole refill.
         let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
         let sum = shares[0] + shares[1];
         assert!((least..=most).contains(&sum), "{model}: {shares:?}");
@@ -168,7 +168,7 @@ fn programs_run_as_before() {
 /// pace.
 #[test]
 fn storms_are_survived() {
-    // Where threads have caches of their own, a handler must not interrupt malloc.
+    // If threads have caches of their own, a handler must not interrupt malloc.
     for (name, model, arguments) in [
         ("thread_handover.c", "auto", &[][..]),
         ("caches_fork.c", "auto", &["4"]),
@@ -186,7 +186,7 @@ fn storms_are_survived() {
     }
 }
 
-/// Whatever counts calls sees guarded blocks as well.
+/// Guarded blocks appear in every count of calls.
 #[test]
 fn profiles_traces_and_statistics_go_on() {
     let folder = support::scratch().join("guards");

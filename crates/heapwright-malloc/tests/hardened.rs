@@ -1,10 +1,10 @@
-//! The hardened heap: what it finds, in these words; what it does with right programs; and that
-//! nothing is handed out twice whatever interrupts a thread.
+//! The hardened heap: its reports, in these words; correct programs under it; and slots, which are
+//! never handed out twice, whatever interrupts a thread.
 mod support;
 use support::{How, Outcome, command, compile, run};
 
 const MODES: [&str; 2] = ["hardened", "hardened:full"];
-/// A short slot, one that the short way does not clear, and a large block.
+/// A short slot, one that the fast path does not clear, and a large block.
 const SIZES: [&str; 3] = ["40", "4000", "300000"];
 
 fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
@@ -12,7 +12,7 @@ fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
     run(command(compiled, How::Preload).args(words).env("HEAPWRIGHT", options))
 }
 
-/// Each misuse ends the program with one line, which has these words and names the option that
+/// Each misuse ends the program with one line. The line has these words and names the option that
 /// silences it.
 fn refused(what: &str, sizes: &[&str], words: &[&str]) {
     for mode in MODES {
@@ -33,7 +33,7 @@ fn overflows() {
 
 #[test]
 fn second_frees() {
-    // (A large block's second free meets its record; so does that of a slot.)
+    // (A large block's second free meets its record; so does a slot's second free.)
     let words = ["was freed before", "detect=-double-free silences this"];
     refused("double", &SIZES, &words);
     refused("freed-realloc", &SIZES[..2], &words);
@@ -97,9 +97,9 @@ fn right_programs() {
     }
 }
 
-/// A freed block does not come again before as many others were freed, and never if no other is.
-/// (With `full` it comes after at least 1984 others were freed, less its change of places with one
-/// of the 256 newest.)
+/// A freed block comes back only after as many others were freed, and never if no other is freed.
+/// (With `full`, at least 1984 others come first, less its change of places with one of the 256
+/// newest.)
 #[test]
 fn freed_blocks_wait() {
     let modes = [
@@ -117,8 +117,8 @@ fn freed_blocks_wait() {
     }
 }
 
-/// What clang's -fsanitize=alloc-token calls: four groups with `hardened:full`, plain calls in any
-/// other mode.
+/// The calls of clang's -fsanitize=alloc-token: four groups with `hardened:full`, plain calls in
+/// any other mode.
 #[test]
 fn tokens_lie_apart() {
     for (options, how) in [

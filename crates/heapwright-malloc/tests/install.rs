@@ -1,4 +1,4 @@
-//! `packaging/install.sh`: an installed library can be linked with, in every way.
+//! `packaging/install.sh`: programs can link an installed library in every way.
 mod support;
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn prefix() -> &'static PathBuf {
     })
 }
 
-/// The flags that pkg-config would give; not every machine has it.
+/// The flags of pkg-config, which not every machine has.
 fn flags() -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/heapwright.pc"))
         .expect("the file is installed");
@@ -48,7 +48,7 @@ fn programs_find_it_with_pkg_config() {
     run(&mut command(&program, How::Plain)).is_fine("hw_api.c");
 }
 
-/// Compiles a source with what is installed and nothing of this repository, and runs it.
+/// Compiles a source with the installed files and nothing of this repository, and runs it.
 fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     let archive = prefix().join("lib/libheapwright.a").display().to_string();
     let shared = format!("{} -Wl,-rpath,{}/lib", flags().join(" "), prefix().display());
@@ -71,7 +71,7 @@ fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     }
 }
 
-/// What the README shows, and the tutorial's program, as a user builds them.
+/// The README's examples and the tutorial's program, built as a user builds them.
 #[test]
 fn examples_build_from_the_installed_tree() {
     let root = support::root();
@@ -89,7 +89,7 @@ fn examples_build_from_the_installed_tree() {
     builds_and_runs("cc", &root.join("docs/toy-vm/toy.c"), &[]);
 }
 
-/// The flags that are read above are those that pkg-config gives, where there is one.
+/// The flags above are those of pkg-config, if there is one.
 #[test]
 fn pkg_config_gives_these_flags() {
     let asked = Command::new("pkg-config")

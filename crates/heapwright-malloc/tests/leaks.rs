@@ -10,14 +10,14 @@ fn ask(word: &str, options: &str, how: How) -> Outcome {
     run(command(&program, how).arg(word).env("HEAPWRIGHT", format!("mode=debug,{options}")))
 }
 
-/// The program asks, and finds the answer right.
+/// The program requests a check, and compares the result itself.
 fn right(word: &str) {
     for how in WAYS {
         ask(word, "quiet=yes", how).is_fine((word, how));
     }
 }
 
-/// What the library said at a word, a line each.
+/// The lines that the library wrote for a word.
 fn said(word: &str, options: &str) -> Vec<String> {
     said_by(word, options, How::Linked)
 }
@@ -103,8 +103,8 @@ fn a_signal_asks_for_a_check() {
 
 #[test]
 fn what_mains_frame_held_is_lost_at_the_end() {
-    // A static program has no unwind tables that are found by themselves: there `exit` is
-    // not recognised, and the frame's litter counts.
+    // A static program has no unwind tables that the library can find. So the check does not
+    // recognise `exit`, and old words in the frame count.
     for how in [How::Linked, How::Archive] {
         let lines = said_by("exit", "leaks=exit", how);
         assert_eq!(lines[0], "leak: 40 bytes in 1 block is definitely lost", "{how:?}");
@@ -141,7 +141,7 @@ fn a_process_that_a_signal_ends_is_looked_at() {
             assert_eq!(outcome.status.signal(), Some(libc::SIGTERM), "{how:?} {word}: {outcome:?}");
             let lost = "leak: 40 bytes in 1 block is definitely lost";
             assert_eq!(outcome.stderr.matches(lost).count(), 1, "{how:?} {word}: {outcome:?}");
-            // Where nobody asked for it, nobody looks.
+            // Without an option or a call there is no check.
             let outcome = ends(word, "mode=debug");
             assert_eq!(outcome.status.signal(), Some(libc::SIGTERM), "{how:?} {word}: {outcome:?}");
             assert!(outcome.stderr.is_empty(), "{how:?} {word}: {outcome:?}");

@@ -1,8 +1,8 @@
-//! Programs where the machine is tight or strange: limits, other address layouts, hostile
-//! environments, no overcommit, kernels that lack system calls.
+//! Programs on tight or strange machines: limits, other address layouts, hostile environments, no
+//! overcommit, kernels that lack system calls.
 //!
-//! These take minutes and want tools (valgrind, perl, setarch), so `cargo test` leaves them out;
-//! `ci/test.sh -p heapwright-malloc --test limits -- --ignored` runs them.
+//! These tests take minutes and need tools (valgrind, perl, setarch), so `cargo test` leaves them
+//! out; `ci/test.sh -p heapwright-malloc --test limits -- --ignored` runs them.
 mod support;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{How, Outcome, command_with, compile, run, shared_library, shipped, skip};
 
-/// Runs a row's text in a shell. `$PRE` puts the preload in front of the program that the row is
-/// about, so that the tools around it keep theirs; `$A` is allocates.c, `$T` tight.c.
+/// Runs a row's text in a shell. `$PRE` preloads the library into the row's program alone, not into
+/// the tools around it; `$A` is allocates.c, `$T` tight.c.
 fn shell(text: &str, pre: &str) -> Outcome {
     let mut command = Command::new("bash");
     command.args(["-c", text]).env("PRE", pre).env_remove("LD_PRELOAD").env_remove("HEAPWRIGHT");
@@ -20,7 +20,7 @@ fn shell(text: &str, pre: &str) -> Outcome {
     run(&mut command)
 }
 
-/// A row ends well under the preload, or fails without it, too, and proves nothing.
+/// A row ends well under the preload. If it fails without the preload, too, it proves nothing.
 #[track_caller]
 fn row(text: &str) {
     let plain = shell(text, "");
@@ -39,8 +39,8 @@ fn rows(texts: &[&str]) {
 const PERL: &str =
     r#"perl -e 'my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; print %h + 0'"#;
 
-/// glibc fits 290 to 305 MB into 300,000 KiB, by how it is run; in debug mode guards and records
-/// are a quarter. And what was freed is there for others.
+/// glibc fits 290 to 305 MB into 300,000 KiB. In debug mode guards and records take a quarter.
+/// Freed memory is available to others.
 #[test]
 #[ignore = "long"]
 fn address_space() {
@@ -62,7 +62,7 @@ fn address_space() {
             row(&format!("{limited} $PRE $T longer 340"));
         }
     }
-    // Half of what is above the first 12 MB, at least, and more where more is allowed.
+    // At least half of the limit above the first 12 MB, and more under larger limits.
     let preload = format!("env HEAPWRIGHT=mode=debug LD_PRELOAD={}", shared_library().display());
     let mut last = 0;
     for megabytes in [20, 30, 40, 50, 60, 80, 100, 200, 400] {
@@ -81,7 +81,7 @@ fn other_limits_and_layouts() {
         "ulimit -s unlimited; $PRE $A",
         "ulimit -n 4; $PRE $A",
         "ulimit -m 1024; $PRE $A",
-        // A shell that limits itself: what it starts has a window that fits.
+        // A shell limits itself, and the programs that it starts have windows that fit.
         "$PRE bash -c 'ulimit -v 120000; x=$(seq 20000); echo ${#x} | cat; \
          for i in 1 2 3; do (echo $i); done; perl -e \"print 1\"; $A'",
         "setarch -R $PRE $A",
@@ -116,8 +116,8 @@ fn environments() {
     }
 }
 
-/// The setting is the whole machine's: only on request, where a ratio leaves what is in use and
-/// gigabytes more; for seconds, and back at the end.
+/// The setting is for the whole machine. So this runs only on request, with a ratio that leaves the
+/// memory in use and gigabytes more. It takes seconds, and restores the setting.
 #[test]
 #[ignore = "long"]
 fn memory_may_be_strictly_accounted() {
@@ -152,7 +152,7 @@ fn memory_may_be_strictly_accounted() {
     result.expect("all rows hold");
 }
 
-/// A call that a kernel may refuse, or one operation of it: the argument of which says which.
+/// A call that a kernel may refuse, or one operation of it: an argument, and its value.
 type Refused = (&'static str, i64, Option<(u32, u32)>);
 
 fn calls() -> Vec<Vec<Refused>> {
@@ -189,12 +189,12 @@ fn calls() -> Vec<Vec<Refused>> {
         ("sigaltstack", libc::SYS_sigaltstack, None),
         ("ppoll", libc::SYS_ppoll, None),
     ];
-    // A sandbox's kernel (gVisor) lacks the first ones all together.
+    // The kernel of a sandbox (gVisor) lacks all of the first calls.
     let each = together.iter().copied().chain(alone).map(|call| vec![call]);
     each.chain([together.clone()]).collect()
 }
 
-/// The kernel answers these calls of the command, and of all that it starts, with an error.
+/// Makes the kernel answer these calls of the command, and of its children, with an error.
 fn refuse(command: &mut Command, calls: &[Refused], error: i32) {
     let filter = |&(_, number, which): &Refused| {
         let statement = |code, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
@@ -232,7 +232,7 @@ fn refuse(command: &mut Command, calls: &[Refused], error: i32) {
     unsafe { command.pre_exec(install) };
 }
 
-/// An old kernel answers ENOSYS, a container EPERM, gVisor EINVAL. In each mode a program of
+/// An old kernel answers ENOSYS, a container EPERM, gVisor EINVAL. In each mode a program with
 /// threads ends as it does without the library, which may write at most one line.
 #[test]
 #[ignore = "long"]

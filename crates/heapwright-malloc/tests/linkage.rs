@@ -3,7 +3,7 @@ mod support;
 use std::process::Command;
 use support::{How, command, compile, run};
 
-/// What is linked works, says nothing, and is on heapwright.
+/// The linked program works, writes nothing, and uses heapwright.
 #[test]
 fn programs_are_linked_with_the_archive_in_every_way() {
     for flags in [&["-static-pie", "-fPIE"][..], &["-flto"], &["-flto", "-static"]] {
@@ -17,7 +17,7 @@ fn programs_are_linked_with_the_archive_in_every_way() {
     }
 }
 
-/// gcc asks for the table that unwinders search in all programs but static ones.
+/// gcc requests the table for unwinders in all programs but static ones.
 #[test]
 fn static_programs_have_stack_traces() {
     let plain = ["-fPIE", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];

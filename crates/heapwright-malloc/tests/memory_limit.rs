@@ -1,4 +1,4 @@
-//! Memory limits: near one free memory goes back sooner, and one line says that it is near.
+//! Memory limits: near one, free memory goes back sooner, and one line reports it.
 mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn under(options: &str, words: &[&str]) -> Outcome {
     run(command(&program, How::Preload).args(words).env("HEAPWRIGHT", options))
 }
 
-/// Megabytes in memory in the end.
+/// The megabytes in memory at the end.
 fn left(outcome: &Outcome) -> u32 {
     outcome.stdout.trim().parse().unwrap_or_else(|_| panic!("{outcome:?}"))
 }
@@ -27,7 +27,7 @@ fn near_a_limit_free_memory_goes_back_at_once() {
         assert!(left(&outcome) < 45, "{options}: {outcome:?}");
         assert_eq!(outcome.stderr.matches(LINE).count(), 1, "{options}: {outcome:?}");
     }
-    // Far from one, as asked.
+    // Far from a limit, the delays are the requested ones.
     for options in ["limit=1g,purge=60000", "limit=off,purge=60000"] {
         let outcome = under(options, &["far"]);
         assert!(left(&outcome) > 55, "{options}: {outcome:?}");
@@ -46,7 +46,7 @@ fn at_the_limit_the_heap_profile_is_saved() {
     let files = std::fs::read_dir(&folder).expect("read").count();
     std::fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(files, 1);
-    // If the user names no file, others can neither guess its name nor read it.
+    // If the user names no file, other users can neither guess its name nor read it.
     let outcome = under("limit=64m,sample=64k", &[]);
     let (_, path) = outcome.stderr.trim().split_once("is saved in ").expect("says where");
     let about = std::fs::symlink_metadata(path).expect("is there");
@@ -97,7 +97,7 @@ fn a_buffer_that_grows_is_in_memory_once() {
     assert!(outcome.status.success(), "{outcome:?}");
 }
 
-/// Free memory that is writable or mapped is no reason to refuse a request.
+/// A request succeeds even if free memory is writable or mapped.
 #[test]
 fn a_buffer_that_grows_fits_where_it_is_limited() {
     // (The C library's own allocator needs 135 MB of either limit.)

@@ -1,9 +1,9 @@
-//! Mistakes end the program with one line that says what the pointer is.
+//! A mistake ends the program with one line that describes the pointer.
 mod support;
 use heapwright_record::debug::{Entry, Reader};
 use support::{How, Outcome, command, compile, run, scratch};
 
-/// Makes a mistake in a call, with a pointer, in each way a program can be.
+/// Makes a mistake in a call with a pointer, in each way of linking.
 fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
     for how in [How::Preload, How::Archive] {
         let program = compile("misuse.c", how, &[]);
@@ -11,7 +11,7 @@ fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
     }
 }
 
-/// The mistake is refused by `free` and by `realloc`, in these words.
+/// `free` and `realloc` refuse the pointer, in these words.
 fn refused(pointer: &str, words: &[&str]) {
     for call in ["free", "realloc"] {
         let name = format!("{call}(0x");
@@ -75,8 +75,8 @@ fn forged_blocks() {
                         outcome.was_refused(what, &words);
                         continue;
                     }
-                    // The program goes on, with a usable size of 0, and ends with 99 or as without
-                    // us.
+                    // The program continues with a usable size of 0. It ends with 99, or as without
+                    // the library.
                     let is_reported = outcome.stderr.contains("of a pointer");
                     assert!(is_reported && outcome.status.code().is_some(), "{what:?} {outcome:?}");
                 }
@@ -111,7 +111,7 @@ fn blocks_that_were_freed() {
     refused("freed-by-thread", &["freed before"]);
 }
 
-/// The fast path takes a small block twice; its home does not.
+/// The fast path takes a small block twice, but its slab does not.
 #[test]
 fn a_small_double_free_is_seen_late() {
     each("free", "twice-in-thread", |outcome| {
@@ -143,7 +143,7 @@ fn without_stderr_the_program_still_ends() {
     }
 }
 
-/// The library in a daemon keeps no descriptor of the pipe at whose end the daemon's caller waits.
+/// The library in a daemon keeps no descriptor of the pipe whose end the daemon's caller waits for.
 #[test]
 fn no_descriptor_of_the_programs_is_kept() {
     let folder = scratch().join("kept");
@@ -189,8 +189,8 @@ fn a_file_that_gets_the_number_of_standard_error_stays_as_it_is() {
     }
 }
 
-/// The record names a place that deserves guards in the next run once, also where the first report
-/// is the end.
+/// The record names each place that deserves guards in the next run once, also if the first report
+/// ends the process.
 #[test]
 fn a_place_is_recorded_once_and_before_the_end() {
     let program = compile("sites.c", How::Preload, &[]);

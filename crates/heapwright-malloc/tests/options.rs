@@ -57,7 +57,7 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
                 "(ignored)",
             ],
         ),
-        // What the hardened heap does not heed, wherever `mode` stands; and what is its alone.
+        // Options that the hardened heap ignores, with `mode` anywhere; and options of its own.
         ("mode=hardened,cache=shared:2", vec!["\"cache\"", "has no effect with mode=hardened"]),
         ("cache=percpu,mode=hardened:full", vec!["\"cache\"", "has no effect with mode=hardened"]),
         ("mode=hardened,sample=512k", vec!["\"sample\"", "has no effect with mode=hardened"]),
@@ -107,8 +107,8 @@ fn a_very_long_string_does_no_harm() {
     }
 }
 
-/// A set-uid program must not do what its caller's environment says. (The
-/// dynamic linker ignores `LD_PRELOAD` there, so the library is linked in.)
+/// A set-uid program must not obey its caller's environment. (The dynamic linker ignores
+/// `LD_PRELOAD` there, so the library is linked in.)
 #[test]
 fn set_uid_programs_ignore_the_options() {
     use std::os::unix::fs::{PermissionsExt, chown};
@@ -130,8 +130,8 @@ fn set_uid_programs_ignore_the_options() {
     outcome.is_fine("set-uid");
 }
 
-/// What a program that prints undefined bytes prints: pairs of a byte and whether nobody has
-/// written it.
+/// The output of a program that prints undefined bytes: pairs of a byte and whether it is
+/// uninitialised.
 fn bytes_with(options: &str) -> Vec<(u8, bool)> {
     let program = compile("undefined_bytes.c", How::Preload, &[]);
     let options = format!("mode=debug,{options}");

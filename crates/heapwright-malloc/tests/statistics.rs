@@ -1,4 +1,4 @@
-//! The statistics that a process leaves behind.
+//! The statistics that a process writes at its end.
 mod support;
 use heapwright_record::Stats;
 use support::{How, Outcome, command, compile, run};
@@ -10,7 +10,7 @@ fn end(how: How, end: &str, options: &str) -> Outcome {
     run(command(&program, how).arg(end).env("HEAPWRIGHT", options))
 }
 
-/// The processes that the program said it was.
+/// The processes that the program printed.
 fn processes(outcome: &Outcome) -> Vec<u32> {
     let mut all: Vec<u32> = outcome
         .stdout
@@ -21,7 +21,7 @@ fn processes(outcome: &Outcome) -> Vec<u32> {
     all
 }
 
-/// The processes that a report was printed for.
+/// The processes with a printed report.
 fn reported(outcome: &Outcome) -> Vec<u32> {
     let mut all: Vec<u32> = outcome
         .stderr
@@ -64,7 +64,7 @@ fn the_report_has_all_of_its_lines() {
 #[test]
 fn a_program_started_by_another_reports_for_itself() {
     let outcome = end(How::Preload, "exec", "stats=exit");
-    // The same process twice: once before the exec, which leaves nothing.
+    // The same process twice: the one before the exec leaves nothing.
     let processes = processes(&outcome);
     assert_eq!(processes.len(), 2);
     assert_eq!(reported(&outcome), processes[..1]);

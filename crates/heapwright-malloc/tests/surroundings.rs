@@ -5,11 +5,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use support::{How, command, compile, fine, run};
 
-/// Limits what the command may have.
+/// Limits a resource of the command.
 fn limit(command: &mut Command, what: libc::__rlimit_resource_t, bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     let set = move || {
-        // SAFETY: reads the struct it is given.
+        // SAFETY: reads the limit into a struct of this function.
         match unsafe { libc::setrlimit(what, &raw const limit) } {
             0 => Ok(()),
             _ => Err(std::io::Error::last_os_error()),
@@ -52,8 +52,8 @@ fn a_program_may_limit_itself() {
         let program = compile("rlimit_as_late.c", how, &[]);
         for by in ["setrlimit", "prlimit", "getpid"] {
             let mut command = command(&program, how);
-            // The C library's own heap reserves up to 128 MiB for every thread that
-            // comes while another allocates, which is what would be left here.
+            // The C library's own heap reserves up to 128 MiB for every thread that comes while
+            // another allocates. That would be all of the rest here.
             command.arg(by).env("MALLOC_ARENA_MAX", "1");
             run(&mut command).is_fine((how, by));
         }
@@ -65,13 +65,13 @@ fn memory_may_be_locked() {
     fine("locked_memory.c", &support::EVERY_WAY);
 }
 
-/// Without the privilege, locked memory is limited, and the limit counts address
-/// space.
+/// Without the privilege, locked memory is limited, and the kernel compares the limit with the
+/// address space.
 #[test]
 fn locked_memory_may_be_limited() {
     for how in [How::Plain, How::Preload, How::Archive, How::Static] {
         let program = compile("locked_memory.c", how, &[]);
-        // A distribution's default: no program may raise it.
+        // The default of a distribution: no program may raise this limit.
         let mut command = command(&program, how);
         limit(&mut command, libc::RLIMIT_MEMLOCK, 8 << 20);
         // SAFETY: geteuid has no preconditions.
@@ -164,7 +164,7 @@ fn the_kernel_may_move_a_block_in_part() {
     }
 }
 
-/// The program is asked first for what the library asks the kernel: its symbols are exported.
+/// The program exports its symbols, so it sees the library's calls of the kernel first.
 #[test]
 fn the_kernel_may_refuse_guards() {
     let program = compile("refused_guards.c", How::Preload, &["-rdynamic"]);
@@ -208,8 +208,8 @@ fn in_sandbox(arguments: [&str; 4], library: &std::path::Path, options: &str) ->
     run(command.args(arguments).env("HEAPWRIGHT", options))
 }
 
-/// The heap asks the kernel when it is loaded. A program of one thread that forbids itself all
-/// other calls, and is killed for one, goes on.
+/// The heap reads facts from the kernel when it is loaded. A program of one thread may then set a
+/// filter that kills for any other call. It continues.
 #[test]
 fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     for (library, options) in modes() {
@@ -233,7 +233,7 @@ fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     }
 }
 
-/// A finding is still said.
+/// A finding is still printed.
 #[test]
 fn a_sandbox_leaves_the_line_about_a_mistake() {
     for options in ["", "mode=hardened", "mode=debug"] {
@@ -256,8 +256,8 @@ fn the_strict_sandbox_leaves_what_is_at_hand() {
     }
 }
 
-/// A coroutine's stack is small. A call that seldom takes more of it would end a program that was
-/// tested.
+/// A coroutine's stack is small. A call that rarely needs more of it would end a program that
+/// passed its tests.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn each_entry_point_gets_by_with_a_small_stack() {
@@ -284,8 +284,8 @@ fn each_entry_point_gets_by_with_a_small_stack() {
     }
 }
 
-/// The words in back quotes of a row of a table in docs/preload.md, a set for each column. `table`
-/// and `row` are the first cells of the table and of the row.
+/// The words in back quotes of one row of a table in docs/preload.md, a set for each column.
+/// `table` and `row` are the first cells of the table and of the row.
 fn row(table: &str, row: &str) -> Vec<BTreeSet<String>> {
     let text = std::fs::read_to_string(support::root().join("docs/preload.md")).expect("the page");
     let (_, text) = text.split_once(&format!("| {table} |")).expect("the table");

@@ -54,7 +54,7 @@
 #![no_std]
 #![allow(
     clippy::new_without_default,
-    reason = "what `new` makes is for statics, or has its one way"
+    reason = "statics use `new`, or a type has a single constructor"
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(

@@ -127,8 +127,8 @@ impl Prefix {
     }
 
     /// Gives a process's file from one user to another, and makes a folder for the files of that
-    /// user's children. For a process of root that is about to become a user's, or becomes root's
-    /// again.
+    /// user's children. Called in a process of root that is about to change to a user, or back to
+    /// root.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
         os::give_file(&self.of(process), from, to);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! So no thread that the child lacks holds a lock, and all that the locks protect (runs, metadata,
-//! registries, shared pools) is whole. Each part explains its state without a lock: see
-//! `heap::start`.
+//! registries, shared pools) is whole. Each part describes the state that it keeps without a lock:
+//! see `heap::start`.
 //!
 //! Fork handlers of other libraries that were registered earlier run while the locks are held, in
 //! the same thread, and may allocate: see `sync::hold_all`. They pass every lock. A *signal
@@ -27,9 +27,9 @@
 //! `fflush(NULL)` waits for streams with the lock of their list. The C library takes that lock in
 //! every fork, *after* this file's handler. So the handler takes it before any lock of malloc: see
 //! `os::lock_streams`. Mutators of collected heaps stop earlier, because one of them may wait for
-//! that lock on its way to a safepoint. Locks of other libraries' handlers are in order if they
-//! registered after ours: the last registered handler runs first. A preloaded library registers
-//! before the program's first instruction.
+//! that lock on its way to a safepoint. Other libraries' handlers take their locks in order if they
+//! were registered after ours, because the last registered handler runs first. A preloaded library
+//! registers before the program's first instruction.
 //!
 //! **Slots first.** The slots of shared objects (caches, magazines of pools) do not count as locks
 //! (`sync::is_interrupted`). A signal handler in another thread may have interrupted the holder of
@@ -180,8 +180,8 @@ fn ends_within() -> bool {
 }
 
 /// Gives the locks back. Returns the signals to block from now on. `None` if no locks were taken:
-/// the process had one thread, or (with musl, which runs the handlers that exist at the end)
-/// another thread has registered the handlers since the fork began.
+/// the process had one thread, or another thread has registered the handlers since the fork began
+/// (musl runs those that exist when the fork ends).
 ///
 /// # Safety
 ///

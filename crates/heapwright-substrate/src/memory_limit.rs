@@ -9,7 +9,7 @@
 //!   huge pages  as requested                     |  none for new memory
 //!   stashes     4 MiB                            |  256 KiB at most
 //!
-//!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if as near
+//!   pressure    0 ------------- 2 % --------- 10 %   of the time some thread waited: counts as near
 //! ```
 //!
 //! Far from the limit nothing changes, because speed comes first. The limit is the least one of the
@@ -18,9 +18,9 @@
 //! matter: see `chunk::address_limit`.
 //!
 //! The memory in use is that of all processes of the group, without memory that the kernel can drop
-//! (file pages). Under a limit of the process alone it is its resident memory. A look at it reads a
-//! file. So no thread looks while the heap is small, or before the heap has grown by a good part of
-//! the bytes that were left: see [`note_fresh`].
+//! (file pages). Under a limit of the process alone, it is the process's resident memory. A look at
+//! it reads a file. So no thread looks while the heap is small, or before the heap has grown by a
+//! good part of the bytes that were left: see [`note_fresh`].
 //!
 //! The kernel tells the pressure in `memory.pressure` of the limited group, else in
 //! `/proc/pressure/memory` (PSI), if it keeps it. The pressure is the part of the last ten seconds

@@ -20,7 +20,7 @@ use std::thread;
 #[global_allocator]
 static HEAP: heapwright::Heapwright = heapwright::Heapwright;
 
-/// Pages that were asked for once.
+/// Pages that were requested once.
 static PAGES: Mutex<Option<HashMap<String, String>>> = Mutex::new(None);
 
 /// The response to `/heap`.
@@ -43,7 +43,7 @@ fn serve(client: TcpStream) -> std::io::Result<()> {
     let mut request = String::new();
     let mut lines = BufReader::new(client.try_clone()?);
     lines.read_line(&mut request)?;
-    // A connection that is closed with something unread is reset.
+    // If a connection is closed with unread bytes, the kernel resets it.
     while lines.by_ref().lines().next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
     {
     }

@@ -29,7 +29,7 @@ pub(crate) use with_stacks::*;
 #[cfg(not(feature = "debug"))]
 pub(crate) use without_stacks::*;
 
-/// Returns whether some calls are looked at, to be sampled or served with a guarded block.
+/// Returns whether some calls are checked, for a sample or a guarded block.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
     cfg!(feature = "debug") && crate::cache::draw::is_watched()

@@ -11,10 +11,7 @@
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64")
     )),
-    allow(
-        dead_code,
-        reason = "what has no use but with Linux's signals, assembly and leak checks"
-    )
+    allow(dead_code, reason = "some items serve only Linux's signals, assembly and leak checks")
 )]
 #![cfg_attr(
     test,
@@ -110,7 +107,7 @@ pub mod options {
     //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
     //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
     //! | `timeline` | a path | write the collections of collected heaps to `PATH.<pid>` for `heapwright run --timeline` and `heapwright heap --timeline` |
-    //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between bounds, the longer, the more of them the program touches again soon after |
+    //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between two bounds, longer if the program soon touches many of them again |
     //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
     //! | `sample` | bytes from `1k` to `1g`, `off` | sample one block per so many bytes, for the heap profile (feature `debug`) |
@@ -122,7 +119,7 @@ pub mod options {
     //! | `traces` | 0 to 64 | debug: frames of each stack |
     //! | `guard` | `sample`, `sample:N` | a few blocks stand between guard pages: at a pace, or one of `N` (the preloaded library); with it also `record`, `sites`, `traces` and `memory` |
     //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
-    //! | `memory` | bytes | debug: what freed blocks and the memory of them may cost |
+    //! | `memory` | bytes | debug: the most that freed blocks and their records may cost |
     //! | `stop` | `first`, `never` | debug: end the process at the first finding |
     //! | `detect` | `-` or `+`, and a name | debug, hardened: switch a detection off or on |
     //! | `retain` | `all`, `budget` | debug: how many freed blocks are remembered |
@@ -131,10 +128,10 @@ pub mod options {
     //! | `quiet` | `yes`, `no` | debug: findings are in the record, and not printed |
     //! | `fill` | `off`, a number | debug: uninitialised bytes hold zeros (0) or a pattern (`heapwright check --twice`) |
     //! | `leaks` | `exit`, `off` | debug: look for leaks when the program ends |
-    //! | `leak_signal` | a signal | debug: look for leaks when it comes |
-    //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
+    //! | `leak_signal` | a signal | debug: look for leaks when this signal arrives |
+    //! | `growth` | `on`, `off` | debug: count live blocks now and then, in the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
-    //! | `rules` | a path | debug: a sealed file in which processes leave each other what unwind tables say (`heapwright check` makes it) |
+    //! | `rules` | a path | debug: a sealed file in which processes share unwind rules (`heapwright check` makes it) |
     //!
     //! A bad option is ignored, with one line on standard error. An option without effect in the
     //! chosen mode, or in a copy that a program links, is treated the same. Set-uid programs ignore

@@ -3,7 +3,7 @@
     clippy::disallowed_types,
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "what std allocates is what is counted"
+    reason = "the test counts what std allocates"
 )]
 
 use heapwright::testing::{Allocations, Counting, allocations};
@@ -63,7 +63,7 @@ fn other_threads_are_not_counted() {
         from_worker.recv().expect("is sent");
     });
     worker.join().expect("ends");
-    // What channels need themselves is this thread's, and small.
+    // The channels' own blocks belong to this thread, and are small.
     assert!(used.bytes < 12345, "{used:?}");
 }
 

@@ -6,7 +6,7 @@
 //! cargo +nightly test -p heapwright --features nightly
 //! ```
 //!
-//! Only this test finds: mistakes with a zero size, a changed alignment or a zeroed growth, which
+//! Only this test finds mistakes with a zero size, a changed alignment or a zeroed growth, which
 //! `GlobalAlloc` never requests.
 #![cfg(any(
     feature = "allocator-api2-02",
@@ -83,7 +83,7 @@ macro_rules! version {
                     (0..100_000u64).for_each(|number| numbers.push(number));
                     let at = numbers.as_ptr();
                     assert!(numbers.iter().enumerate().all(|(n, &number)| n as u64 == number));
-                    // The last block shrinks and grows where it is.
+                    // The last block shrinks and grows in place.
                     numbers.truncate(10);
                     numbers.shrink_to_fit();
                     numbers.reserve_exact(1000);
@@ -109,7 +109,7 @@ macro_rules! version {
                 assert!(arena.used_bytes() <= arena.reserved_bytes());
             }
 
-            /// Nothing that is done right is complained of, and nothing is left.
+            /// Valid use causes no finding, and no block is left.
             #[cfg(feature = "debug")]
             pub(crate) fn in_debug_heaps() {
                 use heapwright::debug::{Checked, Config, DebugHeap, Guard};
@@ -170,8 +170,8 @@ macro_rules! version {
                     // SAFETY: the block is of the new layout, and not used again.
                     unsafe { source.deallocate(grown.cast(), new) };
                 }
-                // (Where the source is `System`, the compiler knows what `malloc` is, and may leave
-                // one out whose block nobody looks at: it then counts as granted.)
+                // (If the source is `System`, the compiler knows `malloc`, and may leave out a call
+                // whose block is unused: such a call counts as granted.)
                 assert!(black_box(source.allocate(layout(isize::MAX as usize - 64, 1))).is_err());
             }
         }

@@ -7,7 +7,7 @@
 //! cargo test -p heapwright --features checked --test checked_pools
 //! ```
 //!
-//! Only this test finds: a mistake that a checked build accepts, or a valid use that it refuses.
+//! Only this test finds a mistake that a checked build accepts, or a valid use that it refuses.
 #![cfg(feature = "checked")]
 #![allow(
     clippy::disallowed_types,
@@ -32,7 +32,7 @@ struct Node {
 
 const NODE: Node = Node { _value: [7; 4] };
 
-/// A case: its name, what it does, and what the line says.
+/// A case: its name, its mistake, and the words of its line.
 type Case = (&'static str, fn(), &'static [&'static str]);
 
 fn destroy<T>(pool: &Pool<T>, object: NonNull<T>) {
@@ -42,7 +42,7 @@ fn destroy<T>(pool: &Pool<T>, object: NonNull<T>) {
 
 /// Writes to an object that is destroyed.
 fn write_stray(object: NonNull<u8>, offset: usize) {
-    // SAFETY: none; it is expected to be noticed. The memory is still the pool's.
+    // SAFETY: none; the pool must notice it. The memory is still the pool's.
     unsafe { object.as_ptr().wrapping_add(offset).write(1) };
 }
 
@@ -203,7 +203,7 @@ fn what_is_left_at_the_end() {
         let shared = SharedPool::<u64>::builder().name("jobs").build();
         let _left = shared.create(1);
         drop(shared);
-        // What the pool itself holds, and what a reset dropped, is no mistake.
+        // Objects that the pool itself holds, and those that a reset dropped, are no mistake.
         let mut pool = Pool::<u16>::builder().name("clean").build();
         let _key = pool.insert(1);
         drop(pool);

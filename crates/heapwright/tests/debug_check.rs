@@ -2,7 +2,7 @@
 //! are no leaks, blocks that a thread of the test leaves are, and concurrent tests do not see each
 //! other.
 //!
-//! Only this test finds: a leak or a misuse assigned to the wrong test or to none, and a block kept
+//! Only this test finds a leak or a misuse assigned to the wrong test or to none, and a block kept
 //! by std that is reported as a leak.
 #![cfg(all(feature = "debug", target_os = "linux"))]
 #![allow(
@@ -25,13 +25,13 @@ use heapwright::debug::{Checked, Config, DebugHeap, check};
 #[global_allocator]
 static HEAP: DebugHeap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
 
-/// Forgets a value whose block the compiler must really make: tests are optimised a little,
-/// and it leaves out a block that nobody looks at.
+/// Forgets a value whose block the compiler must really make: in tests it optimises a little, and
+/// leaves out an unused block.
 fn forget<T>(value: T) {
     std::mem::forget(black_box(value));
 }
 
-/// What `check` says of a closure; nothing if it likes it.
+/// The message of `check` about a closure; `None` if there is none.
 fn verdict(closure: impl FnOnce()) -> Option<String> {
     let caught = catch_unwind(AssertUnwindSafe(|| check(closure)));
     caught.err().map(|said| match said.downcast::<String>() {
@@ -46,7 +46,7 @@ fn free_twice() {
     let block = unsafe { HEAP.alloc(layout) };
     // SAFETY: ours.
     unsafe { HEAP.dealloc(block, layout) };
-    // SAFETY: a mistake, which is told and not done.
+    // SAFETY: a mistake, which is reported and not executed.
     unsafe { HEAP.dealloc(block, layout) };
 }
 
@@ -100,7 +100,7 @@ fn a_leak_is_found_wherever_it_is_made() {
         });
     });
     assert!(said.unwrap().contains("1 block of 4 bytes"));
-    // One that leads to others: all are lost.
+    // Each value leads to others: all are lost.
     struct Ring(Mutex<Option<Arc<Ring>>>);
     let said = verdict(|| {
         let one = Arc::new(Ring(Mutex::new(None)));
@@ -226,7 +226,7 @@ fn checks_are_nested_and_panics_pass_through() {
         let inner = check(|| Box::new(5));
         drop(inner);
     });
-    // The outer one sees what the inner one complains of.
+    // The outer check sees the findings of the inner one.
     let mut inner = None;
     let outer = verdict(|| inner = verdict(|| forget(vec![1u8; 33])));
     assert!(inner.unwrap().contains("33 bytes") && outer.is_some());
@@ -236,7 +236,7 @@ fn checks_are_nested_and_panics_pass_through() {
         thread::spawn(|| panic!("in a thread")).join().unwrap_err();
     });
     assert_eq!(said, None);
-    // Nothing of this is left.
+    // None of this is left.
     forget(vec![1u8; 11]);
     check(|| vec![1u8; 12].len());
 }

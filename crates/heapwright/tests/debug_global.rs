@@ -1,7 +1,7 @@
 //! Rust programs with a debug heap and with a checked allocator: collections, short threads,
 //! panics, thread-locals that free late. Valid use causes no finding; then one mistake does.
 //!
-//! Only this test finds: valid work of std that becomes a finding, and a call before `main` or in a
+//! Only this test finds valid work of std that becomes a finding, and a call before `main` or in a
 //! dying thread that fails.
 //!
 //! ```text
@@ -25,7 +25,7 @@ use heapwright::debug::{Checked, Config, DebugHeap, FindingKind};
 
 const QUIET: Config = Config { quiet: true, ..Config::DEFAULT };
 
-/// Both at once: one's blocks come from the other's.
+/// Both allocators at once: the blocks of one come from the other.
 struct Both {
     heap: DebugHeap,
     checked: Checked<System>,
@@ -34,14 +34,14 @@ struct Both {
 #[global_allocator]
 static BOTH: Both = Both { heap: DebugHeap::new(QUIET), checked: Checked::with(System, QUIET) };
 
-/// Odd sizes go to the one, even ones to the other.
+/// Odd sizes go to one allocator, even ones to the other.
 impl Both {
     fn of(&self, size: usize) -> &dyn GlobalAlloc {
         if size.is_multiple_of(2) { &self.heap } else { &self.checked }
     }
 }
 
-// SAFETY: a block goes back to the one that it came from, by its size.
+// SAFETY: a block goes back to the allocator that it came from, by its size.
 unsafe impl GlobalAlloc for Both {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the layout is of more than zero bytes, as the caller promises.
@@ -110,14 +110,14 @@ fn what_std_does_is_right_and_what_is_wrong_is_told() {
         let block = unsafe { std::alloc::alloc(layout) };
         // SAFETY: ours.
         unsafe { std::alloc::dealloc(block, layout) };
-        // SAFETY: a mistake, which is told and not done.
+        // SAFETY: the second free is reported, and has no effect.
         unsafe { std::alloc::dealloc(block, layout) };
     }
     assert_eq!((BOTH.heap.findings(), BOTH.checked.findings()), (1, 1));
     assert_eq!(BOTH.heap.last_finding().unwrap().kind, FindingKind::DoubleFree);
     let finding = BOTH.checked.last_finding().unwrap();
     assert_eq!((finding.kind, finding.size), (FindingKind::DoubleFree, 41));
-    // And all goes on.
+    // And the program continues.
     collections(2);
     assert_eq!((BOTH.heap.findings(), BOTH.checked.findings()), (1, 1));
 }

@@ -1,7 +1,7 @@
 //! `heapwright::debug::check` with the feature `symbols`: a failed check prints functions and
 //! lines.
 //!
-//! Only this test finds: a name lookup while the heap is locked, blocks of the lookup that are
+//! Only this test finds a name lookup while the heap is locked, blocks of the lookup that are
 //! reported as the test's, and findings that another check replaces before they are printed.
 #![cfg(target_os = "linux")]
 #![allow(
@@ -29,20 +29,20 @@ fn loses() {
     std::mem::forget(black_box(Box::new([7_u64; 5])));
 }
 
-/// Fails by itself: run by the test below. The outer check sees the mistake that the inner one
-/// finds, and nothing of what is allocated to name it.
+/// Fails by itself; the test below runs it. The outer check sees the mistake that the inner one
+/// finds, and none of the blocks for its names.
 #[test]
 #[ignore = "it fails, to be looked at"]
 fn a_failing_test() {
     check(|| assert!(catch_unwind(|| check(loses)).is_err()));
 }
 
-/// Checks that fail side by side, how many of each thread's, and what is wrong in each.
+/// The threads with failing checks, the checks of each, and the mistakes of each check.
 const THREADS: usize = 2;
 const ROUNDS: usize = 2;
 const MISTAKES: usize = 3;
 
-/// Fails by itself: run by the test below.
+/// Fails by itself; the test below runs it.
 #[test]
 #[ignore = "it fails, to be looked at"]
 fn many_failing_checks() {
@@ -75,7 +75,7 @@ fn checks_that_end_side_by_side_are_all_told() {
     assert_eq!(named.count(), THREADS * ROUNDS * MISTAKES, "{said}");
 }
 
-/// What a test that is to fail said, and whether it did not.
+/// The output of a test that must fail, and whether it succeeded.
 fn fails(test: &str) -> (bool, String) {
     let program = std::env::current_exe().expect("the test has a file");
     let run = Command::new(program)
@@ -89,7 +89,7 @@ fn fails(test: &str) -> (bool, String) {
 fn a_failed_check_names_functions_and_lines() {
     let (has_passed, said) = fails("a_failing_test");
     assert!(!has_passed, "{said}");
-    // It is said at once, and with names when the check has ended.
+    // The library prints the finding at once, and with names after the check.
     let told: Vec<&str> =
         said.split("heapwright: leak: a 40-byte block was never freed\n").skip(1).collect();
     assert_eq!(told.len(), 2, "{said}");

@@ -1,8 +1,8 @@
 //! Destructors that panic: all others run, the first panic continues from the call that ran them,
 //! and the heap, pool or arena is consistent. Also chains of boxes longer than a stack is deep.
 //!
-//! Only these tests find: a panic that ends the process, is lost, or goes on from another call; a
-//! trace that recurses.
+//! Only these tests find a panic that ends the process, is lost, or continues from another call,
+//! and a trace that recurses.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -91,7 +91,7 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
         let mut realm = Realm::<Root>::with(options, |_| Lock::new(None));
         let mut made = 0;
         let mut fill = |realm: &mut Realm<Root>| {
-            // (A mutation may sweep pages that the collection before it has left.)
+            // (A mutation may sweep pages that the last collection has left.)
             let _ = panics(|| {
                 realm.mutate(|mc, root| {
                     for _ in 0..100 {
@@ -111,7 +111,7 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
         realm.ask();
         assert!(panics(|| while !realm.step(Duration::from_millis(1)) {}).is_some());
         let _ = panics(|| realm.mutate(|_, root| assert!(root.borrow().is_some())));
-        // A panic of a destructor goes on from the mutation that sweeps, but not instead of the
+        // A destructor's panic continues from the mutation that sweeps, but not in place of the
         // mutation's own panic.
         fill(&mut realm);
         let own = panics(|| {
@@ -141,7 +141,7 @@ enum Chain<'gc> {
     Hashed(Gc<'gc, usize>, HashMap<u8, Chain<'gc>>),
 }
 
-/// Takes the first link off: to drop a whole chain, std recurses.
+/// Takes the first link off, because std drops a whole chain by recursion.
 fn next(chain: Chain<'_>) -> Option<(Gc<'_, usize>, Chain<'_>)> {
     Some(match chain {
         Chain::End => return None,

@@ -1,7 +1,7 @@
 //! The examples that are programs: one under a preloaded heapwright, and a server that offers its
 //! heap profile at an address. `cargo test` builds them; without them nothing is tested.
 //!
-//! Only this test finds: two heaps in place of one.
+//! Only this test finds two heaps in place of one.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Where cargo puts an example, if it is there.
+/// The place where cargo puts an example, if it is there.
 fn example(name: &str) -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.parent()?.parent()?.join("examples").join(name);
     path.is_file().then_some(path)
@@ -61,7 +61,7 @@ impl Server {
         answer.split_off(head + 4)
     }
 
-    /// Ends it; what it said.
+    /// Ends the server; returns its output.
     fn end(mut self) -> String {
         self.0.kill().expect("it was there");
         let output = self.0.wait_with_output().expect("it ends");

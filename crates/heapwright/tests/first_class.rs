@@ -1,6 +1,6 @@
 //! First-class heaps: made, used by any thread, destroyed at once.
 //!
-//! Only this test finds: a block of a destroyed heap that is still reachable, and memory that a
+//! Only this test finds a block of a destroyed heap that is still reachable, and memory that a
 //! destroyed heap keeps.
 #![allow(
     clippy::disallowed_types,
@@ -69,7 +69,7 @@ fn heaps_are_shared_by_threads_and_leave_nothing_behind() {
                                 let (of, block) = blocks.swap_remove(random.below(blocks.len()));
                                 heaps[of].free(block);
                             }
-                            // Through the plain door, which finds the heap.
+                            // The plain `free` finds the heap.
                             _ => blocks.swap_remove(random.below(blocks.len())).1.free(),
                         }
                     }
@@ -80,7 +80,7 @@ fn heaps_are_shared_by_threads_and_leave_nothing_behind() {
         let blocks: Vec<_> =
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         let count = blocks.len();
-        // The threads are gone; their blocks are the heaps'.
+        // The threads have ended; their blocks belong to the heaps.
         let now = stats();
         assert_eq!(now.live_blocks, count as u64);
         let owner = |at: *mut u8| describe(at).owner;
@@ -89,7 +89,7 @@ fn heaps_are_shared_by_threads_and_leave_nothing_behind() {
             assert_eq!(owner(block.at) == owner(blocks[0].1.at), *of == blocks[0].0);
         }
         heaps[0].destroy();
-        // The other's blocks are as they were.
+        // The other heap's blocks are unchanged.
         let mut left = Vec::new();
         for (of, block) in blocks {
             if of == 1 {

@@ -1,6 +1,6 @@
 //! A process whose first allocations come from several threads at once.
 //!
-//! Only this test finds: a thread that gets its cache before its end can be noticed, so that the
+//! Only this test finds a thread that gets its cache before its end can be noticed, so that the
 //! cache is never abandoned. Each try takes a process.
 #![allow(
     clippy::disallowed_types,
@@ -27,7 +27,7 @@ fn what_the_first_threads_had_comes_back() {
         }
         return;
     }
-    // They spin: from a sleep they would wake one after the other.
+    // They spin, because threads that sleep wake one after the other.
     let ready = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -40,7 +40,7 @@ fn what_the_first_threads_had_comes_back() {
             });
         }
     });
-    // A scope only waits for what its threads run, not for their ends.
+    // A scope only waits for the functions of its threads, not for their ends.
     let deadline = Instant::now() + Duration::from_secs(5);
     while stats().caches_live > 0 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(1));

@@ -3,7 +3,7 @@
 //! Each child frees inherited blocks, of its own thread and of others, allocates again, uses a
 //! first-class heap, starts a thread, and forks again.
 //!
-//! Only this test finds: a lock without a holder in the child, and a list that was copied half
+//! Only this test finds a lock without a holder in the child, and a list that was copied half
 //! changed.
 #![cfg(target_os = "linux")]
 #![allow(
@@ -21,11 +21,11 @@ use std::thread;
 use common::{Owned, Random, in_a_child, stats};
 use heapwright::heap::{self, Heap};
 
-/// What a child does with what it inherited.
+/// The child's work with inherited blocks.
 fn child(own: Vec<Owned>, others: Vec<Owned>, shared: *mut Heap, depth: u32) {
     let mut random = Random::new(u64::from(std::process::id()));
     own.into_iter().for_each(Owned::free);
-    // Their threads are not here.
+    // The threads that made them are not in this process.
     others.into_iter().for_each(Owned::free);
     let mut blocks: Vec<Owned> = (0..300).map(|_| Owned::malloc(random.size())).collect();
     for _ in 0..200 {
@@ -89,7 +89,7 @@ fn children_of_a_busy_process_can_use_the_heap() {
         for round in 0..24 {
             let own: Vec<Owned> = (0..200).map(|_| Owned::malloc(random.size())).collect();
             let others = std::mem::take(&mut *MADE.lock().unwrap());
-            // The child's copies of the blocks are the child's; ours stay ours.
+            // The child frees its own copies of the blocks.
             let copies = |blocks: &[Owned]| blocks.iter().map(Owned::copy).collect::<Vec<_>>();
             let (theirs, theirs_too) = (copies(&own), copies(&others));
             in_a_child(move || child(theirs, theirs_too, shared, u32::from(round % 6 == 0)));

@@ -1,6 +1,6 @@
 //! Collected heaps: cases that end the program or need a process of their own.
 //!
-//! Only this test finds: a verifier that misses a fault or its path; a heap that a forked child
+//! Only this test finds a verifier that misses a fault or its path; a heap that a forked child
 //! cannot use; an object with a wrong description; a wait for a thread that has ended.
 #![cfg(target_os = "linux")]
 #![allow(
@@ -52,7 +52,7 @@ unsafe fn pair(mutator: &Mutator, a: *mut u8, b: *mut u8) -> *mut u8 {
 /// A list of so many pairs, which the root leads to.
 unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) {
     for _ in 0..length {
-        // SAFETY: the list is led to by the root.
+        // SAFETY: the root leads to the list.
         unsafe { *root = pair(mutator, *root, core::ptr::null_mut()) };
     }
 }
@@ -61,7 +61,7 @@ fn a_store_that_is_not_told() {
     let options = Options { incremental: true, verify: VERIFY_BARRIERS, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: what is wanted is led to by roots; that a store is not told is the test.
+    // SAFETY: roots lead to all objects in use; the unreported store is the test.
     unsafe {
         let top = mutator.new_root(core::ptr::null_mut()).unwrap();
         let old = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
@@ -75,7 +75,7 @@ fn a_store_that_is_not_told() {
         while heap.statistics().pauses < before + 2 {
             assert!(!mutator.step(20_000));
         }
-        // Hidden behind an object that was looked at, and nowhere else.
+        // Hidden behind a traced object, and nowhere else.
         let hidden = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
         (*old.cast::<Pair>())[1] = hidden;
         while !mutator.step(1_000_000) {}
@@ -86,11 +86,11 @@ fn a_store_into_an_old_object_that_is_not_told() {
     let options = Options { generations: true, verify: VERIFY_BARRIERS, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: what is wanted is led to by roots; that a store is not told is the test.
+    // SAFETY: roots lead to all objects in use; the unreported store is the test.
     unsafe {
         let top = mutator.new_root(core::ptr::null_mut()).unwrap();
         *top = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
-        // The next one is to be a minor one, although it does not pay with so little.
+        // The next collection must be a minor one, although it yields too little here.
         mutator.defer_majors();
         mutator.collect();
         (*(*top).cast::<Pair>())[1] = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
@@ -103,7 +103,7 @@ fn a_reference_to_what_was_freed() {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: what is wanted is led to by roots, but for one.
+    // SAFETY: roots lead to all objects in use but one.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         let dead = mutator.alloc(100, LEAF);
@@ -114,7 +114,7 @@ fn a_reference_to_what_was_freed() {
     }
 }
 
-/// A heap that is verified, and has no barriers otherwise; its mutator.
+/// A verified heap without barriers; its mutator.
 fn verified() -> (Heap, Mutator) {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
@@ -145,10 +145,10 @@ fn a_heap_that_ends_too_soon() {
     drop(heap);
 }
 
-/// A case: its name, what it does, and what the lines say.
+/// A case: its name, its mistake, and the words of its lines.
 type Case = (&'static str, fn(), &'static [&'static str]);
 
-/// What the verifier says of a store that nobody told.
+/// The verifier's message about an unreported store.
 const UNTOLD: &[&str] = &[
     "(Pair) leads to 0x",
     "which is not marked: it was stored there without the write barrier",
@@ -203,7 +203,7 @@ fn a_kind_that_does_not_exist_is_refused() {
 fn describe_knows_objects() {
     let heap = Heap::new(Options::new(), runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: what is wanted is led to by roots.
+    // SAFETY: roots lead to all objects in use.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         *root = mutator.alloc(100, LEAF);
@@ -229,7 +229,7 @@ fn a_forked_child_goes_on_collecting() {
             scope.spawn(|| {
                 let mutator = heap.attach().unwrap();
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    // SAFETY: nothing is wanted.
+                    // SAFETY: no object is in use.
                     assert!(!unsafe { mutator.alloc(64, TRACED) }.is_null());
                 }
                 // SAFETY: nothing is used any more.
@@ -237,7 +237,7 @@ fn a_forked_child_goes_on_collecting() {
             });
         }
         let mutator = heap.attach().unwrap();
-        // SAFETY: what is wanted is led to by the root; the child only uses the heap, and ends.
+        // SAFETY: the root leads to all objects in use; the child only uses the heap, and ends.
         unsafe {
             let root = mutator.new_root(core::ptr::null_mut()).unwrap();
             list(&mutator, root, 10_000);
@@ -279,26 +279,26 @@ fn a_thread_that_ends_at_work_with_what_it_entered_is_named() {
     let heap: &Heap = Box::leak(Box::new(Heap::new(Options::new(), runtime()).unwrap()));
     let enters = || {
         let mutator = heap.attach_away().unwrap();
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         unsafe { mutator.enter() };
     };
     std::thread::spawn(enters).join().unwrap();
     std::thread::spawn(|| {
         let mutator = heap.attach().unwrap();
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         unsafe { mutator.collect() };
     });
     std::thread::sleep(core::time::Duration::from_secs(3));
     std::process::exit(0);
 }
 
-/// A destructor of the program's for the thread's data, which runs twice, and uses the mutator that
-/// it leads to.
+/// A destructor of the program for the thread's data. It runs twice, and uses the mutator in that
+/// data.
 unsafe extern "C" fn uses_its_mutator(data: *mut c_void) {
     // SAFETY: the test's, which is there until the thread has ended.
     let (key, rounds, mutator) =
         unsafe { &*data.cast::<(libc::pthread_key_t, Cell<u32>, Mutator)>() };
-    // SAFETY: nothing is wanted.
+    // SAFETY: no object is in use.
     assert!(!unsafe { mutator.alloc(4000, TRACED) }.is_null());
     rounds.set(rounds.get() + 1);
     if rounds.get() < 3 {
@@ -314,9 +314,9 @@ fn a_thread_that_ends_at_work_is_detached() {
         let mutator = heap.attach().unwrap();
         let attached = || heap.attached(|_, _| {});
         let ends = |life: fn(&'static Heap)| {
-            // Its end, destructors and all, not only that of its function.
+            // The end of the thread with its destructors, not only of its function.
             std::thread::spawn(move || life(heap)).join().unwrap();
-            // SAFETY: nothing is wanted.
+            // SAFETY: no object is in use.
             unsafe { mutator.collect() };
         };
         ends(|heap| _ = heap.attach().unwrap());
@@ -331,20 +331,20 @@ fn a_thread_that_ends_at_work_is_detached() {
             unsafe { libc::pthread_setspecific(key, (&raw const *data).cast()) };
         });
         assert_eq!(attached(), 1);
-        // What a thread has left may be another's, which is not this one.
+        // A mutator that a thread has left may pass to another thread.
         static HANDED_OVER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
         ends(|heap| {
             let mutator = heap.attach().unwrap();
-            // SAFETY: nothing is wanted.
+            // SAFETY: no object is in use.
             unsafe { mutator.leave() };
             HANDED_OVER.store(mutator.into_ptr(), Ordering::Relaxed);
         });
         assert_eq!(attached(), 2);
         ends(|heap| {
             assert!(!heap.is_attached(), "as the thread that had this one's place");
-            // SAFETY: of the thread before, which has left.
+            // SAFETY: the mutator of the earlier thread, which has left it.
             let mutator = unsafe { Mutator::from_ptr(HANDED_OVER.load(Ordering::Relaxed)) };
-            // SAFETY: the thread before has left it; nothing is wanted.
+            // SAFETY: the earlier thread has left it; no object is in use.
             unsafe {
                 mutator.enter();
                 assert!(!mutator.alloc(4000, TRACED).is_null());

@@ -1,6 +1,6 @@
 //! Fork while a collected heap is at work in several threads.
 //!
-//! Only these tests find: a heap that is never collected again, in the parent or in the child,
+//! Only these tests find a heap that is never collected again, in the parent or in the child,
 //! because a thread was collecting during the fork; objects of other threads that the child does
 //! not know; and threads that wait in a circle (forks, safepoints, collections of several heaps).
 #![cfg(target_os = "linux")]
@@ -24,11 +24,11 @@ use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer};
 
 fn collects(heap: &Heap, mutator: &Mutator) {
     let before = heap.statistics().cycles;
-    // SAFETY: nothing is wanted.
+    // SAFETY: no object is in use.
     unsafe { mutator.collect() };
     assert!(heap.statistics().cycles > before, "nothing is collected any more");
     for _ in 0..1000 {
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         assert!(!unsafe { mutator.alloc(100, TRACED) }.is_null());
     }
 }
@@ -43,30 +43,30 @@ fn a_fork_in_the_midst_of_collections_tears_nothing() {
             scope.spawn(|| {
                 let mutator = heap.attach().unwrap();
                 while !over.load(Ordering::Relaxed) {
-                    // SAFETY: nothing is wanted.
+                    // SAFETY: no object is in use.
                     unsafe { mutator.collect() };
                 }
-                // SAFETY: nothing is wanted.
+                // SAFETY: no object is in use.
                 unsafe { mutator.detach() };
             });
         }
         for _ in 0..30 {
             in_a_child(|| {
                 collects(&heap, &mutator);
-                // Its child, too.
+                // Its child collects, too.
                 in_a_child(|| collects(&heap, &mutator));
             });
             collects(&heap, &mutator);
         }
         over.store(true, Ordering::Relaxed);
-        // SAFETY: nothing is wanted; the others need not wait.
+        // SAFETY: no object is in use; the others need not wait.
         unsafe { mutator.detach() };
     });
 }
 
 /// Every traced object begins with a reference.
 unsafe extern "C" fn trace_a_list(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
-    // SAFETY: so it does.
+    // SAFETY: every traced object begins with a reference.
     tracer.mark(unsafe { object.cast::<*mut u8>().read() });
 }
 
@@ -76,12 +76,12 @@ fn a_child_has_helpers_of_its_own() {
     let runtime = Runtime { trace: Some(trace_a_list), ..Runtime::new() };
     let heap = Heap::new(options, runtime).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: all that is wanted is led to by this root.
+    // SAFETY: this root leads to all objects in use.
     let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
     for _ in 0..40_000 {
-        // SAFETY: all that is wanted is led to by this root.
+        // SAFETY: this root leads to all objects in use.
         let at = unsafe { mutator.alloc(400, TRACED) };
-        // SAFETY: a root is written as its owner likes.
+        // SAFETY: the owner of a root may write it at any time.
         let next = unsafe { root.replace(at) };
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<*mut u8>().write(next) };
@@ -97,7 +97,7 @@ fn a_child_has_helpers_of_its_own() {
     }
     let live: u64 = heap.statistics().pool.iter().map(|pool| pool.live).sum();
     assert_eq!(live, 40_000);
-    // SAFETY: nothing is wanted any more.
+    // SAFETY: no object is in use any more.
     unsafe { mutator.detach() };
 }
 
@@ -112,7 +112,7 @@ fn a_child_finds_what_other_threads_have_made() {
             // SAFETY: nothing is collected.
             let object = unsafe { mutator.alloc(100, TRACED) };
             to.send(object.addr()).unwrap();
-            // SAFETY: nothing is collected, so the object stays though nothing leads to it.
+            // SAFETY: nothing is collected, so the object stays although no root leads to it.
             let _ended = unsafe { mutator.away(|| until.recv()) };
             // SAFETY: nothing of this mutator's is used any more.
             unsafe { mutator.detach() };
@@ -143,15 +143,15 @@ impl<'a> Seats<'a> {
 
     /// Collects in one heap, and polls a safepoint in all heaps.
     fn collects_one(&self, of: usize) {
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         unsafe { self.mutators[of].collect() };
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         self.mutators.iter().for_each(|mutator| unsafe { mutator.safepoint() });
     }
 
     /// Forks. The child collects.
     fn forks(&self) {
-        // SAFETY: the child uses the heaps, which is what is tested, and ends.
+        // SAFETY: the child uses the heaps, as this test requires, and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {
             self.collects();
@@ -167,7 +167,7 @@ impl<'a> Seats<'a> {
     }
 
     fn leave(&self) {
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         self.mutators.iter().for_each(|mutator| unsafe { mutator.leave() });
     }
 
@@ -177,7 +177,7 @@ impl<'a> Seats<'a> {
     }
 
     fn give(self) {
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         self.mutators.into_iter().for_each(|mutator| unsafe { mutator.detach() });
     }
 }
@@ -207,7 +207,7 @@ fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
                         // Other threads attach and detach, and make heaps.
                         let heap = make(0);
                         let mutator = heap.attach().unwrap();
-                        // SAFETY: nothing is wanted.
+                        // SAFETY: no object is in use.
                         unsafe { mutator.detach() };
                     }
                     seats.give();
@@ -259,10 +259,10 @@ unsafe extern "C" fn uses_the_heap() {
         // SAFETY: the test's, which is there while it forks.
         let mutator = unsafe { &*mutator };
         for size in [16, 100, 4000, 100_000] {
-            // SAFETY: nothing is wanted.
+            // SAFETY: no object is in use.
             assert!(!unsafe { mutator.alloc(size, TRACED) }.is_null());
         }
-        // SAFETY: nothing is wanted.
+        // SAFETY: no object is in use.
         unsafe { mutator.collect() };
         // SAFETY: nothing is called.
         assert!(unsafe { mutator.walk(|_, _, _| true) });
@@ -288,10 +288,10 @@ fn fork_handlers_of_the_program_may_use_the_heap() {
             scope.spawn(|| {
                 let mutator = heap.attach().unwrap();
                 while !over.load(Ordering::Relaxed) {
-                    // SAFETY: nothing is wanted.
+                    // SAFETY: no object is in use.
                     unsafe { mutator.collect() };
                 }
-                // SAFETY: nothing is wanted.
+                // SAFETY: no object is in use.
                 unsafe { mutator.detach() };
             });
             let mutator = heap.attach().unwrap();
@@ -301,7 +301,7 @@ fn fork_handlers_of_the_program_may_use_the_heap() {
             }
             USED.set(None);
             over.store(true, Ordering::Relaxed);
-            // SAFETY: nothing is wanted.
+            // SAFETY: no object is in use.
             unsafe { mutator.detach() };
         });
     });

@@ -1,7 +1,7 @@
 //! Memory goes back to the kernel: at once on request, and after a delay by itself; and memory
 //! counted as released is not resident.
 //!
-//! Only this test finds: free memory that stays although it is not used.
+//! Only this test finds free memory that stays although it is not used.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -47,7 +47,7 @@ fn trim_gives_everything_free_back() {
         let full = ours();
         assert!(full >= before + 40 * MIB, "{full} bytes with 40 MiB in use, {before} before");
         blocks.into_iter().for_each(Owned::free);
-        // Their contents were written over.
+        // The program wrote over their contents.
         for block in large {
             // SAFETY: the block is in use, and this is the last use.
             unsafe { heap::free(block.at) };
@@ -103,7 +103,7 @@ fn what_has_waited_goes_back_without_being_asked() {
         // SAFETY: the block is in use, and this is the last use.
         unsafe { heap::free(block.at) };
     }
-    // Whoever takes or gives a run pays for some.
+    // Each thread that takes or gives a run purges some.
     let mut left = ours();
     for _ in 0..100 {
         sleep(Duration::from_millis(10));

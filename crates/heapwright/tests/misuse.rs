@@ -24,7 +24,7 @@ fn free(at: *mut u8) {
 /// Not zeroes: pages of zeroes behind those of the file have no name in the kernel's list.
 static mut DATA: [u8; 64] = [1; 64];
 
-/// A case: its name, what it does, and what the line says.
+/// A case: its name, its mistake, and the words of its line.
 type Case = (&'static str, fn(), &'static [&'static str]);
 
 const CASES: [Case; 16] = [
@@ -145,7 +145,7 @@ const CASES: [Case; 16] = [
             let own = Heap::create();
             // SAFETY: the heap exists.
             let block = unsafe { Heap::alloc(own, 100, 16, false) };
-            // SAFETY: its blocks are used again below; that is the point.
+            // SAFETY: the blocks are used again below, which is the mistake.
             unsafe { Heap::destroy(own) };
             free(block);
         },

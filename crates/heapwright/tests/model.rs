@@ -3,7 +3,7 @@
 //! The model is a map of the address ranges in use. Each block is filled with its own pattern,
 //! which is checked at each resize and free.
 //!
-//! Only this test finds: an order of calls after which two blocks overlap, a block moves without
+//! Only this test finds an order of calls after which two blocks overlap, a block moves without
 //! its contents, or zeroed memory is not zero.
 #![allow(
     clippy::disallowed_types,
@@ -68,7 +68,7 @@ impl World {
         assert!(before.is_none_or(|(_, &end)| end <= start), "{block:?} overlaps {before:?}");
         let behind = self.ranges.range(start..).next();
         assert!(behind.is_none_or(|(&next, _)| start + usable <= next), "{block:?}: {behind:?}");
-        // An empty block has an address of its own all the same.
+        // An empty block also has an address of its own.
         assert!(usable > 0);
         self.ranges.insert(start, start + usable);
         self.blocks.push((block, align));

@@ -5,7 +5,7 @@
 //! `chunk/tests.rs` of heapwright-substrate tests refusals of the system inside the window, call by
 //! call.
 //!
-//! Only this test finds: a path that ignores a refusal.
+//! Only this test finds a path that ignores a refusal.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -49,7 +49,7 @@ fn every_size_is_refused_in_the_end_and_served_again() {
         for size in [1, 16, 100, 512, 1000, 5000, SLAB_MAX, SLAB_MAX + 1, UNIT + 1, 10 * UNIT] {
             let blocks = exhaust(|| heap::malloc(size), size);
             assert_eq!(errno(), libc::ENOMEM);
-            // Most of the window was given out, whatever was done before.
+            // Most of the window was given out, whatever happened before.
             let held: usize = blocks.iter().map(|block| block.size.max(16)).sum();
             let slack = 4 * size + window / 4 + (window / UNIT) * (UNIT % size.max(16));
             assert!(held + slack >= window, "round {round}: {held} of {window} in {size}s");
@@ -125,8 +125,7 @@ fn heaps_and_threads_at_the_limit() {
     // SAFETY: the heap exists.
     let blocks = exhaust(|| unsafe { Heap::alloc(own, 700, 16, false) }, 700);
     assert!(heap::malloc(UNIT).is_null());
-    // A heap, and a thread's cache, need memory of their own. What is left for
-    // those is soon used up.
+    // A heap, and a thread's cache, need memory of their own, which is soon used up, too.
     let mut heaps = Vec::new();
     loop {
         let another = Heap::create();
@@ -178,13 +177,13 @@ fn no_memory() {
         {
             pass_alone("no_memory", case, options);
         }
-        // Where address space is limited, the window is reserved piece by piece.
+        // If address space is limited, the window is reserved piece by piece.
         pass_alone("no_memory", &format!("limited {case}"), "window=8m");
     }
 }
 
-/// Leaves this process some more address space than it has: enough for the
-/// window, and for what the test itself needs.
+/// Limits the address space of this process to a little more than it has: enough for the window and
+/// for the test itself.
 fn limit_address_space() {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! One test, because a process has one profile.
 //!
-//! Only this test finds: an allocation that is counted twice or never in one of these ways, so that
+//! Only this test finds an allocation that is counted twice or never in one of these ways, so that
 //! an estimate is wrong on average, and a missed free of a sample.
 #![cfg(target_os = "linux")]
 #![allow(
@@ -60,7 +60,7 @@ fn each_call_has_its_share() {
 
 #[test]
 fn estimates_are_right_whichever_way_blocks_come_and_go() {
-    // What was allocated before is not seen, and its free is no sample's.
+    // The profile does not see earlier blocks, and their frees are no samples'.
     let before = allocate(1000, 100);
     assert!(profile::begin(PERIOD));
     assert!(profile::is_on());
@@ -79,7 +79,7 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     read.is_about(live);
     assert_eq!(read.profile.period, PERIOD as u64);
 
-    // Pairs are all seen, though they never leave a list: as allocated, as temporary, and not as
+    // It sees all pairs, although they never leave a list: as allocated, as temporary, and not as
     // live.
     let before = read.sum(|site| site.allocated_bytes);
     for _ in 0..400_000 {
@@ -131,14 +131,14 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     for units in 2..400 {
         // SAFETY: the block is ours, and the new one replaces it.
         large = unsafe { heap::realloc(large, units * 100_000) };
-        // SAFETY: the block is as long as asked for.
+        // SAFETY: the block has the requested size.
         unsafe { large.wrapping_add(units * 100_000 - 1).write(7) };
     }
     Written::now().is_about(399 * 100_000);
     free(vec![large as usize]);
 
-    // Blocks that begin too small to be seen, and grow in place: a longer distance, and each is
-    // seen by what it grew.
+    // Blocks that are too small for most samples grow in place: a longer distance, and each counts
+    // by its growth.
     assert!(profile::begin(4 << 20));
     let mut grown: Vec<usize> = allocate(60, 40_000);
     for block in &mut grown {
@@ -174,7 +174,7 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
 
     growth_and_points_are_right();
 
-    // From now on there are no samples; those that are live are seen to go.
+    // From now on there are no new samples; the frees of live samples are seen.
     let blocks = allocate(10_000, 100);
     profile::end();
     let more = allocate(10_000, 100);
@@ -187,13 +187,13 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(0);
 }
 
-/// What was there for most of the time has not grown; what came, and what went, since has, by as
-/// much. And the points in time say the same.
+/// Blocks that existed for most of the time have not grown. Later blocks and frees count as growth,
+/// by their bytes. The points in time agree.
 fn growth_and_points_are_right() {
     assert!(profile::begin(PERIOD));
     let began = std::time::Instant::now();
     let (stays, goes) = (allocate(20_000, 100), allocate(20_000, 50));
-    // Growth is counted from a moment behind the first quarter of the time.
+    // Growth counts from a moment behind the first quarter of the time.
     std::thread::sleep(3 * began.elapsed() + std::time::Duration::from_millis(300));
     let flat_ns = began.elapsed().as_nanos() as u64;
     let comes = allocate(30_000, 80);
@@ -207,7 +207,7 @@ fn growth_and_points_are_right() {
     let truth = 30_000.0 * 80.0 - 20_000.0 * 50.0;
     assert!((grown - truth).abs() <= 6.0 * error, "{grown} for {truth}, error {error}");
     assert!(error > 0.0 && error < truth / 4.0, "{error}");
-    // Of samples that were there then and are there now nothing is uncertain, but for rounding.
+    // Samples that live at both moments have no uncertainty, except for rounding.
     let is_as_before = |(site, more): &(&Sampled, &SampledMore)| {
         site.live_bytes > 1_500_000 && more.earlier_bytes == site.live_bytes
     };

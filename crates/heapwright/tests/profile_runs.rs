@@ -2,7 +2,7 @@
 //!
 //! One test, because a process has one profile.
 //!
-//! Only this test finds: a segment, chunk or page that is counted twice or never; a released one
+//! Only this test finds a segment, chunk or page that is counted twice or never; a released one
 //! that is still live in the profile; a fork that waits for the samples' lock.
 #![cfg(target_os = "linux")]
 #![allow(
@@ -25,18 +25,18 @@ use std::alloc::Layout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Four times a unit, so that a run of one unit is a sample in one case of five: the others are
-/// estimated.
+/// Four times a unit, so that a run of one unit is a sample in one case of five; the profile
+/// estimates the others.
 const PERIOD: usize = 256 << 10;
 
-/// An object of which a segment holds few.
+/// An object so large that a segment holds few.
 type Object = [u64; 64];
 
 fn live() -> u64 {
     Written::now().checked.bytes
 }
 
-/// All that is live is of this kind.
+/// All live memory is of this kind.
 fn is_all(memory: Memory) {
     let now = Written::now();
     assert!(now.checked.bytes > 0);
@@ -65,7 +65,7 @@ fn pools_come_and_go() {
     assert!(Written::now().sum(|site| site.live_samples) > 100, "there are many samples");
     is_all(Memory::Pool);
 
-    // Given back in the three ways that there are, and by another thread.
+    // Each of the three ways to give memory back, and by another thread.
     made.drain(..100);
     Written::now().is_about(reserved(&mut made));
     made[..50].iter_mut().for_each(|pool| pool.reset(Reset::FreeAll));
@@ -79,8 +79,8 @@ fn pools_come_and_go() {
     thread::spawn(move || drop(made)).join().unwrap();
     assert_eq!(live(), 0);
 
-    // One that is large, with a limit in one piece, and grows no more: exact, as everything that is
-    // much larger than the period.
+    // A large pool with a limit in one piece, which does not grow: exact, like everything much
+    // larger than the period.
     let mut raw = RawPool::builder(Layout::new::<Object>()).limit(64 << 10).build();
     assert!(!raw.alloc().is_null());
     Written::now().is_about(raw.stats().reserved_bytes);
@@ -150,11 +150,11 @@ fn collected_heaps_come_and_go() {
                 mutator.defer();
                 for number in 0..20_000 {
                     let size = if number % 100 == 0 { 100_000 } else { 500 };
-                    // SAFETY: nothing is wanted.
+                    // SAFETY: no object is in use.
                     assert!(!unsafe { mutator.alloc(size, LEAF) }.is_null());
                 }
                 mutator.resume();
-                // SAFETY: nothing is wanted.
+                // SAFETY: no object is in use.
                 unsafe { mutator.detach() };
             });
         }
@@ -163,11 +163,11 @@ fn collected_heaps_come_and_go() {
     Written::now().is_about(pages());
     is_all(Memory::Collected);
 
-    // What a collection finds dead goes back, large objects first, and empty pages by a trim.
+    // Dead objects go back, large ones first, and empty pages by a trim.
     let mutator = heap.attach().unwrap();
-    // SAFETY: nothing is wanted.
+    // SAFETY: no object is in use.
     unsafe { mutator.collect() };
-    // SAFETY: nothing is wanted.
+    // SAFETY: no object is in use.
     unsafe { mutator.detach() };
     Written::now().is_about(pages());
     heap.trim();
@@ -216,7 +216,7 @@ fn forks_come_between() {
 
 #[test]
 fn estimates_of_runs_are_right_whichever_way_they_come_and_go() {
-    // What was taken before is not seen, and its going is no sample's.
+    // The profile does not see earlier runs, and their return is no sample's.
     let before = pools();
     assert!(profile::begin(PERIOD));
     drop(before);
@@ -229,7 +229,7 @@ fn estimates_of_runs_are_right_whichever_way_they_come_and_go() {
     forks_come_between();
     assert_eq!(Written::now().profile.lost, 0);
 
-    // From now on no run is a sample; those that are live are seen to go.
+    // From now on no run is a sample; the returns of live samples are seen.
     let made = pools();
     profile::end();
     let then = live();

@@ -1,6 +1,6 @@
 //! Threads that live but do not allocate: their memory serves others, and goes back.
 //!
-//! Only this test finds: a missing visit, so that memory waits for an idle thread, and a visit at
+//! Only this test finds a missing visit, so that memory waits for an idle thread, and a visit at
 //! the wrong moment, which loses or doubles a block of an active thread.
 #![allow(
     clippy::disallowed_types,
@@ -31,7 +31,7 @@ fn shuffle(blocks: &mut [Owned]) {
     }
 }
 
-/// Memory that is ours and resident.
+/// The heap's resident memory.
 fn ours() -> usize {
     let now = stats();
     (now.rss - now.rss_not_ours) as usize
@@ -89,7 +89,7 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-/// Runs `then` with what was resident before a thread built, freed all, and idles.
+/// Runs `then` with the resident bytes from before a thread built, freed all, and idles.
 fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);
@@ -129,7 +129,7 @@ fn threads_that_take_each_others_slabs_lose_and_double_nothing() {
         .map(|seed| {
             thread::spawn(move || {
                 let mut random = Random::new(seed);
-                // Now much, now nearly nothing, each thread at its own times.
+                // Each thread alternates between much and nearly nothing, at its own times.
                 for _ in 0..rounds {
                     let mut blocks: Vec<Owned> =
                         (0..2000).map(|_| Owned::malloc(1 + random.below(3000))).collect();

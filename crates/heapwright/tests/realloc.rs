@@ -1,6 +1,6 @@
 //! Blocks that grow and shrink: in place, by copying, and by moving pages.
 //!
-//! Only this test finds: a resize that loses contents, leaks the old block, or moves a block that
+//! Only this test finds a resize that loses contents, leaks the old block, or moves a block that
 //! could have stayed.
 #![allow(
     clippy::disallowed_types,
@@ -33,7 +33,7 @@ fn contents_survive_any_way_of_resizing() {
 }
 
 fn vectors_that_double_keep_their_contents() {
-    // Two at once, so that neither can simply grow into what is behind it.
+    // Two blocks, so that neither can simply grow into the memory behind it.
     let mut pair = [Owned::malloc(1000), Owned::malloc(1000)];
     while pair[0].size < 24 * MIB {
         for block in &mut pair {
@@ -41,7 +41,7 @@ fn vectors_that_double_keep_their_contents() {
             block.realloc(size);
         }
     }
-    // And down again.
+    // And smaller again.
     while pair[0].size > 100 {
         for block in &mut pair {
             let size = block.size / 3;
@@ -62,7 +62,7 @@ fn a_large_block_grows_in_place_into_what_is_free_behind_it() {
     assert_eq!(first.at, at);
     first.realloc(4 * UNIT);
     assert_eq!(first.at, at);
-    // Here the third begins.
+    // The third block begins here.
     first.realloc(4 * UNIT + 1);
     assert_ne!(first.at, at);
     first.free();
@@ -76,7 +76,7 @@ fn a_block_that_still_fits_stays() {
         block.realloc(size);
         assert_eq!(block.at, at, "{size}");
     }
-    // What would waste more than half of its slot is moved.
+    // A block that would waste more than half of its slot moves.
     block.realloc(20);
     assert!(block.usable() < 100);
     block.free();

@@ -1,6 +1,6 @@
 //! Shared pools with ending threads and forking processes, under each cache model.
 //!
-//! Only this test finds: a lock without a holder in the child; a slot that a forked child lost or
+//! Only this test finds a lock without a holder in the child; a slot that a forked child lost or
 //! has twice; a thread-local destructor that runs after the thread's index is free; more threads
 //! than indices.
 #![cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ use common::{end_of_a_child, this_program};
 use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
 
-/// The cache model of this process, where one was asked for.
+/// The cache model of this process, if one was requested.
 fn model() -> Option<String> {
     let options = std::env::var("HEAPWRIGHT").ok()?;
     Some(options.strip_prefix("cache=")?.to_owned())
@@ -42,7 +42,7 @@ fn all_of_this_under_every_other_model() {
     }
 }
 
-/// Before the first fork: nothing can know of a fork that began before the first use.
+/// Before the first fork: no thread can know of a fork that began before the first use.
 fn begin() {
     drop(SharedPool::new().boxed(1));
     SharedArena::new().alloc(1);
@@ -91,11 +91,11 @@ fn threads_that_fork_at_the_same_time() {
     assert_eq!(ends, [0; 4]);
 }
 
-/// Threads that change objects, one at a time each, while another forks: the child finds
-/// what was live, and of what the others had no more than that.
+/// Threads that change objects, one at a time each, while another forks. The child finds all live
+/// objects, and of the other threads' at most one more each.
 #[test]
 fn a_child_finds_every_slot_of_magazines_that_were_shared() {
-    // Where a magazine is a thread's own, a fork cannot hold it still: see `pool::fork`.
+    // If magazines belong to threads, a fork cannot stop their changes: see `pool::fork`.
     if model().is_none_or(|model| model == "exclusive") {
         return;
     }
@@ -110,7 +110,7 @@ fn a_child_finds_every_slot_of_magazines_that_were_shared() {
             scope.spawn(|| {
                 let (mut held, mut round) = (Vec::new(), 0);
                 while !stop.load(Ordering::Relaxed) {
-                    // Now and then more than a magazine has.
+                    // Now and then more than a magazine holds.
                     let most = 1 + round % 200;
                     round += 37;
                     held.extend((0..most).map(|n| POOL.boxed([n; 4])));

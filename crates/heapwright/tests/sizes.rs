@@ -1,6 +1,6 @@
 //! Every size: the usable size is at least the requested one, usable, and not much more.
 //!
-//! Only this test finds: one size whose slot is too small.
+//! Only this test finds one size whose slot is too small.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -19,7 +19,7 @@ fn every_size_is_usable_to_its_last_byte() {
         // SAFETY: the block is in use.
         let usable = unsafe { heap::usable_size(block) };
         assert!(usable >= size.max(1), "{usable} of {size}");
-        // Up to 15 bytes more, or an eighth; above, whole pages.
+        // At most 15 bytes more, or an eighth; above the slabs' sizes, whole pages.
         let most = if size <= SLAB_MAX { size.max(1) + (size / 8).max(15) } else { size + 4095 };
         assert!(usable <= most, "{usable} usable bytes for {size}");
         // SAFETY: all of the usable bytes are the program's.

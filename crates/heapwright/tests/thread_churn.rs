@@ -1,6 +1,6 @@
 //! Hundreds of threads, one after another: each takes over the abandoned cache of the one before.
 //!
-//! Only this test finds: a cache that is kept for every ended thread.
+//! Only this test finds a cache that is kept for every ended thread.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,7 +1,7 @@
 //! Threads that allocate, pass blocks to each other, free others' blocks, and end before their
 //! blocks.
 //!
-//! Only this test finds: a remote free that is lost or handed out twice, and a cache that is
+//! Only this test finds a remote free that is lost or handed out twice, and a cache that is
 //! adopted while another thread works on it. The thread that frees a block checks it, and none may
 //! be left.
 #![allow(
@@ -18,7 +18,7 @@ use std::thread;
 use common::{Owned, Random, stats};
 use heapwright::{BlockState, Kind, describe, heap};
 
-/// One thread's life: random calls; some blocks go to others, whoever they are.
+/// One thread's life: random calls; some blocks go to any other thread.
 fn live(seed: u64, rounds: usize, others: &[Sender<Owned>], mine: &Receiver<Owned>) -> Vec<Owned> {
     let mut random = Random::new(seed);
     let mut blocks: Vec<Owned> = Vec::new();
@@ -71,7 +71,7 @@ fn blocks_may_be_freed_by_any_thread_at_any_time() {
             .enumerate()
             .map(|(number, mine)| {
                 let others = senders.clone();
-                // Some end early, in the middle of what the others do.
+                // Some threads end early, while the others work.
                 let rounds = rounds / (1 + number % 2 * 3);
                 thread::spawn(move || {
                     let seed = (generation * threads + number) as u64 + 1;
@@ -81,9 +81,9 @@ fn blocks_may_be_freed_by_any_thread_at_any_time() {
             })
             .collect();
         drop(senders);
-        // What is left is freed here, after those who made it are gone. Nobody's
-        // letters are read before the last writer is: what is sent to a reader who
-        // is let go between two looks would be lost.
+        // This frees the remaining blocks after their threads have ended. It reads a queue only
+        // after the last writer has ended: a block sent to a dropped reader between two looks would
+        // be lost.
         let ended: Vec<_> = lives.into_iter().map(|life| life.join().unwrap()).collect();
         let mut late = Vec::new();
         for (left, mine) in ended {
@@ -98,8 +98,8 @@ fn blocks_may_be_freed_by_any_thread_at_any_time() {
         for at in addresses {
             let found = describe(at);
             assert!(found.state != BlockState::InUse, "{at:?} is free, and said to be {found:?}");
-            // With no block left, no slab is; but the first thread's cache keeps
-            // what it carves from.
+            // Without blocks there are no slabs, except the one that the first thread's cache
+            // carves from.
             assert!(!heap::owns(at) || found.kind == Kind::Small, "{found:?}");
         }
         let end = stats();

@@ -20,13 +20,13 @@ use core::arch::naked_asm;
 use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_void, size_t};
 
-/// All of `operator new`: an attempt; after a failure the new-handler and another attempt, for
-/// ever; without a handler, `std::bad_alloc`.
+/// All of `operator new`: an attempt; after each failure the new-handler and another attempt;
+/// without a handler, `std::bad_alloc`.
 ///
 /// The frame keeps the request in two callee-saved registers, and can be unwound at each call.
 ///
-/// One for each array-ness, so that the attempt knows which it is. The words behind it are the
-/// first instruction of its loop, on x86-64 and on aarch64.
+/// `new` and `new[]` each have a function, so the attempt knows the form. The strings behind each
+/// are the first instruction of its loop, on x86-64 and on aarch64.
 macro_rules! slow {
     ($( $(#[$doc:meta])* $name:ident => $from:ident, $x86_64:literal, $aarch64:literal; )*) => {
         $(

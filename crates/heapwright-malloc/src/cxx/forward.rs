@@ -227,7 +227,7 @@ extern "C" fn new_array() {
 ///
 /// # Safety
 ///
-/// As the operator: so for those that follow.
+/// As the operator. The same holds for the functions that follow.
 unsafe extern "C" fn give_sized(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_sized_from::<NEW>(block.cast(), size) };

@@ -60,8 +60,8 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
-    // move.
+    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
+    // that move.
     unsafe { mutator.compact() };
 }
 
@@ -75,8 +75,8 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
-    // move.
+    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
+    // that move.
     unsafe { mutator.compact_all() };
 }
 
@@ -90,8 +90,8 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached and belongs to the caller.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
-    // move.
+    // SAFETY: by the contract the caller fulfils the duties of heapwright_gc.h for objects
+    // that move.
     unsafe { mutator.ask_compact() };
 }
 

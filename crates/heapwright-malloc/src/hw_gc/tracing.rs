@@ -13,7 +13,7 @@ use crate::hw_gc_types::GcTracer;
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given.
+/// tracer is the argument of the running callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_void) {
     // SAFETY: as the caller promises.
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn hw_gc_mark_movable_moving(tracer: *mut GcTracer, object
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given; the slots can be read for as long as
+/// tracer is the argument of the running callback; the slots can be read for as long as
 /// the object lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_range(
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn hw_gc_mark_range(
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given; slot lies in the object that is being traced.
+/// tracer is the argument of the running callback; slot lies in the object that is being traced.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut c_void) {
     // SAFETY: as the caller promises.
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given; key lies in the object that is being traced, and
+/// tracer is the argument of the running callback; key lies in the object that is being traced, and
 /// value too, or in static data: then the value is kept for as long as the object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn hw_gc_mark_ephemeron(
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given.
+/// tracer is the argument of the running callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_maybe(tracer: *mut GcTracer, word: *mut c_void) {
     // SAFETY: as the caller promises.
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn hw_gc_mark_maybe(tracer: *mut GcTracer, word: *mut c_vo
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given; the range can be read.
+/// tracer is the argument of the running callback; the range can be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_scan(tracer: *mut GcTracer, from: *const c_void, to: *const c_void) {
     // SAFETY: as the caller promises.

@@ -62,7 +62,7 @@ pub unsafe extern "C" fn hw_gc_remove_weak_pass(
 ///
 /// # Safety
 ///
-/// tracer is what the running pass was given.
+/// tracer is the argument of the running pass.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_where(tracer: *mut GcTracer, object: *mut c_void) -> *mut c_void {
     // SAFETY: as the caller promises.

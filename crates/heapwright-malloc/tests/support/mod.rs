@@ -1,11 +1,10 @@
-//! What the tests of the C library share: they build `libheapwright` as users
-//! get it (release, alone), compile C and C++ programs, and run them.
+//! The common part of the C library's tests: they build `libheapwright` as users get it (release,
+//! alone), compile C and C++ programs, and run them.
 //!
-//! A global allocator needs a process of its own for each behaviour, so the
-//! behaviours are programs, under `tests/programs`. A program says what went
-//! wrong on stderr and exits with 1; silence and 0 mean that all was right.
-//! Programs that do not need heapwright's own functions also run on the plain C
-//! library: what holds there is what they may ask of us.
+//! A global allocator needs a process of its own for each behaviour, so the tests are programs,
+//! under `tests/programs`. A program prints its errors on stderr and exits with 1; silence and 0
+//! mean success. Programs without heapwright's own functions also run on the plain C library: there
+//! a test's expectations are tested themselves.
 //!
 //! Environment, for running elsewhere or against another build:
 //!
@@ -13,8 +12,8 @@
 //! |---|---|
 //! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
 //! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, of one with the feature `observe` |
-//! | `HEAPWRIGHT_TEST_CACHE` | the cache model of all programs, such as `shared:2`, beside what a test asks for |
-//! | `HEAPWRIGHT_TEST_MODE` | the mode of all programs, such as `hardened:full`, beside what a test asks for |
+//! | `HEAPWRIGHT_TEST_CACHE` | the cache model of all programs, such as `shared:2`, added to a test's own options |
+//! | `HEAPWRIGHT_TEST_MODE` | the mode of all programs, such as `hardened:full`, added to a test's own options |
 //! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
 //! | `HEAPWRIGHT_TEST_RUNNER` | an emulator of another machine, such as `qemu-aarch64 -L /usr/aarch64-linux-gnu` |
 #![allow(dead_code, reason = "each test uses a part of it")]
@@ -28,7 +27,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a program may take. A deadlock would take for ever.
+/// The longest time of a program. (A deadlock would last for ever.)
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The repository's root.
@@ -36,8 +35,8 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists")
 }
 
-/// A directory for what the tests make, one for each compiler: programs of another C library have
-/// the same names.
+/// A directory for the tests' files, one for each compiler: programs of another C library have the
+/// same names.
 pub(crate) fn scratch() -> PathBuf {
     let compiler = std::env::var("CC").unwrap_or_default();
     let name = Path::new(&compiler).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -48,10 +47,9 @@ pub(crate) fn scratch() -> PathBuf {
 
 /// The directory that holds `libheapwright.so` and `libheapwright.a`.
 ///
-/// Built once, in the release profile, by a cargo of its own in a target
-/// directory of its own (the cargo that runs the tests holds the lock of
-/// theirs), and alone: with other members of the workspace, their features
-/// could bring std into it.
+/// Built once, in the release profile. A cargo of its own does this in a target directory of its
+/// own, because the cargo that runs the tests holds their lock. It builds the library alone:
+/// features of other members of the workspace could bring std into it.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -62,7 +60,7 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-/// Another library of these sources, as it is shipped: given by a variable, or built.
+/// Another library of these sources, as it is shipped: named by a variable, or built.
 pub(crate) fn shipped(package: &str, variable: &str) -> PathBuf {
     if let Some(given) = std::env::var_os(variable) {
         return PathBuf::from(given).canonicalize().expect("the library that is given exists");
@@ -84,8 +82,8 @@ fn build(package: &str, directory: &str, features: &[&str]) -> PathBuf {
     target.join("release")
 }
 
-/// The library with the feature `observe`: what a test program sees of the debug
-/// heap's hooks. `None` where the library was given.
+/// The library with the feature `observe`, which shows the debug heap's hooks to a test program.
+/// `None` if the library was given.
 pub(crate) fn observing_library() -> Option<PathBuf> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     LIBRARY
@@ -106,10 +104,10 @@ pub(crate) fn shared_library() -> PathBuf {
     library().join("libheapwright.so")
 }
 
-/// How a program comes to its allocator.
+/// The way in which a program gets its allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The C library's own: to see that the test is right.
+    /// The C library's own allocator, which shows that the test itself is right.
     Plain,
     /// `LD_PRELOAD`.
     Preload,
@@ -137,7 +135,7 @@ pub(crate) fn source(name: &str) -> PathBuf {
 fn compiler(name: &str) -> Command {
     let (variable, default) = if name.ends_with(".cc") { ("CXX", "c++") } else { ("CC", "cc") };
     let mut command = Command::new(std::env::var(variable).unwrap_or_else(|_| default.into()));
-    // The compiler must not fold away what is tested: it knows malloc and free.
+    // The compiler must not remove the tested calls: it knows malloc and free.
     command.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin"]);
     // It warns of the mistakes that the tests make on purpose.
     command.args(["-Wno-alloc-size-larger-than", "-Wno-use-after-free"]);
@@ -152,8 +150,8 @@ fn compiler(name: &str) -> Command {
     command
 }
 
-/// Adds the cache model or the mode that all tests are to run with, if one is asked for, to the
-/// options that a test has set.
+/// Adds the cache model or the mode that all tests must run with, if there is one, to a test's
+/// options.
 fn add_options(command: &mut Command) {
     let asked = |name: &str, option: &str| Some(format!("{option}={}", std::env::var(name).ok()?));
     let Some(mut options) =
@@ -163,7 +161,7 @@ fn add_options(command: &mut Command) {
     };
     if let Some((_, Some(own))) = command.get_envs().find(|(name, _)| *name == "HEAPWRIGHT") {
         let own = own.to_str().expect("options are text");
-        // One that names a model or a mode, or is about the string as it is, keeps it.
+        // A test that names a model or a mode, or is about the string itself, keeps its options.
         if own.contains("cache=") || own.contains("mode=") || own.len() > 1000 {
             return;
         }
@@ -195,7 +193,7 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
     let library = library();
     let archive = library.join("libheapwright.a");
     let shared = library.join("libheapwright.so");
-    // A preloaded program is the same as a plain one: that is the point.
+    // A preloaded program and a plain one are the same file, as for users.
     let tag = match how {
         How::Plain | How::Preload => "plain",
         How::Linked => "linked",
@@ -213,12 +211,12 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
     let mut from: Vec<&Path> = headers.iter().map(PathBuf::as_path).collect();
     let source = source(name);
     from.push(&source);
-    // By flags, too, a program may be linked with the library: an installed one.
+    // Flags may also link a program with the library: an installed one.
     if tag != "plain" || flags.iter().any(|flag| flag.contains("heapwright")) {
         from.extend([archive.as_path(), shared.as_path()]);
     }
 
-    // One compiler at a time for each program that is made; for several there may be several.
+    // One compiler runs at a time for each program, and several for several programs.
     static COMPILING: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
     let this = COMPILING
         .lock()
@@ -255,12 +253,12 @@ pub(crate) fn compile_plugin(name: &str, flags: &[&str]) -> PathBuf {
     compile(name, How::Plain, &[&["-shared", "-fPIC"], flags].concat())
 }
 
-/// A command that runs a program in a way.
+/// A command that runs a program with one way of linking.
 pub(crate) fn command(program: impl AsRef<Path>, how: How) -> Command {
     command_with(program, how, shared_library())
 }
 
-/// The same, with something else to preload.
+/// The same, with another library to preload.
 pub(crate) fn command_with(program: impl AsRef<Path>, how: How, preload: PathBuf) -> Command {
     let mut command = match std::env::var("HEAPWRIGHT_TEST_RUNNER") {
         Ok(runner) => {
@@ -303,20 +301,20 @@ pub(crate) fn without_files(command: &mut Command, files: &'static [i32]) {
     unsafe { command.pre_exec(close) };
 }
 
-/// What a program did.
+/// The result of a program.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// How it ended.
+    /// The exit status.
     pub(crate) status: ExitStatus,
-    /// What it wrote.
+    /// The standard output.
     pub(crate) stdout: String,
-    /// What it, or the library in it, complained about.
+    /// The standard error, of the program or of the library in it.
     pub(crate) stderr: String,
-    /// Whether it had to be stopped.
+    /// Whether the program was stopped after its time.
     pub(crate) timed_out: bool,
 }
 
-/// Runs a command to its end, or stops it and all it started.
+/// Runs a command to its end, or stops the command and all its children.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     add_options(command);
@@ -358,7 +356,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 }
 
 impl Outcome {
-    /// The program ended well and nobody complained.
+    /// The program ended well and printed no error.
     #[track_caller]
     pub(crate) fn is_fine(&self, what: impl std::fmt::Debug) {
         assert!(
@@ -371,8 +369,7 @@ impl Outcome {
         );
     }
 
-    /// The program was ended by the library, with one line that has all of the
-    /// words in it.
+    /// The library ended the program, with one line that contains all of these words.
     #[track_caller]
     pub(crate) fn was_refused(&self, what: impl std::fmt::Debug, words: &[&str]) {
         assert_eq!(
@@ -386,7 +383,7 @@ impl Outcome {
         self.said_one_line(what, words);
     }
 
-    /// The library said one line, and it has all of the words in it.
+    /// The library printed one line, which contains all of these words.
     #[track_caller]
     pub(crate) fn said_one_line(&self, what: impl std::fmt::Debug, words: &[&str]) {
         let lines: Vec<&str> = self.stderr.lines().collect();
@@ -401,7 +398,7 @@ impl Outcome {
     }
 }
 
-/// Compiles a program and runs it in each of the ways; all must end well.
+/// Compiles a program and runs it in each of these ways; all must end well.
 #[track_caller]
 pub(crate) fn fine(name: &str, ways: &[How]) {
     fine_with(name, ways, &[]);
@@ -410,13 +407,13 @@ pub(crate) fn fine(name: &str, ways: &[How]) {
 /// Like [`fine`], with flags for the compiler.
 #[track_caller]
 pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
-    // With a cache model or a mode, only the ways in which thread-local variables differ: what
-    // linking does besides was seen without one, and the plain program has no model.
+    // With a cache model or a mode, only the ways with different thread-local variables run. The
+    // runs without one test all others, and the plain program has no model.
     let has_model = ["HEAPWRIGHT_TEST_CACHE", "HEAPWRIGHT_TEST_MODE"]
         .iter()
         .any(|name| std::env::var_os(name).is_some());
     let tried = |how: &How| !has_model || matches!(how, How::Preload | How::Static);
-    // (One that runs in none of these keeps its own.)
+    // (A program that runs in none of these ways keeps its own.)
     let all = !ways.iter().any(tried);
     for &how in ways.iter().filter(|how| all || tried(how)) {
         let program = compile(name, how, flags);
@@ -424,7 +421,7 @@ pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
     }
 }
 
-/// Says that a test was left out, and why.
+/// Prints that a test was left out, and why.
 pub(crate) fn skip(why: &str) {
     println!("skipped: {why}");
 }

@@ -14,8 +14,8 @@
 //! - Before a request is refused, all free runs become absent, and the tails of large blocks are
 //!   cut off (`large_block`).
 //!
-//! Both split mappings. The kernel allows 65,530 mappings by default, so the number of holes of
-//! each kind is bounded.
+//! Both measures split mappings. The kernel allows 65,530 mappings by default, so the number of
+//! holes of each kind is bounded.
 //!
 //! In other windows, free runs become absent only before a request would be refused for lack of
 //! writable memory (`RLIMIT_DATA`). Their addresses stay reserved.

@@ -11,11 +11,11 @@
 //! blocks that are partly touched, classes with few slabs, and returned pages that the kernel's
 //! collector brings back.
 //!
-//! So the chunk uses them only if nearly all of the 2 MiB will be used. The heap holds more than
-//! that already, and the class has filled many slabs and leaves at most a sixteenth behind its last
-//! slot. No other slab and no large block may lie there: they would be resident before they are
-//! touched. (Measured: with all slabs there from the start, and large blocks in the rest, git
-//! needed a fifth more memory, and was no faster.)
+//! So the chunk uses them only if nearly all of the 2 MiB will be used: the heap already holds
+//! more, and the class has filled many slabs and leaves at most a sixteenth behind the last slot.
+//! No other slab and no large block may lie there, because they would be resident before they are
+//! touched. (Measured with all slabs there from the start, and large blocks in the rest: git needed
+//! a fifth more memory, and was no faster.)
 //!
 //! A *region* is set aside for them. Its length is a share of the heap, so that regions are few and
 //! the kernel's list of mappings stays short. It uses clean runs if one is long enough, so that a

@@ -12,10 +12,10 @@
 //! fresh one costs a fault. After each purge delay the *low water* goes back to the kernel, the
 //! oldest runs first. The low water is the fewest dirty units of that time: the program did not
 //! need them. (The age of single runs was tried as a rule, too. A program that frees and takes
-//! buffers of many sizes splits and merges runs all the time. Their ages mean little, and the
-//! program faulted in again every few milliseconds pages that had just gone back.) There is no
-//! background thread. A thread that takes or gives a run looks at the queue, and purges a bounded
-//! number of runs, outside the lock.
+//! buffers of many sizes splits and merges runs all the time. Their ages mean little, and every few
+//! milliseconds the program faulted pages in that had just gone back.) There is no background
+//! thread. A thread that takes or gives a run looks at the queue, and purges a bounded number of
+//! runs, outside the lock.
 //!
 //! A merged run queues at the place of its *oldest* part: a neighbour that is freed again and again
 //! cannot keep a large run from its turn.
@@ -26,7 +26,7 @@
 //! long enough. `take_joined` then puts it together: a dirty run, its free neighbours, and units
 //! that were never used. Thus the pages of a buffer serve the longer one that follows it. If
 //! nothing can be joined, dirty runs go back before the caller gets the long run: as many units as
-//! are fresh in it, but few may stay. So old copies of a growing buffer do not stay resident.
+//! it has fresh ones, less a few. So old copies of a growing buffer do not stay resident.
 //! At the end of the window all dirty runs are purged, and all runs merge, before a request is
 //! refused.
 //!
@@ -62,10 +62,10 @@ use runs::{RunIndex, State};
 pub use side::Side;
 use window::Window;
 
-/// Dirty units that may wait, besides twice the number of those in use.
+/// Dirty units that may wait: this many, and twice the number of units in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// Dirty units that may wait while the heap grows by short runs, besides a quarter of the number of
-/// those in use.
+/// Dirty units that may wait while the heap grows by short runs: this many, and a quarter of the
+/// units in use.
 const FEW: usize = (32 << 20) / UNIT;
 /// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB or a 32nd of the run may wait
 /// (whichever is more), and an eighth of the other units in use.

@@ -12,12 +12,12 @@ use super::{Wrong, number};
 /// The blocks that get guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
-    /// No blocks, live or freed, except at the ends of blocks of more than 28 KiB. Other writes are
-    /// found late, reads not at all.
+    /// None, except pages behind the ends of blocks of more than 28 KiB. Other writes out of bounds
+    /// are found late, and reads are not found.
     Never,
     /// Live blocks: the first 256 of the heap, the first two of every stack, then ever fewer, or as
-    /// many as 3 % of the process's CPU time pay for, with 8 ms of debt. Emptied buckets: the first
-    /// of every class, later one in 64.
+    /// many as 3 % of the process's CPU time allow, up to 8 ms in advance. Emptied buckets: the
+    /// first 20 of every class, later one in 64.
     #[default]
     Sample,
     /// Every block and every emptied bucket: slow, and nothing escapes.

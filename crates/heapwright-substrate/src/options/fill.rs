@@ -10,11 +10,11 @@
 //!   :at-SITE.BLOCK.BYTE          the block is a finding: the program reads its undefined bytes from BYTE on
 //! ```
 //!
-//! A program that reads only bytes that it has written does the same with each of them. `heapwright
-//! check --twice` runs one with several, and the parts behind `:` let it find the bytes that make
-//! the difference. SITE is a stack, in hexadecimal and the same in each run (`debug::flagged`).
-//! BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0. Points are ordered by
-//! site, then by block, then by byte.
+//! A program that reads only bytes that it has written behaves the same with every pattern.
+//! `heapwright check --twice` runs it with several patterns, and the parts behind `:` let it find
+//! the bytes that make a difference. SITE is a stack, in hexadecimal and the same in each run
+//! (`debug::flagged`). BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
+//! Points are ordered by site, then by block, then by byte.
 //!
 //! Called by the rest of `options`; the debug heap reads it (`debug::fresh`).
 

@@ -726,7 +726,7 @@ pub mod rseq {
 /// No registers are known here, nor the end of the stack.
 pub const SAVED_REGISTERS: usize = 1;
 
-/// The stack is not looked at.
+/// The stack is not scanned.
 pub fn save_registers(_into: &mut [usize; SAVED_REGISTERS]) -> usize {
     usize::MAX
 }

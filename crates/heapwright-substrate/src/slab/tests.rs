@@ -52,7 +52,7 @@ enum State {
     Returned,
 }
 
-/// A slab and what it must be like.
+/// A slab, and the expected state of each slot.
 struct World {
     os: Fake,
     map: &'static AddressMap,
@@ -345,7 +345,7 @@ fn no_class_loses_what_is_out_when_pages_are_given_back() {
                 world.purge(false);
                 let kept = world.slots(State::Out);
                 assert_eq!(kept.len(), size_class::capacity(class) / keep_every);
-                // And all of it can be had again.
+                // All slots can be taken again.
                 world.take(usize::MAX);
                 assert_eq!(world.count(State::Out), size_class::capacity(class));
                 world.check();

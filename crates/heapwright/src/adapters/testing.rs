@@ -68,10 +68,7 @@ pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
     let outer = TALLY.replace(Some(Allocations::default()));
     // This runs also if the closure panics.
     let counting = Restore(outer);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "whether the program's allocator is one of these is what is asked"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the probe tests the program's global allocator")]
     // SAFETY: the layout's size is not zero.
     let probe = unsafe { std::alloc::alloc(PROBE) };
     let is_counted = TALLY.get().is_some_and(|tally| tally.allocations == 1);

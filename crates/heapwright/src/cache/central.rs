@@ -56,8 +56,8 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::unit_list::{BySize, UnitList};
 
-/// A class's depot may hold one byte for each so many of its slabs; a cache's spare chains, one for
-/// each so many of all slabs.
+/// A class's depot may hold the bytes of its slabs divided by this. A cache's spare chains may hold
+/// the bytes of all slabs divided by this.
 const SHARE: usize = 64;
 /// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;
@@ -183,7 +183,7 @@ pub(super) fn has_work() -> bool {
     HAS_WORK.load(Ordering::Relaxed)
 }
 
-/// Notes that it will. (Reads first: all threads read it, and it is mostly true.)
+/// Makes [`has_work`] true. (Reads first: all threads read the flag, and it is mostly true.)
 fn note_work() {
     if !has_work() {
         HAS_WORK.store(true, Ordering::Relaxed);

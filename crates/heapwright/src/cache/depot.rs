@@ -8,10 +8,10 @@
 //! ```
 //!
 //! It is small: a share of the cache's slabs, between two bounds. A larger depot would save trips
-//! to the slabs, and lose more in the next round: slabs hand out returned slots by address, a chain
-//! in the order of the frees. (Measured on a search tree that is built and dropped: a depot of a
-//! quarter of the slabs saves 7 % of the instructions and adds 10 % to the misses of a 2-MiB
-//! cache.)
+//! to the slabs, but cost more in the next round: slabs hand out returned slots by address, a chain
+//! hands out blocks in the order of their frees. (Measured on a search tree that is built and
+//! dropped: a depot of a quarter of the slabs saves 7 % of the instructions and adds 10 % to the
+//! misses of a 2-MiB cache.)
 //!
 //! It holds more of blocks over 2 KiB: only two or three of them share the cost of a trip to a
 //! slab. They return to their slabs before the process grows.
@@ -33,7 +33,7 @@ use crate::sync::atomic::Ordering;
 /// Bytes that a depot may always hold, and that it may hold at most.
 const FEW_BYTES: usize = 256 << 10;
 const MANY_BYTES: usize = 1 << 20;
-/// Between the two: one byte of so many of the cache's slabs.
+/// Between the two bounds: the bytes of the cache's slabs divided by this.
 const SHARE: usize = 64;
 
 /// Large blocks in it may take one part in so many of the stash's bound.
@@ -186,7 +186,7 @@ impl Cache {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// The same of large blocks, which lists hold too few of for a program's phase.
+    /// Bytes of large blocks that it may hold; lists hold too few of them for a program's phase.
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }

@@ -100,8 +100,7 @@ pub(crate) fn begin(every: Option<usize>) {
     watch_again();
 }
 
-/// Draws as [`begin`] says, for a heap that checks by itself ([`draws_apart`]). Nothing in `cache`
-/// looks.
+/// As [`begin`], for a heap whose own slow paths check ([`draws_apart`]); those of `cache` do not.
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
     AT_ONCE.store(AT_START, Ordering::Relaxed);
@@ -345,7 +344,7 @@ mod tests {
             let draws = 20_000;
             let sum: u64 = (0..draws).map(|_| distance(&mut random, rate) as u64).sum();
             let mean = sum as f64 / f64::from(draws);
-            // Their deviation equals their mean: the sum of so many deviates by a 140th.
+            // The standard deviation equals the mean, so the mean of so many deviates by a 140th.
             assert!((mean / rate as f64 - 1.0).abs() < 0.1, "{rate}: {mean}");
         }
     }

@@ -1,9 +1,9 @@
 //! Forced-slow lists: they bring a quiet program to the slow paths, which look after its memory.
 //!
-//! There is no background thread, and a program that allocates little is served by its lists. So
-//! once a tick of the coarse clock (a few milliseconds), while pages wait to go back or as soon as
-//! they do, a cache forces its lists slow. The fast paths find them empty and full at once, so each
-//! call *polls*: it reaches a slow path.
+//! There is no background thread, and the lists alone serve a program that allocates little. So a
+//! cache forces its lists slow as soon as pages wait to go back, and then once a tick of the coarse
+//! clock (a few milliseconds). The fast paths find the lists empty and full at once, so each call
+//! *polls*: it reaches a slow path.
 //!
 //! ```text
 //!   list          head null, room 0      malloc finds no block, free finds no room

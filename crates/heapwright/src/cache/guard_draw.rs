@@ -11,8 +11,9 @@
 //! Only refills check: `malloc` and `free` have the same instructions as without guards. A refill
 //! counts the blocks that it puts into the list. If the countdown (`draw`) ends among them, the
 //! list is cut before that block, and the call that finds the list empty is drawn. So each position
-//! in a list has the same chance, and even a program whose refills come from one place is drawn
-//! elsewhere. Blocks that go back to the depot are not counted; the distribution has no memory.
+//! in a list has the same chance, and a program whose refills all come from one call has other
+//! calls drawn, too. Blocks that go back to the depot are not counted; the distribution has no
+//! memory.
 //!
 //! Blocks that a thread frees and takes again from its list are not counted: the rate is per block
 //! that enters a list. With a rate of 1 each refill is drawn, so no list is ever filled, and every

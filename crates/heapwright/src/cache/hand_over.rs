@@ -10,10 +10,10 @@
 //!   abandoned, without a slab; later remote frees go on to the central lists
 //! ```
 //!
-//! A block that another thread frees travels to an exclusive cache in a batch, a push and a drain,
-//! and in the meantime its memory is unused. The next `malloc` on a CPU hands out what its arrays
-//! took. So with `cache=auto`, a thread whose blocks travel uses its CPU's arrays, and a thread
-//! whose blocks stay keeps its cache, whose paths are shorter.
+//! A block that another thread frees reaches an exclusive cache by a batch, a push and a drain, and
+//! no thread uses its memory until then. A CPU's arrays hand out the block at the next `malloc`. So
+//! with `cache=auto`, a thread whose blocks travel uses its CPU's arrays, and a thread whose blocks
+//! stay keeps its cache, whose paths are shorter.
 //!
 //! Blocks in use become common with their slabs, so every thread frees them by the short path.
 //!
@@ -143,7 +143,7 @@ impl Cache {
 
     /// Clears that request.
     pub(super) fn no_longer_asked_to_follow_sampling(&self) {
-        // Acquire: later reads see what the request was made for.
+        // Acquire: later reads see the stores before the request.
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
     }
 

@@ -190,7 +190,7 @@ impl Mismatch {
     ///
     /// # Safety
     ///
-    /// `bits` comes from there.
+    /// `bits` comes from [`Mismatch::bits`].
     pub(crate) unsafe fn of(bits: usize) -> Self {
         Self(bits)
     }
@@ -293,7 +293,7 @@ pub(crate) struct Hot {
     /// The owner's id, shifted as in an address map entry. A whole word, so that the entry's load
     /// widens it without a further instruction.
     pub(super) tag: usize,
-    /// The same, or no owner's if sized frees must be passed on (see `forward_sized_frees`).
+    /// The same tag, or no owner's if sized frees must be passed on (see `forward_sized_frees`).
     sized_tag: Cell<usize>,
     /// Blocks on their way to another owner. A stub has none.
     pub(super) outgoing: Outgoing,
@@ -368,7 +368,7 @@ impl Serve {
     }
 }
 
-/// Which list the mismatch of a common block's entry names, for threads that read a stub.
+/// The list that the mismatch of a common block's entry names, for threads that read a stub.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Common {
     /// None.
@@ -415,7 +415,7 @@ impl Hot {
 }
 
 /// A hot part that always misses: its lists stay empty and it owns nothing. But it knows the
-/// window, so that the mismatch of a common block's entry says which list.
+/// window, so the mismatch of a common block's entry names a list.
 ///
 /// Many threads read it at once through their fast words, as a [`Hot`], so it must be one, bit for
 /// bit. Unlike the hot part of a thread's cache it may be shared: after [`HotStub::become_stub`]

@@ -50,8 +50,8 @@ const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 pub(crate) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
-    /// Whether [`Source::alloc`] gave none of `class` because a sample is due, or a guarded block
-    /// may be.
+    /// Whether [`Source::alloc`] returned no block of `class` because a sample, or perhaps a
+    /// guarded block, is due.
     fn is_sample_due(&self, class: usize) -> bool;
     /// Runs for the next large block.
     fn stash(&self) -> &Stash;
@@ -194,7 +194,7 @@ pub(crate) fn late() -> Option<&'static Cache> {
     }
 }
 
-/// Serves a request of a thread that has and gets no cache. Null: there is no memory.
+/// Serves a request of a thread that has no cache and can get none. Null: there is no memory.
 #[cold]
 pub(crate) fn allocate_late(request: Request) -> *mut u8 {
     let Some(cache) = late() else { return ptr::null_mut() };
@@ -358,7 +358,7 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
 /// Makes a run that was just taken a large block of `size` bytes. `None`: a part of the run is
 /// lost, which never happens to a run from the chunk.
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
-    // First, because it may have to bring the memory back.
+    // This comes first, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
         return None;
     }

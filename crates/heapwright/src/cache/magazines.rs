@@ -206,7 +206,7 @@ pub(crate) fn start_by_cpu(
     ARE_OF_CPUS.store(true, Ordering::Relaxed);
     let made = ALL.raise(count, |number| make(number, serve, Common::Nowhere)) > 0;
     central::note_sharing(ALL.count());
-    // Caches of CPUs that are only possible keep nothing.
+    // CPUs that are possible but absent have caches that keep nothing.
     stash::note_made(os::cpus().min(count));
     if made && arrays::cpu_entry().is_none() {
         arrays::start(cpu_entry, descriptor);

@@ -1,4 +1,4 @@
-//! Maintenance: a quiet program is made to look after shared caches.
+//! Maintenance: how the threads of a quiet program look after shared caches.
 //!
 //! There is no background thread, so free pages go back only when a thread of the program takes a
 //! slow path; and a quiet program takes none. So while memory can be given back, operations *poll*:
@@ -17,10 +17,10 @@
 //!
 //! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted.
 //! A cache that begins to poll makes all others poll too, because the next operation may use any of
-//! them. Once a busy program has polled enough, once a tick, the lists are *forced slow*: their
-//! blocks are put aside, so that a list has no block and no room. Lists in use are soon restored;
-//! the rest make the first operation after the busy phase poll: see `forced_slow`. (Arrays are
-//! never forced slow.)
+//! them. When a busy program has polled enough in a tick, the lists are *forced slow*: their blocks
+//! are put aside, so that a list has no block and no room. Lists in use are soon restored; the rest
+//! make the first operation after the busy phase poll: see `forced_slow`. (Arrays are never forced
+//! slow.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 

@@ -15,11 +15,11 @@
 //! block that takes the countdown to zero is *due*: it becomes a sample when it is allocated next.
 //! This block and the list below it are put *aside*. When the list is empty again, `malloc` takes
 //! the slow path. The caller makes a sample in place of the block (see `heap::modes`). The list
-//! gets back the blocks aside, down to the next due block, to which the second word of the one
-//! above points. So each sample is made in the very call that would have had its block, however
-//! many are due: a block's place in the list decides which call gets it, and so the call's share of
-//! samples. `free` subtracts a block's bytes in a slower function: while sampling is on, the hot
-//! part's limit is 0, so the fast path of `free` knows no block.
+//! gets back the blocks aside, down to the next due block, which the second word of the last one
+//! names. So each sample is made in the call that would have got its block, however many are due: a
+//! block's place in the list decides which call gets it, and so the call's share of samples. `free`
+//! subtracts a block's bytes in a slower function: while sampling is on, the hot part's limit is 0,
+//! so the fast path of `free` knows no block.
 //!
 //! The countdown begins at a random distance (`poisson`). A counted block may return to its slab
 //! without being allocated; that changes no other block's probability.

@@ -20,8 +20,8 @@ use crate::size_class::{self, UNIT};
 use crate::slab::{Chain, Slab, WayBack};
 use crate::unit_list::{BySize, UnitList};
 
-/// A class with so many slabs, or with one for so many bytes of its size, probably fills the next
-/// one too; so does any class of a cache with so many slabs.
+/// A class with so many slabs (or its size divided by [`SIZE_A_SLAB`], if that is more) probably
+/// fills the next one, too. So does any class of a cache with so many slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;

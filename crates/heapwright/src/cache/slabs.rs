@@ -7,9 +7,9 @@
 //!                                                               retire --> chunk
 //! ```
 //!
-//! Invariants: the list of all has every slab with the cache's tag; the list `partial` of its class
-//! has it too if it has returned slots. The entry is set after the slab is ready, and after the
-//! cache's limit is above it.
+//! Invariants: the list of all slabs has every slab with the cache's tag. A slab with returned
+//! slots is also in the list `partial` of its class. The entry is set after the slab is ready, and
+//! after the cache's limit is above it.
 //!
 //! Called by the rest of `cache`.
 

@@ -112,7 +112,7 @@ pub(crate) struct Stash {
     /// The newest run of each length (none of length 0); its record leads to the next (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
-    /// Units that it may keep: a copy, which the scavenger updates, and a run that finds no room.
+    /// Units that it may keep: a copy, updated by the scavenger and by a run that finds no room.
     room: Cell<usize>,
     /// The part of it that was granted because the stash was too small.
     extra: Cell<usize>,
@@ -269,9 +269,8 @@ impl Stash {
         Some(unit)
     }
 
-    /// [`Stash::take_exactly`] for a block of `size` bytes that takes so many units. Only if the
-    /// run is usable as long as it is, and no step of the scavenger is due. Passes the unit and the
-    /// record to `use_it`.
+    /// [`Stash::take_exactly`] for a block of `size` bytes in `units` units, if the run is usable
+    /// to its end and no step of the scavenger is due. Passes the unit and the record to `use_it`.
     #[inline(always)]
     pub(crate) fn take_ready<R>(
         &self,

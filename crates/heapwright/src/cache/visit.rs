@@ -41,13 +41,13 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
-/// A thread that pushes remote frees drains them if they exceed this many bytes; or the second
-/// bound, if the cache's own thread is active: it had a slow operation within so many milliseconds.
+/// A thread that pushes remote frees drains them above this many bytes. The second bound holds
+/// while the cache's own thread is active: it had a slow operation within so many milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
-/// A slab is worth taking over if one slot in so many is free; and the same if used memory is
-/// available.
+/// A slab is worth taking over if one slot in so many is free. The second number counts if the
+/// chunk has dirty units.
 const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
 /// Slabs that one visit steals, and slabs to take elsewhere before the next one.

@@ -99,7 +99,8 @@ impl Run {
         if place.is_warm() && !place.cool() {
             return;
         }
-        // Each guard is removed as it was made: the kernel may limit the number of calls.
+        // Each guard is removed by a call of its own, as it was made: the kernel may limit the
+        // calls.
         let guards = [
             (self.first, self.before),
             (self.block(), self.units),
@@ -337,8 +338,8 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let run = Run::of(unit);
     let is_lost = sync::is_interrupted();
     if run.all() > QUEUED_UNITS && !is_lost {
-        // The block would not wait, so guards on its pages do not pay. Their contents are dropped
-        // at once.
+        // A run this long never waits in the queue, so guards on its pages do not pay. The pages
+        // are dropped at once.
         // SAFETY: the caller gives up the block.
         unsafe { SYSTEM.make_zero(block, usable) };
         run.give(0);

@@ -466,7 +466,7 @@ impl Class {
             || (units > least && self.new_extent_of(class, least, true))
     }
 
-    /// Takes an extent of `units` units, with the shortest gaps if address space `is_scarce`.
+    /// Takes an extent of `units` units, with the shortest gaps if address space `is_limited`.
     /// False: there is no memory.
     fn new_extent_of(&mut self, class: usize, units: usize, is_limited: bool) -> bool {
         let random = &mut self.random;

@@ -129,9 +129,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a block that is resized to `size` bytes enters a token's group: it is in none, and will
-/// be a slot. Then the caller makes a new block with the token, if the process [keeps tokens
-/// apart](keeps_tokens_apart).
+/// Whether a resize to `size` bytes moves a block into a token's group: the block is in no group,
+/// and the new one will be a slot. Then the caller makes a new block with the token, if the process
+/// [keeps tokens apart](keeps_tokens_apart).
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
@@ -327,11 +327,11 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// The heap exists; the block is in use, and nobody uses it afterwards.
+    /// The heap exists; the block is in use, and no code uses it afterwards.
     pub unsafe fn free(heap: *mut Self, block: *mut u8) {
         // SAFETY: by the contract the heap exists; caches are never freed.
         let cache: &'static Cache = unsafe { &*heap.cast::<Cache>() };
-        // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
+        // SAFETY: the block is in use, and no code uses it afterwards, as the caller promises.
         unsafe { free_of_heap(cache, block) };
     }
 
@@ -339,7 +339,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// The heap exists, and nobody uses it or a block of it afterwards.
+    /// The heap exists, and no code uses it or a block of it afterwards.
     pub unsafe fn destroy(heap: *mut Self) {
         // SAFETY: null, or by the contract a heap, whose cache is never freed.
         let Some(cache) = (unsafe { heap.cast::<Cache>().as_ref() }) else { return };
@@ -363,7 +363,7 @@ impl Heap {
 ///
 /// # Safety
 ///
-/// The block is in use, and nobody uses it afterwards.
+/// The block is in use, and no code uses it afterwards.
 unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
     if block.is_null() {
         return;
@@ -380,7 +380,7 @@ unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         misuse::wrong_heap(Call::HeapFree, address, usable);
     }
     let hot = words::hot();
-    // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
+    // SAFETY: the block is in use, and no code uses it afterwards, as the caller promises.
     unsafe { hot.serve().take_back(block, hot, Return::PLAIN) };
 }
 
@@ -426,7 +426,7 @@ fn is_direct() -> bool {
 ///     let new = heap::malloc_uncached(100);
 ///     // SAFETY: both have 100 bytes.
 ///     unsafe { core::ptr::copy_nonoverlapping(block, new, 100) };
-///     // SAFETY: nobody uses it any more.
+///     // SAFETY: no code uses it any more.
 ///     unsafe { heap::free_uncached(block) };
 ///     block = new;
 /// }

@@ -255,7 +255,7 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
 ///
 /// # Safety
 ///
-/// As there.
+/// As [`free_other`].
 pub(super) unsafe fn give_back(
     block: *mut u8,
     hot: &Hot,
@@ -271,7 +271,7 @@ pub(super) unsafe fn give_back(
 
 /// # Safety
 ///
-/// As theirs.
+/// As [`free_other`] and [`give_back`].
 #[inline(always)]
 unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return) {
     let entry = hot.entry(mismatch);
@@ -414,9 +414,9 @@ fn enter_sequences() -> bool {
     })
 }
 
-/// The calling thread ends. In a sandbox the call may end the process, so the area stays. The
-/// kernel minds that only in a detached thread of musl, in the few instructions between its stack's
-/// end and its own.
+/// Unregisters the area of the calling thread, which ends. In a sandbox the call may end the
+/// process, so the area stays. The kernel then writes to it only in a detached thread of musl, in
+/// the few instructions between the release of the thread's stack and its end.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();

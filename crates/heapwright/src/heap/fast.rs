@@ -321,7 +321,7 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 ///
 /// # Safety
 ///
-/// The block is in use, and nobody uses it afterwards.
+/// The block is in use, and no code uses it afterwards.
 ///
 /// ```
 /// let block = heapwright::heap::malloc(10);
@@ -479,8 +479,8 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     false
 }
 
-/// The fast path of every free. They differ only in blocks of others: `shared` frees a block of a
-/// common slab to a shared cache, `other` frees all the rest.
+/// The fast path of every free. The variants differ for blocks that the thread does not own:
+/// `shared` frees a block of a common slab to a shared cache, `other` frees all the rest.
 ///
 /// # Safety
 ///

@@ -182,7 +182,7 @@ fn keep(unit: usize, units: usize) -> bool {
 ///
 /// # Safety
 ///
-/// The block is in use, and nobody uses it afterwards; or it is guarded.
+/// The block is in use, and no code uses it afterwards; or it is guarded.
 #[cold]
 unsafe fn free_unknown(call: Call, block: *mut u8) {
     if is_guarded(call, block.addr()) {

@@ -99,8 +99,8 @@ pub(crate) use start::{has_started, publish, publish_own};
 use crate::os;
 use modes::Front;
 
-// `used`: linkers that read each library once must include this file, because it defines the words
-// that locks need, and those are in the library behind this one.
+// `used`: this file defines words that locks need, and the linker reads the library with the locks
+// later. Without `used`, a linker that reads each library once would leave this file out.
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 
@@ -164,8 +164,8 @@ mod words {
         tls::own().map_addr(|address| address & !MARKS).cast()
     }
 
-    /// The hot part of what the calling thread allocates from, whatever its fast word leads to: the
-    /// sentinel's, if it has nothing yet.
+    /// The hot part that the thread word leads to, even if the fast word leads to a front; the
+    /// sentinel's, if the thread has nothing yet.
     #[inline]
     pub(in crate::heap) fn has() -> &'static Hot {
         // SAFETY: null, or a hot part, which is never freed.

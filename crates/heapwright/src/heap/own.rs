@@ -152,7 +152,7 @@ fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &
     if !block.is_null() {
         return block;
     }
-    // In the meantime, blocks may have started to be drawn.
+    // Draws may have begun in the meantime.
     if !ptr::eq(hot.serve(), before) {
         return (hot.serve().allocate)(size, align, zero, origin, hot);
     }

@@ -81,11 +81,11 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
     unsafe { change::<FROM>(block, size, Some(old), align) }
 }
 
-/// The common part of both. `align` is 1 if the caller does not know the block.
+/// The common part of [`realloc`] and [`realloc_sized_from`]. If `known` is `None`, `align` is 1.
 ///
 /// # Safety
 ///
-/// As theirs.
+/// As [`realloc_sized_from`], if `known` is the block's size; else as [`realloc`].
 #[inline(always)]
 unsafe fn change<const FROM: u8>(
     block: *mut u8,
@@ -175,7 +175,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
             },
         },
     };
-    // (The new block has the old one's origin, because its free is compared with it.)
+    // (The new block is of the same kind, because a later free checks the kind.)
     let new = match what.origin {
         Origin::Malloc => fast::malloc_aligned_for::<MALLOC>(new_size, align),
         Origin::Aligned => fast::malloc_aligned_for::<ALIGNED>(new_size, align),
@@ -198,8 +198,8 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     new
 }
 
-/// The size of a block outside the fast heap, if it has to be copied into a new one. `Err`: the new
-/// block.
+/// The size to copy from a block outside the fast heap. `Err`: another allocator has resized the
+/// block, and this is the new one.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();

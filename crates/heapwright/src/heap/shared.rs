@@ -64,8 +64,8 @@ pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // Only with restartable sequences: for threads, a cache of their own is better than a
-            // locked one.
+            // The caches need restartable sequences: a thread's own cache is better than one with a
+            // lock.
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -556,7 +556,7 @@ pub(super) unsafe fn give_back(
 
 /// # Safety
 ///
-/// As theirs.
+/// As [`free_other`] and [`give_back`].
 #[inline(always)]
 unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return) {
     let is_large = hot.is_large_head(mismatch) && block.addr().is_multiple_of(UNIT);

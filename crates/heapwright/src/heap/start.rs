@@ -12,12 +12,12 @@
 //!           --thread ends--> late (`modes`)
 //! ```
 //!
-//! The first call may come before `main`, before constructors, before the C library has set
-//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered only once
-//! the heap is READY: the C library may allocate for them, and that is then an ordinary allocation.
-//! Other threads wait for them. The hook for threads that end is registered before: another thread
-//! that sees READY gets a cache at once, and needs the hook. (A pthread key is a number in a table
-//! of the C library's and takes no memory.)
+//! The first call may come before `main`, before constructors, and before the C library has set
+//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered once the
+//! heap is READY: the C library may allocate memory for them, as in any other call. Other threads
+//! wait until they are registered. The hook for threads that end is registered earlier: another
+//! thread that sees READY gets a cache at once, and needs that hook. (A pthread key is a number in
+//! a table of the C library and takes no memory.)
 //!
 //! A thread may allocate after its cache was given back, in destructors that run after ours. Then
 //! one shared, locked heap serves it: no hook would give back a second cache.
@@ -181,7 +181,7 @@ const FAILED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
-/// Threads wait here before they get a cache: with a block of their own they might fork.
+/// Threads wait here before they get a cache: a thread with a block might fork too early.
 static JOINING: Registration = Registration::new();
 
 // A thread's first call. --------------------------------------------------------------------------

@@ -40,7 +40,7 @@ impl Random {
         (self.next() % end as u64) as usize
     }
 
-    /// A size as programs ask for them: small ones often, some of each kind.
+    /// A size in the distribution of real programs: small ones often, some of each kind.
     pub(crate) fn size(&mut self) -> usize {
         match self.below(32) {
             0..=17 => self.below(256),
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// A block and what must be in it.
+/// A block and its expected contents.
 #[derive(Debug)]
 pub(crate) struct Owned {
     pub(crate) at: *mut u8,
@@ -60,7 +60,7 @@ pub(crate) struct Owned {
     seed: u64,
 }
 
-// SAFETY: whoever has the value is the only one who uses the block.
+// SAFETY: only the thread that has the value uses the block.
 unsafe impl Send for Owned {}
 
 static SEED: AtomicU64 = AtomicU64::new(1);
@@ -131,7 +131,7 @@ impl Owned {
         }
     }
 
-    /// Whether the first `size` bytes are as they were written.
+    /// Whether the first `size` bytes are unchanged.
     pub(crate) fn is_intact(&self, size: usize) -> bool {
         let size = size.min(self.size);
         let whole = words(self.size).filter(|index| (index + 1) * 8 <= size).all(|index| {
@@ -149,7 +149,7 @@ impl Owned {
         unsafe { heap::usable_size(self.at) }
     }
 
-    /// Resizes the block; false: it is as it was, and there is no memory.
+    /// Resizes the block. False: there is no memory, and the block is unchanged.
     pub(crate) fn try_realloc(&mut self, size: usize) -> bool {
         assert!(self.is_intact(self.size), "{} bytes at {:?} changed", self.size, self.at);
         // SAFETY: the block is in use; the new one replaces it.
@@ -182,14 +182,14 @@ impl Owned {
     }
 }
 
-/// Keeps the other tests of a file out, for those that look at addresses that
-/// another may take meanwhile.
+/// Keeps the other tests of a file out, for tests that compare addresses: another test could take
+/// these meanwhile.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the memory is now.
+/// The present statistics.
 pub(crate) fn stats() -> Stats {
     let mut stats = Stats::zero();
     assert!(heapwright::stats::snapshot(&mut stats));
@@ -205,9 +205,9 @@ pub(crate) fn case() -> Option<String> {
     std::env::var(CHILD).ok()
 }
 
-/// This program, to be started once more: behind the emulator in `HEAPWRIGHT_TEST_RUNNER`
-/// (`qemu-riscv64 -L ...`), if one is named, for the system cannot start a program of another
-/// processor by itself.
+/// This program, for another start: behind the emulator that `HEAPWRIGHT_TEST_RUNNER` names, if any
+/// (`qemu-riscv64 -L ...`), because the system cannot start a program of another processor by
+/// itself.
 pub(crate) fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
@@ -240,8 +240,8 @@ pub(crate) fn in_a_child(life: impl FnOnce()) {
 /// Forks, runs `life` in the child, waits for it, and returns the status it ended with.
 #[cfg(unix)]
 pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
-    // SAFETY: the child uses the heap, which is what is tested, and ends without
-    // running anything of the parent's.
+    // SAFETY: the child uses the heap, which is the test, and ends without running code of the
+    // parent's.
     match unsafe { libc::fork() } {
         -1 => panic!("no child"),
         0 => {

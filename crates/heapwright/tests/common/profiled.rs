@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 /// A profile, as it was written.
 pub(crate) struct Written {
     pub(crate) sites: Vec<Sampled>,
-    /// Of each site, in their order.
+    /// The further data of each site, in the order of the sites.
     pub(crate) more: Vec<SampledMore>,
     pub(crate) points: Vec<SampledPoint>,
     pub(crate) checked: Checked,
@@ -68,7 +68,7 @@ impl Written {
             self.checked.bytes,
             errors.sqrt()
         );
-        // But for what is left of a byte at each site.
+        // Except for the rounding at each site.
         let sum = self.sum(|site| site.live_bytes);
         assert!(self.checked.bytes - sum <= self.sites.len() as u64);
     }

@@ -27,8 +27,8 @@ use std::thread;
 
 use super::Random;
 
-/// So many changes to collections with so many keys; `look` is given each text that
-/// was kept.
+/// Makes this number of changes to collections with this number of keys, and passes each kept text
+/// to `look`.
 pub(crate) fn collections(seed: u64, changes: usize, keys: u64, look: impl Fn(&str)) {
     let mut random = Random::new(seed);
     let mut map: HashMap<u64, String> = HashMap::new();
@@ -71,7 +71,7 @@ pub(crate) fn collections(seed: u64, changes: usize, keys: u64, look: impl Fn(&s
     assert_eq!(ring.iter().map(|number| **number).sum::<u64>(), keys * (keys - 1) / 2);
 }
 
-/// Values that begin at a cache line or at a page, and many zeroes.
+/// Values that begin at a cache line or at a page, and many zeros.
 pub(crate) fn over_aligned() {
     #[repr(align(4096))]
     struct Page([u8; 4096]);
@@ -96,7 +96,7 @@ pub(crate) fn over_aligned() {
     assert!(zeroed.iter().all(|&n| n == 0));
 }
 
-/// So many panics that are caught.
+/// Catches this number of panics.
 pub(crate) fn panics(times: usize) {
     let watch = Arc::new(());
     for time in 0..times {
@@ -111,7 +111,7 @@ pub(crate) fn panics(times: usize) {
     assert_eq!(Arc::strong_count(&watch), 1);
 }
 
-/// So many threads, one after the other, each with two thread-locals.
+/// Runs this number of threads, one after the other, each with two thread-locals.
 pub(crate) fn dying_threads(threads: usize) {
     struct Late(Vec<String>, Arc<Mutex<Vec<String>>>);
     impl Drop for Late {
@@ -146,7 +146,7 @@ pub(crate) fn dying_threads(threads: usize) {
     }
 }
 
-/// So many messages from each of four threads.
+/// Sends this number of messages from each of four threads.
 pub(crate) fn messages(each: usize) {
     let (send, receive) = channel::<(usize, Vec<u8>, String)>();
     let senders: Vec<_> = (0..4)

@@ -99,7 +99,7 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         symbols: ptr::with_exposed_provenance(symbols),
         hash: ptr::with_exposed_provenance(hash),
     };
-    // The C++ runtime's own library calls its operator by way of ours, so it does not count.
+    // The C++ runtime's library defines the operator, but its calls go to ours: it does not count.
     let is_runtime = soname.is_some_and(|soname| {
         let name = module.text(soname);
         name.starts_with(b"libstdc++.") || name.starts_with(b"libc++")

@@ -5,10 +5,10 @@ use core::arch::asm;
 /// The number of these registers.
 pub const SAVED_REGISTERS: usize = 6;
 
-/// Copies the registers whose contents belong to the callers. Returns also the end of the stack:
-/// all other values of the callers are above.
+/// Copies the callee-saved registers, whose contents belong to the callers. Returns the end of the
+/// stack: all other values of the callers lie above it.
 ///
-/// Inlined, so that both are true while the caller's own frame exists: it contains the registers
+/// Inlined, so that both hold while the caller's own frame exists: the frame contains the registers
 /// that its prologue has pushed.
 #[inline(always)]
 pub fn save_registers(into: &mut [usize; SAVED_REGISTERS]) -> usize {

@@ -22,7 +22,7 @@
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
 //! ```
 //!
-//! The state is a word of its own, because signal handlers may run between it and the system call.
+//! The state is a word of its own: signal handlers may run between its change and the system call.
 //!
 //! Called by `registry::per_cpu`, `cache::arrays` and `heap`.
 

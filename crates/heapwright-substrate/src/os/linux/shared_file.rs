@@ -1,4 +1,4 @@
-//! A file that processes share, mapped so that no action of another process is a fault.
+//! A file that processes share, mapped so that no other process can cause a fault.
 //!
 //! ```text
 //!   memfd of a command, sealed: it does not shrink --path under /proc--> mapped in a reservation of ours

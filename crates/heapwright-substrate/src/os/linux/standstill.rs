@@ -166,9 +166,9 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     words
 }
 
-/// The lowest used address of a thread's stack, whose pointer was `stack`. The kernel has put all
-/// registers, the wide ones too, into the handler's frame: if that is on the same stack, it counts
-/// from there. Otherwise it counts below the pointer, where a function may write without moving it.
+/// The lowest used address of the stack of a thread whose stack pointer was `stack`. The kernel has
+/// put all registers, the wide ones too, into the handler's frame. If that frame is on the same
+/// stack, it is the end; else a function may have written below the pointer without moving it.
 fn above(context: &libc::ucontext_t, stack: usize) -> usize {
     const FRAME: usize = 64 << 10;
     const RED_ZONE: usize = 128;

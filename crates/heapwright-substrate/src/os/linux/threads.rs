@@ -59,8 +59,8 @@ pub fn thread_token() -> usize {
     unsafe { libc::__errno_location() }.addr()
 }
 
-/// The system's number of the calling thread. In a sandbox a thread of several gets another number,
-/// which no other thread has.
+/// The system's number of the calling thread. In a sandbox, if the process has several threads:
+/// another number, which no other thread has.
 pub fn thread_id() -> u32 {
     if super::is_filtered() {
         let alone = super::is_single_threaded();
@@ -84,7 +84,7 @@ pub fn name_thread(name: &CStr) {
 pub fn thread_pointer() -> usize {
     let at: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the ABI has the address of this word in it.
+    // SAFETY: by the ABI, this word contains its own address.
     unsafe {
         core::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
     }
@@ -109,7 +109,7 @@ impl SignalMask {
 }
 
 /// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
-/// (`sigprocmask` is per thread with every C library, and in each glibc.)
+/// (`sigprocmask` changes the calling thread's signals in every C library, and every glibc has it.)
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
     let mut before = SignalMask::NONE;

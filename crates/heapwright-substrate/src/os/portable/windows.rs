@@ -56,7 +56,7 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
         // SAFETY: this is the whole reservation just made, which no other thread knows.
         unsafe { VirtualFree(got, 0, MEM_RELEASE) };
         let Some(padded) = size.checked_add(align) else { break };
-        // SAFETY: as the first.
+        // SAFETY: a new reservation at no given address, so it replaces nothing.
         let wide = unsafe { VirtualAlloc(ptr::null_mut(), padded, MEM_RESERVE, PAGE_NOACCESS) };
         if wide.is_null() {
             break;
@@ -110,8 +110,8 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
-/// Works in pieces, so that at most one of them is missing at a time: the system may not return
-/// decommitted memory.
+/// Decommits and commits piece by piece. The system may not return decommitted memory, and then
+/// only one piece is missing.
 ///
 /// # Safety
 ///

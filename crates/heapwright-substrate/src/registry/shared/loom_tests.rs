@@ -6,9 +6,9 @@
 //!                  order between them, and whose count shows each holder's visit
 //! ```
 //!
-//! Only these tests find a second holder of a cache, a holder that does not see the last one's
-//! writes, a reader that meets a slot or a stride which is not there yet because K was raised
-//! beside it, and a waiter that waits for ever. `ci/loom.sh` removes the orderings one by one and
+//! Only these tests find a second holder of a cache, or a holder that does not see the last one's
+//! writes. Only they find a reader that meets a slot or a stride too early, while another thread
+//! raises K, and a waiter that waits for ever. `ci/loom.sh` removes the orderings one by one and
 //! expects these tests to fail.
 //!
 //! **Waiting.** Under loom a waiter yields instead of sleeping. The sleepers' protocol has a test

@@ -23,8 +23,8 @@
 //! restarts each thread in a sequence on that CPU, and no thread uses the arrays. Idle CPUs are
 //! drained in this way, and a fork closes all CPUs.
 //!
-//! The fast words of all threads that use arrays lead to the one per-CPU entry. The heads in its
-//! stub are negative: by them `malloc` tells this stub from others with closed lists.
+//! The fast words of all threads that use arrays lead to the one per-CPU entry. Negative heads
+//! distinguish its stub from other hot parts with closed lists.
 //!
 //! **Runs.** Each length of large blocks up to 4 units (256 KiB) has a row, too. A run in a row is
 //! [`Kind::Kept`](crate::address_map::Kind), as in a stash, so statistics, leak checks and late
@@ -109,8 +109,8 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
 pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
-/// Runs of each length may take a stash's room divided by this: the shorter they are, the more of
-/// them come in phases.
+/// Runs of each length may take a stash's room divided by this. A program uses more of the short
+/// runs at once.
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
 /// Rows of classes and of lengths of runs.
 const ROWS: usize = CLASSES + LONGEST;
@@ -207,7 +207,7 @@ pub(crate) fn prepare() -> bool {
     can
 }
 
-/// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of a
+/// Sets up the arrays once, after [`prepare`] has found them possible. `descriptor` is that of a
 /// `malloc` outside this library, if there is one: see `heap::cpu`.
 pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // A failure is final.
@@ -266,7 +266,7 @@ pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
     unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes each `malloc` from the arrays miss, to be counted (`sampling`), or ends that.
+/// Makes each `malloc` miss the arrays, so that `sampling` counts it, or ends that.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(cpu_entry) = cpu_entry() {

@@ -1,5 +1,5 @@
-//! The sequences under preemption: the code of `take_at` and `put_at`, with a wait before the
-//! commit that is so long that most are interrupted.
+//! The sequences under preemption: the code of `take_at` and `put_at` with a long wait before the
+//! commit, so that most sequences are interrupted.
 //!
 //! ```text
 //!   four threads on one CPU     take a token -- some microseconds -- commit
@@ -10,9 +10,9 @@
 //!   an area of our own          no restarts:           some token is     (the control)
 //! ```
 //!
-//! The control runs the same code, but the per-CPU entry's place of the area leads to eight words
-//! that the kernel knows nothing of. So the first run succeeds because of the kernel's restarts,
-//! and is long enough to need them.
+//! The control runs the same code, but its per-CPU entry leads to eight words that the kernel does
+//! not know as an area. So only the kernel's restarts let the first run succeed, and the run is
+//! long enough to need them.
 //!
 //! Only this test finds a range that begins too late or ends too early, a descriptor or signature
 //! that the kernel rejects, or a register that does not survive.

@@ -235,7 +235,7 @@ fn a_shut_ring_gives_and_takes_nothing() {
             assert!(ring.has_ready() && !ring.is_full());
             let inner = cache.slowly(2, |ring, _| {
                 assert!(!ring.has_ready() && ring.is_full());
-                // What a signal handler would do.
+                // As a signal handler.
                 let inner = || cache.slowly(2, |_, _| ());
                 (inner(), cache.slowly(3, |_, _| ()), cache.busily(|| ()))
             });
