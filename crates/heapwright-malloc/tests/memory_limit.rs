@@ -97,6 +97,13 @@ fn a_buffer_that_grows_is_in_memory_once() {
     assert!(outcome.status.success(), "{outcome:?}");
 }
 
+/// Huge pages lie only under slabs whose slots are touched whole.
+#[test]
+fn a_buffer_takes_only_the_pages_that_are_touched() {
+    let outcome = run(&mut growing(&["sparse"]));
+    assert!(left(&outcome) <= 150, "{outcome:?}");
+}
+
 /// A request succeeds even if free memory is writable or mapped.
 #[test]
 fn a_buffer_that_grows_fits_where_it_is_limited() {

@@ -152,6 +152,12 @@ static size_t grow(const char *how)
             pthread_join(threads[i], NULL);
         return 120;
     }
+    if (strcmp(how, "sparse") == 0) {
+        /* Read buffers, of which a page or two are used. */
+        for (int i = 0; i < 15000; i++)
+            filled(malloc(i % 3 ? 30000 : 9000), 1000);
+        return 15000 * 4096 / MB;
+    }
     if (strcmp(how, "bursts") == 0) {
         free(made(20));
         struct rusage before, after;

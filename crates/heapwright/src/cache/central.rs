@@ -41,7 +41,7 @@ use super::deferred::{DEFERRED, RESERVE, RESERVED};
 use super::density;
 use super::depot::{Depot, DepotChain};
 use super::outgoing;
-use super::slab_lists::{gather, put_run, terminated, to_spare, want_of_slab};
+use super::slab_lists::{Probe, gather, put_run, terminated, to_spare};
 use super::visit::{self, Thief};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
@@ -110,6 +110,7 @@ pub(crate) struct Central {
     current: Cell<usize>,
     /// Slabs of the class.
     slabs: Cell<usize>,
+    probe: Probe,
     /// The slab that the pass checks next, or 0.
     next: Cell<usize>,
     /// Whether a chain was taken after the last pass.
@@ -147,6 +148,7 @@ static CENTRALS: [Central; CLASSES] = [const {
         partial: UnitList::new(),
         current: Cell::new(0),
         slabs: Cell::new(0),
+        probe: Probe::new(),
         next: Cell::new(0),
         was_wanted: Cell::new(false),
         is_busy: Cell::new(false),
@@ -609,13 +611,16 @@ impl Central {
     }
 
     fn new_slab(&self, class: usize) -> Option<usize> {
-        let want = want_of_slab(class, self.slabs.get(), SLABS.load(Ordering::Relaxed));
+        let mine = Entry::slab(COMMON, class);
+        let all = SLABS.load(Ordering::Relaxed);
+        let want = self.probe.want_of_slab(class, self.slabs.get(), all, mine);
         // The entry is set last: by then the record must be a slab's.
         let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
+        self.probe.note(run.unit, want);
         Slab::at(&MAP, run.unit, class).open(run.zero);
         self.slabs.set(self.slabs.get() + 1);
         SLABS.fetch_add(1, Ordering::Relaxed);
-        MAP.set_entry(run.unit, Entry::slab(COMMON, class));
+        MAP.set_entry(run.unit, mine);
         Some(run.unit)
     }
 

@@ -104,7 +104,7 @@ pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;
 use scavenger::Scavenger;
-use slab_lists::terminated;
+use slab_lists::{Probe, terminated};
 pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 
@@ -155,6 +155,7 @@ struct Bin {
     /// The list, while it is forced slow.
     forced_slow: ForcedSlow,
     room: Room,
+    probe: Probe,
 }
 
 /// Counts that exist only if the options ask for statistics.

@@ -2,19 +2,21 @@
 //!
 //! ```text
 //!   to_spare   a slab that is partly free    gather   returned slots of slabs, as a chain
-//!   want       the request to the chunk      put_run  returns a chain's blocks of a slab to it
+//!   Probe      the request for a new slab      put_run  returns a chain's blocks of a slab to it
 //! ```
 //!
 //! The caller owns the slabs: it holds the lock of their owner, or is its thread.
 //!
 //! Called by `slabs`, `central` and `visit`.
 
+use core::cell::Cell;
 use core::ptr;
 
 use super::depot::DepotChain;
-use crate::address_map::MAP;
+use crate::address_map::{Entry, MAP};
 use crate::chunk::Want;
 use crate::misuse::{self, Call};
+use crate::os::{self, Memory, SYSTEM};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
 use crate::slab::{Chain, Slab, WayBack};
@@ -27,6 +29,9 @@ const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
 /// A slab counts as filled if at most this part of it is left behind its last slot.
 const LEAVES: usize = 16;
+/// After so many slabs with huge pages, the next one shows again whether whole slots are touched.
+const DENSE_A_PROBE: u32 = 32;
+const LEAST_PAGE: usize = 4096;
 /// The most slabs of an owner that one search checks.
 const SLABS_LOOKED_AT: usize = 16;
 
@@ -43,16 +48,65 @@ pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -
     None
 }
 
-/// The request for a new slab of `class`; its owner has `slabs` slabs of the class and `all` in
-/// all. The slab will be filled if the class has filled many. Large blocks need more slabs for
-/// that, because programs leave the end of their last slab untouched. It also counts as filled if
-/// the heap is so large that the ends of all classes' last slabs are a small part of it.
-pub(super) fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
-    let size = size_class::size(class);
-    let many = (size / SIZE_A_SLAB).max(FILLED);
-    let behind = UNIT - size_class::capacity(class) * size;
-    let is_filled = behind <= UNIT / LEAVES && (slabs >= many || all >= LARGE_HEAP);
-    if is_filled { Want::Dense } else { Want::Any }
+/// The newest slab of a class on small pages. If slots are longer than a page, it shows whether the
+/// program touches whole slots. (A read buffer may be used in its first page alone, and a huge page
+/// under it is resident as a whole.) Zero is no slab.
+pub(super) struct Probe {
+    unit: Cell<u32>,
+    /// Slabs for which a huge page was requested since.
+    dense: Cell<u32>,
+}
+
+impl Probe {
+    /// No slab.
+    pub(super) const fn new() -> Self {
+        Self { unit: Cell::new(0), dense: Cell::new(0) }
+    }
+
+    /// The request for a new slab of `class` for an owner whose slabs have the entry `mine`. The
+    /// owner has `slabs` slabs of the class, whose slots were all handed out, and `all` in all. The
+    /// slab will be filled if the class has filled many. Large blocks need more slabs for that,
+    /// because programs leave the end of their last slab untouched. It also counts as filled if the
+    /// heap is so large that the ends of all classes' last slabs are a small part of it.
+    pub(super) fn want_of_slab(&self, class: usize, slabs: usize, all: usize, mine: Entry) -> Want {
+        let size = size_class::size(class);
+        let many = (size / SIZE_A_SLAB).max(FILLED);
+        let behind = UNIT - size_class::capacity(class) * size;
+        let is_filled = behind <= UNIT / LEAVES && (slabs >= many || all >= LARGE_HEAP);
+        if !is_filled {
+            return Want::Any;
+        }
+        if size > SYSTEM.page_size() {
+            if self.dense.get() >= DENSE_A_PROBE || !self.is_touched(class, mine) {
+                return Want::Any;
+            }
+            self.dense.set(self.dense.get() + 1);
+        }
+        Want::Dense
+    }
+
+    /// Notes the slab that a request was served with.
+    pub(super) fn note(&self, unit: usize, want: Want) {
+        if want != Want::Dense {
+            self.unit.set(unit as u32);
+            self.dense.set(0);
+        }
+    }
+
+    /// Whether nearly all pages of the slab's slots are in memory. False, too: it has left its
+    /// owner, or the kernel may not be asked.
+    fn is_touched(&self, class: usize, mine: Entry) -> bool {
+        let unit = self.unit.get() as usize;
+        if unit == 0 || MAP.lookup(MAP.address_of(unit).addr()).1 != mine {
+            return false;
+        }
+        let mut pages = [0; UNIT / LEAST_PAGE];
+        let bytes = size_class::capacity(class) * size_class::size(class);
+        let page = os::kernel_page_size();
+        let count = bytes / page;
+        os::resident_pages(MAP.address_of(unit).addr(), count * page, &mut pages)
+            && pages[..count].iter().filter(|page| **page & 1 != 0).count() * 8 >= count * 7
+    }
 }
 
 /// About `most` returned slots, at least one, of the slabs of `class` in `partial`; `unlist`

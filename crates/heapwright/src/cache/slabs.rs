@@ -14,7 +14,7 @@
 //! Called by the rest of `cache`.
 
 use super::depot::DepotChain;
-use super::slab_lists::{gather, put_run, terminated, want_of_slab};
+use super::slab_lists::{gather, put_run, terminated};
 use super::{Cache, Use, central, density, outgoing, stash};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, large_block};
@@ -84,8 +84,11 @@ impl Cache {
         let (unit, zero) = match self.spared_unit() {
             Some(unit) => (unit, false),
             None => {
-                let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
+                let (bin, mine) = (&self.bins[class], Entry::slab(self.id(), class));
+                let all = self.slab_count.get();
+                let want = bin.probe.want_of_slab(class, bin.slabs.get(), all, mine);
                 let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
+                bin.probe.note(run.unit, want);
                 (run.unit, run.zero)
             }
         };
