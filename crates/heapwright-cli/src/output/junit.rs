@@ -13,11 +13,11 @@
 //! passing test: JUnit has no warnings, and a guess must not break a build. The order is the
 //! report's; nothing depends on the clock.
 
-use super::calls::{calls, first_look};
 use super::found::{self, Found};
 use super::rules::Rule;
 use super::sentences;
 use super::xml::escaped;
+use crate::report::calls::{calls, first_look};
 use crate::report::model::{Report, StackId, Stacks};
 use std::fmt::Write as _;
 use std::io;

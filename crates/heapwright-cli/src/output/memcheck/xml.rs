@@ -13,8 +13,8 @@
 //! none was kept, there is one with address 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
-use crate::output::calls::Call;
 use crate::output::xml::escaped;
+use crate::report::calls::Call;
 use crate::report::model::{Report, StackId};
 use std::fmt::Write as _;
 use std::io;
@@ -215,8 +215,8 @@ fn suppression(text: &mut String, block: &str) {
 mod tests {
     use super::*;
     use crate::output::memcheck::protocol;
-    use crate::output::sample;
     use crate::report::model::{Ready, Wanted};
+    use crate::report::sample;
     use heapwright_record::debug::Reach;
 
     #[test]

@@ -11,10 +11,10 @@
 //! The innermost frame of each stack is the fate of its blocks, as in `[definitely-lost]`: the
 //! viewer's tree begins there.
 
-use crate::output::calls::calls;
-use crate::output::held::held;
 use crate::output::json::write_compact;
 use crate::output::sentences;
+use crate::report::calls::calls;
+use crate::report::held::held;
 use crate::report::model::{Amount, Process, Report};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};

@@ -24,10 +24,10 @@
 //! then keeps templates and arguments in the name.
 
 use super::proto::Message;
-use crate::output::calls::{Call, of_frame};
-use crate::output::held::held;
 use crate::output::sentences;
 use crate::output::words::hex;
+use crate::report::calls::{Call, of_frame};
+use crate::report::held::held;
 use crate::report::model::{Amount, Figure, Report};
 use crate::symbols::{Frame, Place};
 use flate2::{Compression, GzBuilder};
@@ -271,7 +271,7 @@ pub(in crate::output) fn fields(file: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
     use std::process;
 
     /// If Go is installed, its pprof must understand the file.

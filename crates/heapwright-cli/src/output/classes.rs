@@ -8,9 +8,9 @@
 //! A bar is the whole memory of a class. The thin bar beside its figure compares that memory with
 //! the largest class.
 
-use crate::output::document::{Cell, Part, Table, Words, cells};
-use crate::output::stack::clipped;
-use crate::output::{sentences, units};
+use super::document::{Cell, Part, Table, Words, cells};
+use super::stack::clipped;
+use super::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
 
@@ -90,7 +90,7 @@ fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
     use askama::Template;
 
     #[test]
