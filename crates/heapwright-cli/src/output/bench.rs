@@ -74,7 +74,9 @@ pub(crate) fn document(results: &Results) -> Document<'_> {
     let mut means: Vec<Part> =
         groups.map(|group| Part::Table(race::means(results, group))).collect();
     if !means.is_empty() {
-        let lead = format!("The median ratios of the programs to {baseline}, the least first.");
+        let lead = format!(
+            "Geometric means of the programs' median ratios to {baseline}, the least first."
+        );
         means.insert(0, Part::text_of("lead", lead));
     }
     document.add("means", "Means", means);

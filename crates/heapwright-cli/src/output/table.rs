@@ -209,6 +209,7 @@ mod tests {
     #[test]
     fn a_screen_has_aligned_columns_without_bars() {
         let expected = "\
+A & B
 name            bytes  of <what>
 a<b>               12  x
 longer-name crashed
