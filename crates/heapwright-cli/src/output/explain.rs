@@ -26,8 +26,8 @@ use super::{of_process, printable_text, sentences, units};
 use crate::live::{FRESH, Mappings, Process, Reported};
 use crate::report::calls::look_at;
 use crate::report::explained::Explained;
-use crate::report::model::{Amount, Figure, Report, Sampled};
-use heapwright_record::status::MOST;
+use crate::report::model::{Figure, Report, Sampled};
+use heapwright_record::status::{Class, MOST};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,8 +55,17 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(name: &'static str, bytes: u64, lines: &[&str]) -> Self {
-        Self { name, bytes, lines: lines.iter().map(|&line| line.to_owned()).collect() }
+    fn of(name: &'static str, bytes: u64) -> Self {
+        Self { name, bytes, lines: Vec::new() }
+    }
+
+    fn line(self, line: impl Into<String>) -> Self {
+        self.lines([line])
+    }
+
+    fn lines<L: Into<String>>(mut self, lines: impl IntoIterator<Item = L>) -> Self {
+        self.lines.extend(lines.into_iter().map(Into::into));
+        self
     }
 
     /// Returns the part's name and share of a whole, and its lines.
@@ -105,8 +114,7 @@ pub(crate) fn running<'a>(
         let heading = format!("sampled for {since}; of what it has allocated since:");
         out.push(Part::heading(heading));
         let all = format!("heapwright profile {}", explained.process.pid);
-        let parts = sampled(profile, &explained, &all);
-        out.extend(parts.iter().flat_map(|(part, whole)| part.said(*whole)));
+        out.extend(sampled(profile, &explained, &all));
         out.push(Part::text_of("", format!("\n{}", estimates(&explained))));
     }
     Document::plain(out, move || {
@@ -135,11 +143,8 @@ fn explained(report: &Report) -> Option<(&Report, Explained<'_>)> {
 }
 
 fn memory(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memory> {
-    let (parts, stats) = (&report.parts, &report.stats);
-    let pid = process.pid;
-    let mut live = Memory::of("live blocks", parts.live, &["the program holds them:"]);
-    live.lines.push(format!("    {} blocks", units::count(stats.live_blocks)));
-    live.lines.push(if report.age <= FRESH {
+    let (parts, stats, pid) = (&report.parts, &report.stats, process.pid);
+    let from = if report.age <= FRESH {
         format!(
             "where they come from: heapwright profile {pid}; whether they are lost: heapwright check"
         )
@@ -147,89 +152,74 @@ fn memory(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memo
         "the process is idle, so heapwright profile sees nothing of them: start it with the option \
          sample=512k, and explain says where they come from; or find lost ones with heapwright check"
             .to_owned()
-    });
-
-    let mut partial = Memory::of(
-        "partial slabs",
-        parts.partial,
-        &[
-            "free slots in slabs that hold live blocks too, which nobody asks for just now; the largest:",
-        ],
-    );
+    };
     let mut classes: Vec<_> = report.classes.iter().filter(|class| class.free > 0).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.free));
-    for class in classes.iter().take(LISTED) {
+    let class = |class: &&Class| {
         let share = units::share(class.used, class.used + class.free) * 100.0;
-        partial.lines.push(format!(
-            "    {:>6} bytes {:>12} free {share:>5.0} % in use or in caches",
-            class.size,
-            units::bytes(class.free)
-        ));
-    }
-    partial.lines.extend([PHASE_OVER, SURVIVORS].map(str::to_owned));
-    partial.lines.push(format!("which they are: heapwright profile {pid} --figure live, the ages"));
-
-    let threads = stats.caches_live;
-    let mut caches = Memory::of("caches", parts.caches + parts.remote, &[]);
-    caches.lines.push(format!(
+        let (size, free) = (class.size, units::bytes(class.free));
+        format!("    {size:>6} bytes {free:>12} free {share:>5.0} % in use or in caches")
+    };
+    let caches = format!(
         "free blocks in {} caches of threads and {} that threads share, and on their way home",
-        units::count(threads),
+        units::count(stats.caches_live),
         units::count(stats.caches_touched)
-    ));
-    caches.lines.push("cache=percpu or cache=shared:K: bounded by the CPUs and not by the threads; some nanoseconds a call".to_owned());
-
-    let mut waiting = Memory::of(
-        "waiting for purge",
-        parts.waiting,
-        &["free pages that go back to the kernel unless they are needed before"],
     );
-    waiting.lines.push(format!("heapwright trim {pid} gives them back now"));
-    waiting.lines.push(match report.facts.purge_delay_ms {
+    let delay = match report.facts.purge_delay_ms {
         MOST => "purge=never keeps them: purge=250..5500, the default, gives them back".to_owned(),
         ms => format!(
-            "they wait for {} just now; purge=250 is shorter, and costs faults in programs that work in bursts",
+            "they wait for {} just now; purge=250 is shorter, and costs faults in programs that \
+             work in bursts",
             units::duration(Duration::from_millis(ms))
         ),
-    });
-
-    let metadata = Memory::of(
-        "metadata",
-        parts.metadata,
-        &[
-            "the heap's tables: some hundredths of the most that was ever in use; nothing to be done",
-        ],
-    );
-    let pools = Memory::of(
-        "pools, arenas",
-        parts.pools,
-        &[
-            "the program's pools, arenas and collected heaps, with what is free in them: hw_pool_trim, hw_arena_trim, hw_gc_trim",
-        ],
-    );
-    let rounding = Memory::of(
-        "rounding",
-        parts.rounding,
-        &["between what was asked for and the slots' sizes, at most an eighth; nothing to be done"],
-    );
-    let mut others = Memory::of("not heapwright's", parts.not_ours, &["the largest:"]);
-    for (name, bytes) in mappings.others.iter().take(LISTED) {
-        others.lines.push(format!("    {:>12}  {}", units::bytes(*bytes), printable_text(name)));
-    }
-    others.lines.push(
-        "runtimes with allocators of their own: heapwright doctor says how to have them use malloc"
-            .to_owned(),
-    );
-    let gone = Memory::of(
-        "gone since",
-        report.parts.gone,
-        &["the process's figures have it in some part, and it is not in memory any more"],
-    );
-    let unattributed = Memory::of(
-        "unattributed",
-        parts.unattributed,
-        &["the heap has it since the process has shown its figures, and the process rests"],
-    );
-    vec![live, partial, caches, waiting, metadata, pools, rounding, others, unattributed, gone]
+    };
+    let other = |(name, bytes): &(String, u64)| {
+        format!("    {:>12}  {}", units::bytes(*bytes), printable_text(name))
+    };
+    vec![
+        Memory::of("live blocks", parts.live)
+            .line("the program holds them:")
+            .line(format!("    {} blocks", units::count(stats.live_blocks)))
+            .line(from),
+        Memory::of("partial slabs", parts.partial)
+            .line(
+                "free slots in slabs that hold live blocks too, which nobody asks for just now; the \
+                 largest:",
+            )
+            .lines(classes.iter().take(LISTED).map(class))
+            .lines([PHASE_OVER, SURVIVORS])
+            .line(format!("which they are: heapwright profile {pid} --figure live, the ages")),
+        Memory::of("caches", parts.caches + parts.remote).line(caches).line(
+            "cache=percpu or cache=shared:K: bounded by the CPUs and not by the threads; some \
+             nanoseconds a call",
+        ),
+        Memory::of("waiting for purge", parts.waiting)
+            .line("free pages that go back to the kernel unless they are needed before")
+            .line(format!("heapwright trim {pid} gives them back now"))
+            .line(delay),
+        Memory::of("metadata", parts.metadata).line(
+            "the heap's tables: some hundredths of the most that was ever in use; nothing to be \
+             done",
+        ),
+        Memory::of("pools, arenas", parts.pools).line(
+            "the program's pools, arenas and collected heaps, with what is free in them: \
+             hw_pool_trim, hw_arena_trim, hw_gc_trim",
+        ),
+        Memory::of("rounding", parts.rounding).line(
+            "between what was asked for and the slots' sizes, at most an eighth; nothing to be done",
+        ),
+        Memory::of("not heapwright's", parts.not_ours)
+            .line("the largest:")
+            .lines(mappings.others.iter().take(LISTED).map(other))
+            .line(
+                "runtimes with allocators of their own: heapwright doctor says how to have them \
+                 use malloc",
+            ),
+        Memory::of("unattributed", parts.unattributed)
+            .line("the heap has it since the process has shown its figures, and the process rests"),
+        Memory::of("gone since", parts.gone)
+            .line("the process's figures have it in some part, and it is not in memory any more"),
+    ]
 }
 
 /// Makes the document of the record of a heap profile.
@@ -245,12 +235,9 @@ pub(crate) fn recorded<'a>(report: &'a Report, explained: &'a Explained<'_>) -> 
         Part::heading(of_process(process.pid, &process.command)),
         Part::text_of("", format!("{live} live after {after}, {resident}")),
     ];
-    let parts = sampled(report, explained, "heapwright report --figure live");
-    out.extend(parts.iter().flat_map(|(part, whole)| part.said(*whole)));
-    if let Some(bytes) = explained.not_live() {
-        let part = Memory { name: "not live", bytes, lines: not_live_lines(explained) };
-        out.extend(part.said(explained.resident.unwrap_or(0)));
-    }
+    out.extend(sampled(report, explained, "heapwright report --figure live"));
+    let not_live = not_live(explained);
+    out.extend(not_live.iter().flat_map(|part| part.said(explained.resident.unwrap_or(0))));
     out.push(Part::text_of("", format!("\n{}", estimates(explained))));
     if explained.others != 0 {
         let others = match explained.others {
@@ -274,90 +261,90 @@ fn estimate(bytes: u64, error: Option<u64>) -> String {
     units::bytes(bytes) + &sentences::off(error)
 }
 
-/// Returns each part, and its whole. `all` is the command that lists all live blocks.
-fn sampled(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Memory, u64)> {
+/// Returns the parts by stack, with their shares. `all` is the command that lists all live blocks.
+fn sampled(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<Part> {
     let whole = explained.resident.unwrap_or(explained.live.bytes);
-    let of = |sites: &[&Sampled], figure: Figure| -> u64 {
-        sites.iter().map(|site| figure.of(site).bytes).sum()
+    let part = |name, sites: &[&Sampled], figure: Figure, about: &str| {
+        let bytes = sites.iter().map(|site| figure.of(site).bytes).sum();
+        Memory::of(name, bytes).line(about).lines(lines(report, explained, sites, figure))
     };
-    let mut parts = Vec::new();
-    let mut add = |name, bytes, whole, lines: Vec<String>| {
-        if bytes != 0 {
-            parts.push((Memory { name, bytes, lines }, whole));
-        }
-    };
-    let list = |sites: &[&Sampled], figure| lines(report, explained, sites, figure);
-
-    let holders = explained.holders();
-    let mut live = vec!["the program holds them; the largest:".to_owned()];
-    live.extend(list(&holders, Figure::Live));
-    live.push(format!("all of them: {all}; whether they are lost: heapwright check"));
-    add("live blocks of the profile", explained.live.bytes, whole, live);
-
-    let kept = explained.kept();
-    let mut lines = vec![format!(
-        "of calls whose live blocks are all older than {}:",
-        sentences::duration(explained.check.ns / 2)
-    )];
-    lines.extend(list(&kept, Figure::Live));
-    lines.push(
-        "what is made once and stays is no harm, unless it lies among blocks that go".to_owned(),
-    );
-    add("live blocks that stay", of(&kept, Figure::Live), whole, lines);
-
-    let mixed = explained.mixed();
-    let mut lines =
-        vec!["of calls that free most of what they allocate within a millisecond:".to_owned()];
-    lines.extend(list(&mixed, Figure::Live));
-    lines.push(
-        "each may keep a slab that is free otherwise; whether it does, a profile does not say"
-            .to_owned(),
-    );
-    lines.push(SURVIVORS.to_owned());
-    add("survivors among short-lived blocks", of(&mixed, Figure::Live), whole, lines);
-
-    let grown = explained.grown();
-    let since = explained.profile.earlier_ns().unwrap_or(0);
-    let mut lines = vec![format!(
-        "so much more is live than after {}, of calls that have grown beyond chance:",
-        sentences::duration(since)
-    )];
-    lines.extend(list(&grown, Figure::Growth));
-    lines.push("a cache without a bound, or a leak: heapwright check says whether anything leads to the blocks".to_owned());
-    add("growth", of(&grown, Figure::Growth), whole, lines);
-
-    let Amount { bytes, .. } = explained.temporary;
-    if units::share(bytes, explained.allocated.bytes) >= MUCH {
-        let mut lines = vec!["of what was allocated, freed within a millisecond:".to_owned()];
-        lines.extend(list(&explained.temporary(), Figure::Temporary));
-        lines.push("it takes time and hardly any memory: a buffer that is kept for the next time, or an arena, at the price of \
-                    what they hold in between"
-            .to_owned());
-        add("temporary blocks", bytes, explained.allocated.bytes, lines);
+    let old = sentences::duration(explained.check.ns / 2);
+    let since = sentences::duration(explained.profile.earlier_ns().unwrap_or(0));
+    let parts = [
+        part(
+            "live blocks of the profile",
+            &explained.holders(),
+            Figure::Live,
+            "the program holds them; the largest:",
+        )
+        .line(format!("all of them: {all}; whether they are lost: heapwright check")),
+        part(
+            "live blocks that stay",
+            &explained.kept(),
+            Figure::Live,
+            &format!("of calls whose live blocks are all older than {old}:"),
+        )
+        .line("what is made once and stays is no harm, unless it lies among blocks that go"),
+        part(
+            "survivors among short-lived blocks",
+            &explained.mixed(),
+            Figure::Live,
+            "of calls that free most of what they allocate within a millisecond:",
+        )
+        .line(
+            "each may keep a slab that is free otherwise; whether it does, a profile does not say",
+        )
+        .line(SURVIVORS),
+        part(
+            "growth",
+            &explained.grown(),
+            Figure::Growth,
+            &format!(
+                "so much more is live than after {since}, of calls that have grown beyond chance:"
+            ),
+        )
+        .line(
+            "a cache without a bound, or a leak: heapwright check says whether anything leads to \
+             the blocks",
+        ),
+    ];
+    let known = parts.iter().filter(|part| part.bytes != 0);
+    let mut said: Vec<Part> = known.flat_map(|part| part.said(whole)).collect();
+    let (temporary, allocated) = (explained.temporary.bytes, explained.allocated.bytes);
+    if temporary != 0 && units::share(temporary, allocated) >= MUCH {
+        let about = "of what was allocated, freed within a millisecond:";
+        let part = part("temporary blocks", &explained.temporary(), Figure::Temporary, about);
+        let part = part.line(
+            "it takes time and hardly any memory: a buffer that is kept for the next time, or an \
+             arena, at the price of what they hold in between",
+        );
+        said.extend(part.said(allocated));
     }
-    parts
+    said
 }
 
-fn not_live_lines(explained: &Explained<'_>) -> Vec<String> {
-    let mut lines = vec![
-        "the heap's free memory, rounding and tables, and what is not heapwright's: code, stacks, files, other allocators"
-            .to_owned(),
-    ];
+/// Returns the part that is resident but not live.
+fn not_live(explained: &Explained<'_>) -> Option<Memory> {
+    let mut part = Memory::of("not live", explained.not_live()?).line(
+        "the heap's free memory, rounding and tables, and what is not heapwright's: code, stacks, \
+         files, other allocators",
+    );
     let (peak, live) = (explained.profile.peak_bytes, explained.live.bytes);
     if (live as f64) < FALLEN * peak as f64 {
         let (fallen, peak_ns) = (units::bytes(peak - live), explained.profile.peak_ns);
         let ago = sentences::duration(explained.check.ns.saturating_sub(peak_ns));
-        lines.push(format!(
-            "live bytes were highest, {}, {ago} before the end, and have fallen by {fallen}",
-            units::bytes(peak)
-        ));
-        lines.push(PHASE_OVER.to_owned());
+        let peak = units::bytes(peak);
+        part = part
+            .line(format!(
+                "live bytes were highest, {peak}, {ago} before the end, and have fallen by {fallen}"
+            ))
+            .line(PHASE_OVER);
     }
-    lines.push(format!(
-        "how much of it is which, a profile does not say; heapwright explain {} does while the program runs",
+    Some(part.line(format!(
+        "how much of it is which, a profile does not say; heapwright explain {} does while the \
+         program runs",
         explained.process.pid
-    ));
-    lines
+    )))
 }
 
 /// Returns the largest stacks, a line each.

@@ -297,25 +297,17 @@ fn sizes(summary: &Summary) -> Table {
             Some(slot) => row.taken.saturating_mul(slot).min(slots_bytes),
             None => slots_bytes,
         };
-        let part = |class, bytes: u64, what: &str| {
-            let share = units::percent(bytes, row.page_bytes);
-            (
-                class,
-                units::css(bytes, row.page_bytes),
-                format!("{what}: {} ({share})", units::bytes(bytes)),
-            )
-        };
-        let mut parts = vec![
-            part("asked", taken, "taken slots"),
-            part("empty", slots_bytes - taken, "empty slots"),
-            part("rest", row.tail, "behind the slots"),
+        let parts = [
+            ("asked", taken, "taken slots"),
+            ("empty", slots_bytes - taken, "empty slots"),
+            ("rest", row.tail, "behind the slots"),
         ];
-        parts.retain(|(_, width, _)| width != "0.000%");
+        let parts = parts.map(|(class, bytes, what)| (class, bytes, what.to_owned()));
         let known = |is: bool, text: String| if is { text } else { "-".to_owned() };
         let paged = |text: String| known(row.pages != 0, text);
         let mut cells = cells![
             row.slot.map_or_else(|| "large".to_owned(), units::count),
-            Cell::Bar("use", parts),
+            Cell::shares("use", row.page_bytes, parts),
             units::count(row.objects),
             units::count(row.bytes),
             units::count(row.pages),

@@ -241,7 +241,6 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     };
     let nanoseconds = |middle: &Middle| middle.time.as_nanos() as u64;
     let (slowest, largest) = (most(nanoseconds), most(|middle| middle.peak_rss));
-    let bar = |part, whole| Cell::Bar("thin", vec![("", units::css(part, whole), String::new())]);
     let mut table = Table::new(&format!(
         "allocator:{}{}|>time:9|>+-:6|ratio to {}:22|>CPU:9|>peak RSS:10|>ratio:6{}|>faults:10",
         name_width(results),
@@ -274,8 +273,8 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
         });
         let mut cells = cells![name];
         if page {
-            cells.push(bar(nanoseconds(&middle), slowest));
-            cells.push(bar(middle.peak_rss, largest));
+            cells.push(Cell::share("thin", nanoseconds(&middle), slowest));
+            cells.push(Cell::share("thin", middle.peak_rss, largest));
         }
         cells.extend(cells![
             units::duration(middle.time),

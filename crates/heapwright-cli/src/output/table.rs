@@ -56,6 +56,28 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
+impl Cell {
+    /// Makes a bar of one part of a whole.
+    pub(crate) fn share(class: &'static str, part: u64, whole: u64) -> Self {
+        Self::Bar(class, vec![("", units::css(part, whole), String::new())])
+    }
+
+    /// Makes a bar of parts of a whole, each with a class and a description. Empty parts are left
+    /// out.
+    pub(crate) fn shares(
+        class: &'static str,
+        whole: u64,
+        parts: impl IntoIterator<Item = (&'static str, u64, String)>,
+    ) -> Self {
+        let part = |(kind, bytes, what): (_, u64, String)| {
+            let share = units::percent(bytes, whole);
+            (kind, units::css(bytes, whole), format!("{what}: {} ({share})", units::bytes(bytes)))
+        };
+        let parts = parts.into_iter().map(part);
+        Self::Bar(class, parts.filter(|(_, width, _)| width != "0.000%").collect())
+    }
+}
+
 /// The cells of a row.
 macro_rules! cells {
     ($($cell:expr),* $(,)?) => {
