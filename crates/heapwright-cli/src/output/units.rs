@@ -165,6 +165,7 @@ mod tests {
         assert_eq!(counted(1, "block"), "1 block");
         assert_eq!(counted(0, "block"), "0 blocks");
         assert_eq!(counted(4096, "free"), "4,096 frees");
+        assert_eq!(counted(2, "process"), "2 processes");
     }
 
     #[test]
