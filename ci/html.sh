@@ -17,7 +17,7 @@ pages=$CARGO_TARGET_DIR/html
 rm -rf "$pages"
 mkdir -p "$pages"
 HEAPWRIGHT_SAMPLES=$pages cargo test --quiet --locked -p heapwright-cli --bin heapwright \
-    output::sample::written_as_pages -- --exact --ignored >"$SCRATCH/test" 2>&1 ||
+    output::tests::written_as_pages -- --exact --ignored >"$SCRATCH/test" 2>&1 ||
     { cat "$SCRATCH/test" >&2; die "the sample pages are not made"; }
 
 status=0

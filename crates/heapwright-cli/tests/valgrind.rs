@@ -2,7 +2,7 @@
 //! the formats of `check` that editors and valgrind's readers take.
 
 mod common;
-#[path = "../src/output/memcheck/protocol.rs"]
+#[path = "common/protocol.rs"]
 mod protocol;
 
 use common::{Folder, done, heapwright, stderr, stdout, text};

@@ -11,7 +11,7 @@ use crate::bench::{
     race, refusal, suite, workloads,
 };
 use crate::inspect;
-use crate::output::{self, WithPage, html, json, text};
+use crate::output::{self, WithPage};
 use crate::preload;
 use crate::process::{self, Exit, interrupt};
 use crate::wrong::wrong;
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let heapwright = preload::library(args.library.given().as_deref())?;
     let allocators = allocators::all(heapwright, &args.with, &args.only, &args.baseline)?;
     if args.list {
-        let text = text::bench::list(&allocators, heapwright_workloads::ALL);
+        let text = output::bench::list(&allocators, heapwright_workloads::ALL);
         output::to_stdout(|out| out.write_all(text.as_bytes()))?;
         return Ok(Exit::Code(0));
     }
@@ -139,14 +139,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
     let (results, raced) = race(args, &allocators, &programs)?;
     let measured = results.programs.iter().flat_map(|p| &p.results).any(|e| !e.runs.is_empty());
-    output::write_all(output_args, |format, look| {
-        Ok(Some(match format {
-            WithPage::Text if !measured => return Ok(None),
-            WithPage::Text => text::bench::report(&results, look),
-            WithPage::Json => json::text(&results),
-            WithPage::Html => html::bench::document(&results).page()?,
-        }))
-    })?;
+    let document = output::bench::document(&results);
+    for (format, file) in output_args {
+        if measured || format != WithPage::Text {
+            document.write(format, file)?;
+        }
+    }
     for (name, why) in &raced.broken {
         eprintln!("heapwright: the program itself fails: {name}: {why}");
     }

@@ -1,11 +1,12 @@
 //! `heapwright diff A B` compares two runs, or two points in time of one run.
 
 use super::OutputArgs;
-use crate::output::{self, Plain, json, text};
+use crate::output::{Look, Plain, diff::document};
 use crate::process::Exit;
 use crate::report::diff::diff;
 use crate::report::{self, Made, Options, point};
 use anyhow::{anyhow, bail};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The exit code if a record could not be read.
@@ -49,11 +50,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let diff = diff(&before.report, &after.report);
     let most = if args.top == 0 { usize::MAX } else { args.top };
-    let text = |look| match args.output_args.format() {
-        Plain::Text => text::diff::report(&diff, most, look),
-        Plain::Json => json::diff::report(&diff),
-    };
-    output::write(file, text)?;
+    let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
+    document(&diff, most, look).write(args.output_args.format(), file)?;
     Ok(Exit::Code(u8::from(!diff.is_empty())))
 }
 

@@ -6,7 +6,8 @@
 use super::{LibraryArg, OutputArgs, run};
 use crate::cli::MISUSE;
 use crate::inspect::{self, Verdict};
-use crate::output::{self, Answer, Plain, Trial, json, text};
+use crate::output::Plain;
+use crate::output::doctor::{self, Answer, Trial};
 use crate::preload::{self, Options};
 use crate::process::{self, End, Exit};
 use crate::statistics::Folder;
@@ -71,11 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let is_missing = matches!(inspect::path::find(command), Err(inspect::path::Problem::Missing));
     let trial = args.run.then(|| try_it(args)).transpose()?;
     let answer = Answer { command, report, trial };
-    let text = |look| match args.output_args.format() {
-        Plain::Text => text::doctor::answer(&answer, look),
-        Plain::Json => json::doctor::answer(&answer),
-    };
-    output::write(file, text)?;
+    doctor::document(&answer).write(args.output_args.format(), file)?;
     if is_missing {
         return Ok(Exit::Code(MISUSE));
     }
@@ -90,10 +87,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = inspect::system::system(&path, preload::target(args.library.given().as_deref()));
-    output::write(file, |look| match args.output_args.format() {
-        Plain::Text => text::doctor::system(&system, look),
-        Plain::Json => json::doctor::system(&system),
-    })?;
+    doctor::system(&system).write(args.output_args.format(), file)?;
     let is_wrong = system.preload.iter().any(|finding| finding.verdict == Verdict::No);
     Ok(Exit::Code(u8::from(is_wrong)))
 }

@@ -9,7 +9,7 @@
 
 use super::OutputArgs;
 use crate::live::{Mappings, Orders, Seen, Slot, Statuses};
-use crate::output::{self, Plain, json, text};
+use crate::output::{Plain, explain};
 use crate::process::Exit;
 use crate::report::explained::Explained;
 use crate::report::model::{Figure, Report, Wanted};
@@ -70,11 +70,8 @@ fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
     // If the process writes no profile now, its own figures are the whole explanation.
     let profile = (report.facts.sampling != 0).then(|| profile(slot, pid)).flatten();
     let (process, profile) = (&seen.process, profile.as_ref());
-    let explained = |look| match args.output_args.format() {
-        Plain::Text => text::explain::report(process, report, &mappings, profile, look),
-        Plain::Json => json::explain::report(process, report, &mappings, profile),
-    };
-    output::write(file, explained)?;
+    let document = explain::running(process, report, &mappings, profile);
+    document.write(args.output_args.format(), file)?;
     Ok(Exit::Code(0))
 }
 
@@ -107,11 +104,6 @@ fn record(args: &Args) -> anyhow::Result<Exit> {
     for note in &made.report.notes {
         eprintln!("heapwright: {note}");
     }
-    let report = &made.report;
-    let text = |look| match args.output_args.format() {
-        Plain::Text => text::explain_record::report(report, &explained, look),
-        Plain::Json => json::explain::record(report, &explained),
-    };
-    output::write(file, text)?;
+    explain::recorded(&made.report, &explained).write(args.output_args.format(), file)?;
     Ok(Exit::Code(0))
 }

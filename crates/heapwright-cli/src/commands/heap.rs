@@ -3,12 +3,11 @@
 
 use super::OutputsArgs;
 use crate::heap::{self, Wanted, timeline};
-use crate::output::heap::document;
-use crate::output::{self, Look, WithPage, json};
+use crate::output::{self, WithPage};
 use crate::process::Exit;
 use crate::wrong::wrong;
 use anyhow::Context;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// The exit code if the dump cannot be read, or lacks the requested type or object.
@@ -88,19 +87,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let name = args.dump.file_name().unwrap_or_default().to_string_lossy();
     let types = if args.top == 0 { usize::MAX } else { args.top };
+    let document = output::heap::document(&summary, &name, types);
     for (format, file) in output_args {
-        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let text = match format {
-            WithPage::Text => document(&summary, &name, types, false).text(look),
-            WithPage::Json => json::heap::summary(&summary),
-            WithPage::Html => document(&summary, &name, types, true).page()?,
-        };
-        match file {
-            Some(file) => {
-                output::replace(file, &text).context("the summary could not be written")?;
-            }
-            None => output::to_stdout(|out: &mut dyn Write| out.write_all(text.as_bytes()))?,
-        }
+        document.write(format, file).context("the summary could not be written")?;
     }
     Ok(Exit::Code(if summary.whole { 0 } else { NOT_WHOLE }))
 }

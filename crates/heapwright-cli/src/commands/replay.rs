@@ -7,7 +7,7 @@ use super::{LibraryArg, OutputsArgs};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
 use crate::bench::results::{Head, Outcome};
 use crate::bench::{Launcher, Progress, Showing, machine, probe_all};
-use crate::output::{self, Plain, json, text};
+use crate::output::{self, Plain};
 use crate::preload;
 use crate::process::{Exit, interrupt};
 use crate::replay::results::{Results, SCHEMA, Trace};
@@ -133,13 +133,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
     let (results, interrupted) = replay(args, &story, &allocators, notes)?;
     let is_something = results.rows.iter().any(|row| !row.runs.is_empty() || row.detail.is_some());
-    output::write_all(output_args, |format, look| {
-        Ok(match format {
-            Plain::Text if !is_something => None,
-            Plain::Text => Some(text::replay::report(&results, look)),
-            Plain::Json => Some(json::text(&results)),
-        })
-    })?;
+    let document = output::replay::document(&results);
+    for (format, file) in output_args {
+        if is_something || format != Plain::Text {
+            document.write(format, file)?;
+        }
+    }
     Ok(match interrupt::came() {
         Some(signal) => Exit::Signal(signal),
         None if interrupted => Exit::Code(OWN_FAILURE),

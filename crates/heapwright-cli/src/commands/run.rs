@@ -10,7 +10,8 @@
 use super::{OutputArgs, ProgramArgs};
 use crate::heap::timeline;
 use crate::inspect::{self, Verdict};
-use crate::output::{self, Look, Plain, Run, json, text};
+use crate::output::run::{Run, document};
+use crate::output::{self, Look, Plain};
 use crate::preload::{self, Options};
 use crate::process::{self, End, Exit, Outcome};
 use crate::statistics::{Collected, Folder};
@@ -232,24 +233,16 @@ fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Res
     output::save_chrome(&all, file)
 }
 
-fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {
-    let text = |look| match format {
-        Plain::Text => text::run::report(run, look),
-        Plain::Json => json::run::report(run),
-    };
-    match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            output::replace(file, &text(look))
-        }
-        None => {
-            let mut stderr = io::stderr().lock();
-            let look = Look::of(&stderr);
-            // An empty line between the program's output and the report.
-            let gap = if format == Plain::Text { "\n" } else { "" };
-            stderr.write_all(format!("{gap}{}", text(look)).as_bytes())
-        }
+fn write(run: &Run, format: Plain, file: Option<File>) -> anyhow::Result<()> {
+    let document = document(run);
+    if file.is_some() {
+        return document.write(format, file);
     }
+    let mut stderr = io::stderr().lock();
+    let text = document.rendered(format, Look::of(&stderr))?;
+    // An empty line between the program's output and the report.
+    let gap = if format == Plain::Text { "\n" } else { "" };
+    Ok(stderr.write_all(format!("{gap}{text}").as_bytes())?)
 }
 
 /// Returns why a program left no statistics.

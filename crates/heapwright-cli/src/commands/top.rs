@@ -5,8 +5,8 @@
 
 use super::OutputArgs;
 use crate::live::{History, Statuses, Watched, look};
-use crate::output::text::top::{Column, NONE};
-use crate::output::{self, WithMetrics, json, prometheus, text};
+use crate::output::top::{Column, NONE, document};
+use crate::output::{self, WithMetrics, WithPage, prometheus};
 use crate::process::Exit;
 use crate::screen;
 use crate::wrong::wrong;
@@ -112,14 +112,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: {NONE}");
         return Ok(Exit::Code(1));
     }
-    let text = |look| match format {
-        WithMetrics::Json => json::top::report(&processes),
-        WithMetrics::Prometheus => prometheus::report(&processes),
-        WithMetrics::Text if args.pid.is_some() => {
-            processes.iter().map(|process| text::top::one(process, look)).collect()
-        }
-        WithMetrics::Text => text::top::list(&processes, look),
-    };
-    output::write(file, text)?;
+    let document = document(&processes, args.pid.is_some());
+    match format {
+        WithMetrics::Text => document.write(WithPage::Text, file)?,
+        WithMetrics::Json => document.write(WithPage::Json, file)?,
+        WithMetrics::Prometheus => output::write(file, &prometheus::report(&processes))?,
+    }
     Ok(Exit::Code(0))
 }

@@ -1,7 +1,10 @@
-//! The document model: the contents of a report, apart from its form.
+//! The document model: the contents of a report, apart from its form. A report makes one document,
+//! which is rendered as text, as a page or as JSON.
 //!
 //! ```text
-//! Document   kind, title, verdict, facts, tiles, sections     text: the sections; page: all of it
+//! Document   kind, title, verdict, facts, tiles     the page's head
+//!            sections                               text and page
+//!            data                                   JSON: the figures, under names for programs
 //! Section    id, title, count, parts                          h2, and an entry of the page's menu
 //! Part       Text, Heading, List, Fields                      lines; paragraphs and lists
 //!            Table, Bars                                      both; bars are drawn on screens
@@ -9,19 +12,23 @@
 //! Words      runs of text, each with an element or a class    <code>..</code> <span class=..
 //! ```
 //!
-//! A text's class states its purpose: `lead`, `left`, `none`, `help`. A drawing is markup from its
-//! own template; everything else is escaped here. A page forbids itself the use of a network. It is
-//! readable without scripts: cards are `details` and pictures are SVG.
+//! A text's class states its purpose: `left`, `none`, `help`. Parts of the classes `lead` and
+//! `notes` are for pages only, those of the class `screen` for screens only. A drawing is markup
+//! from its own template; everything else is escaped here. A page forbids itself the use of a
+//! network. It is readable without scripts: cards are `details` and pictures are SVG.
 
 pub(crate) use super::table::{Cell, Table, cells};
-use super::{Look, bars};
+use super::{Look, WithPage, bars, json, units};
 use askama::Template;
 use askama::filters::HtmlSafe;
+use serde::Serialize;
+use std::fs::File;
+use std::io;
 
 /// A report on one subject.
 #[derive(Default, Template)]
 #[template(path = "document.html")]
-pub(crate) struct Document {
+pub(crate) struct Document<'a> {
     /// The subcommand that makes the report.
     pub(crate) kind: &'static str,
     /// A command line, or a file.
@@ -33,6 +40,8 @@ pub(crate) struct Document {
     /// The filter's properties, and the noun for the cards. Such a page has scripts.
     pub(crate) filter: Option<[&'static str; 2]>,
     pub(crate) sections: Vec<Section>,
+    /// Makes the JSON.
+    pub(crate) data: Option<Box<dyn Fn() -> String + 'a>>,
 }
 
 /// A figure at the head of a page.
@@ -51,6 +60,16 @@ pub(crate) struct Section {
     pub(crate) title: &'static str,
     pub(crate) count: Option<String>,
     pub(crate) parts: Vec<Part>,
+    pub(crate) only: Only,
+}
+
+/// Where a section is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Only {
+    #[default]
+    Everywhere,
+    Page,
+    Screen,
 }
 
 /// A piece of a document.
@@ -60,7 +79,8 @@ pub(crate) enum Part {
     Text(Words),
     Heading(Words),
     List(&'static str, Vec<Words>),
-    /// Labels and their texts; for a screen, the indentation and the width of the labels.
+    /// Labels and their texts; for a screen, the indentation and the width of the labels (0: each
+    /// as long as it is, with a colon).
     Fields(&'static str, usize, Vec<(String, String)>),
     /// The widths of names and figures, the gap between them, and the lines of the chart.
     Bars([usize; 2], &'static str, Vec<Bar>),
@@ -85,6 +105,14 @@ pub(crate) struct Bar {
     pub(crate) percent: String,
     /// The share of the full width.
     pub(crate) share: f64,
+}
+
+impl Bar {
+    /// Makes a line for a part of a whole.
+    pub(crate) fn of(name: impl Into<String>, figure: String, part: u64, whole: u64) -> Self {
+        let (percent, share) = (units::percent(part, whole), units::share(part, whole));
+        Self { name: name.into(), figure, percent, share }
+    }
 }
 
 /// A summary in columns that opens to more.
@@ -160,17 +188,54 @@ impl Part {
         Self::List("listed", lines.into_iter().map(Words::from).collect())
     }
 
+    /// Makes a line that separates parts on a screen.
+    pub(crate) fn gap() -> Self {
+        Self::text_of("screen", "")
+    }
+
+    /// Makes a heading for a screen, where a page has the section's title.
+    pub(crate) fn screen_heading(text: impl Into<String>) -> Self {
+        Self::Heading(Words::of("screen", text))
+    }
+
+    /// Makes a list of notes, if there are any.
+    pub(crate) fn notes<'n>(notes: impl IntoIterator<Item = &'n String>) -> Option<Self> {
+        let notes: Vec<Words> = notes.into_iter().map(|note| note.as_str().into()).collect();
+        (!notes.is_empty()).then_some(Self::List("notes", notes))
+    }
+
+    /// Makes fields; `width` is that of the labels on a screen.
+    pub(crate) fn fields(
+        indent: &'static str,
+        width: usize,
+        fields: Vec<(&'static str, String)>,
+    ) -> Self {
+        Self::Fields(
+            indent,
+            width,
+            fields.into_iter().map(|(label, text)| (label.into(), text)).collect(),
+        )
+    }
+
+    /// Returns whether a page has the part.
+    fn is_on_page(&self) -> bool {
+        !matches!(self, Self::Text(words) | Self::Heading(words) if words.class == "screen")
+    }
+
     /// Returns the part's lines on a screen.
     fn lines(&self, look: Look) -> String {
         match self {
             Self::Text(words) if words.class != "lead" => words.text() + "\n",
+            Self::List("notes", _) => String::new(),
             Self::Heading(words) => format!("\n{}\n", look.strong(&words.text())),
             Self::List(_, items) => {
                 items.iter().map(|item| format!("  {}\n", item.text())).collect()
             }
             Self::Fields(indent, width, fields) => {
-                let line =
-                    |(label, text): &(String, String)| format!("{indent}{label:<width$} {text}\n");
+                let colon = if *width == 0 { ":" } else { "" };
+                let line = |(label, text): &(String, String)| {
+                    format!("{indent}{label:<width$}{colon} {text}\n")
+                };
                 fields.iter().map(line).collect()
             }
             Self::Bars([names, figures], gap, bars) => {
@@ -188,27 +253,92 @@ impl Part {
     }
 }
 
-impl Document {
-    pub(crate) fn page(&self) -> anyhow::Result<String> {
-        Ok(self.render()?)
+impl<'a> Document<'a> {
+    /// Makes a document without a page.
+    pub(crate) fn plain<T: Serialize>(parts: Vec<Part>, data: impl Fn() -> T + 'a) -> Self {
+        let mut document = Self::default().with(data);
+        document.add("", "", parts);
+        document
+    }
+
+    /// Makes a document whose text is written already, without a page.
+    pub(crate) fn written<T: Serialize>(mut text: String, data: impl Fn() -> T + 'a) -> Self {
+        // A part ends its last line itself.
+        text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
+        Self::plain(vec![Part::text_of("", text)], data)
+    }
+
+    /// Adds the data.
+    pub(crate) fn with<T: Serialize>(self, data: impl Fn() -> T + 'a) -> Self {
+        Self { data: Some(Box::new(move || json::formatted(data()))), ..self }
+    }
+
+    /// Returns the document in a format.
+    pub(crate) fn rendered(
+        &self,
+        format: impl Into<WithPage>,
+        look: Look,
+    ) -> anyhow::Result<String> {
+        Ok(match format.into() {
+            WithPage::Text => self.text(look),
+            WithPage::Json => self.data.as_ref().map(|data| data()).unwrap_or_default(),
+            WithPage::Html => self.render()?,
+        })
+    }
+
+    /// Writes the document in a format, to a file or to stdout.
+    pub(crate) fn write(
+        &self,
+        format: impl Into<WithPage>,
+        file: Option<File>,
+    ) -> anyhow::Result<()> {
+        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
+        Ok(super::write(file, &self.rendered(format, look)?)?)
     }
 
     /// Returns the sections' text on a screen.
     pub(crate) fn text(&self, look: Look) -> String {
-        let parts = self.sections.iter().flat_map(|section| &section.parts);
-        on_screen(parts, look)
+        let sections = self.sections.iter().filter(|section| section.only != Only::Page);
+        let lines = sections.flat_map(|section| &section.parts).map(|part| part.lines(look));
+        lines.collect::<String>().trim_start_matches('\n').to_owned()
+    }
+
+    /// Returns the sections of a page.
+    fn on_page(&self) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(|section| section.only != Only::Screen)
     }
 
     /// Adds a section if it has any parts.
     pub(crate) fn add(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
         if !parts.is_empty() {
-            self.sections.push(Section { id, title, count: None, parts });
+            self.sections.push(Section { id, title, parts, ..Section::default() });
         }
+    }
+
+    /// Adds a section for pages only.
+    pub(crate) fn add_to_page(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
+        if !parts.is_empty() {
+            self.sections.push(Section { id, title, parts, count: None, only: Only::Page });
+        }
+    }
+
+    /// Adds parts for screens only.
+    pub(crate) fn add_to_screen(&mut self, parts: Vec<Part>) {
+        self.sections.push(Section { parts, only: Only::Screen, ..Section::default() });
     }
 }
 
-/// Returns parts in the form for a screen, one below the other.
-pub(crate) fn on_screen<'p>(parts: impl IntoIterator<Item = &'p Part>, look: Look) -> String {
-    let lines: String = parts.into_iter().map(|part| part.lines(look)).collect();
-    lines.trim_start_matches('\n').to_owned()
+/// Returns a remark on things that are left out of a page, if there are more than fit.
+pub(crate) fn left(all: usize, most: usize, thing: &str) -> Option<Part> {
+    left_out(all, most, thing).map(|text| Part::text_of("left", text))
+}
+
+/// Returns `12 more errors are left out of this page. The JSON has them all.`
+pub(super) fn left_out(all: usize, most: usize, thing: &str) -> Option<String> {
+    let left = all.checked_sub(most).filter(|left| *left != 0)?;
+    let (left, are) = (
+        units::counted(left as u64, &format!("more {thing}")),
+        if left == 1 { "is" } else { "are" },
+    );
+    Some(format!("{left} {are} left out of this page. The JSON has them all."))
 }

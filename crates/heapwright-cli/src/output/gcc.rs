@@ -13,10 +13,10 @@
 //! of an error, each at such a place. Without a source the line names the file of code, which
 //! editors skip. Levels are those of SARIF.
 
-use super::calls::{Call, calls, first_look};
 use super::found;
 use super::rules::Rule;
 use super::words::{printable, printable_text};
+use crate::report::calls::{Call, calls, first_look};
 use crate::report::model::{Report, StackId};
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A heap dump, on a screen and as a page. Bytes are whole numbers, so that they can be added up.
+//! A heap dump. Bytes are whole numbers, so that they can be added up.
 //!
 //! ```text
 //! heapwright heap: app.heap: 1,204 objects, 77,056 bytes; layout fine, process 4242
@@ -20,62 +20,130 @@
 //! A page also shows the pages of the heap as a picture ([`pages`]).
 
 use super::document::{Cell, Document, Part, Table, Words, cells};
-use super::html::{left, pages};
+use super::json::{address, list, object};
 use super::table::clipped;
-use super::units;
+use super::{pages, units};
 use crate::heap::{Asked, Line, OfType, PageRow, Path, Retainer, RootLine, Summary};
-use heapwright_record::heap::PageState;
-use std::time::{Duration, UNIX_EPOCH};
+use heapwright_record::heap::{PageState, kind};
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The most rows of the table of types on a page.
 const MOST_TYPES: usize = 500;
 
-/// Makes the document of a summary, with at most `most` types. A `page` has pictures, and at most
-/// [`MOST_TYPES`] types.
-pub(crate) fn document(summary: &Summary, name: &str, most: usize, page: bool) -> Document {
-    let most = if page { MOST_TYPES } else { most };
-    let (objects, bytes) = (units::counted(summary.objects, "object"), bytes(summary.bytes));
+/// Makes the document of a summary. A screen shows at most `most` types.
+pub(crate) fn document<'a>(summary: &'a Summary, name: &str, most: usize) -> Document<'a> {
+    let objects = units::counted(summary.objects, "object");
+    let when = Some(summary.heap.time).filter(|time| *time != 0);
+    let when = when.map(|time| units::date_of(time) + " UTC");
     let mut document = Document {
         kind: "heap",
         title: name.to_owned(),
         verdict: format!("{} in {objects}", units::bytes(summary.bytes)).into(),
-        facts: facts(summary),
+        facts: when.into_iter().chain(facts(summary)).collect(),
         ..Document::default()
-    };
-    let mut head = Vec::new();
-    if page {
-        let notes = summary.notes.iter().map(|note| Words::from(note.as_str())).collect();
-        head.extend((!summary.notes.is_empty()).then_some(Part::List("notes", notes)));
-        if summary.heap.time != 0 {
-            let when = units::rfc3339(UNIX_EPOCH + Duration::from_nanos(summary.heap.time));
-            document.facts.insert(0, when.replace('T', " ").replace('Z', " UTC"));
-        }
-    } else {
-        let first = format!("heapwright heap: {name}: {objects}, {bytes}");
-        let heading = std::iter::once(first).chain(document.facts.clone()).collect::<Vec<_>>();
-        head.push(Part::Heading(heading.join("; ").into()));
     }
-    head.push(Part::Fields("  ", 8, fields(summary)));
+    .with(|| data(summary));
+    let first = format!("heapwright heap: {name}: {objects}, {}", bytes(summary.bytes));
+    let heading: Vec<String> = std::iter::once(first).chain(facts(summary)).collect();
+    let mut head = vec![Part::screen_heading(heading.join("; "))];
+    head.extend(Part::notes(&summary.notes));
+    head.push(Part::fields("  ", 8, fields(summary)));
     document.add("heap", "The heap", head);
-    if page {
-        document.add("pages", "Pages", pages::picture(summary));
-    }
-    if page || summary.of_type.is_none() {
-        document.add("types", "By type", by_type(summary, most, page));
-        document.add("sizes", "By size", by_size(summary));
-    }
-    document.add(
-        "type",
-        "One type",
-        summary.of_type.iter().flat_map(|of| one_type(summary, of)).collect(),
-    );
-    document.add("retainers", "Largest retainers", retainers(summary, page));
-    document.add(
-        "paths",
-        "Paths",
-        summary.asked.iter().flat_map(|one| path_to(summary, one)).collect(),
-    );
+    document.add_to_page("pages", "Pages", pages::picture(summary));
+    let (types, sizes) = (by_type(summary, most), by_size(summary));
+    // On a screen, a chosen type takes the place of all.
+    let add = match summary.of_type {
+        Some(_) => Document::add_to_page,
+        None => Document::add,
+    };
+    add(&mut document, "types", "By type", types);
+    add(&mut document, "sizes", "By size", sizes);
+    let one = summary.of_type.iter().flat_map(|of| one_type(summary, of));
+    document.add("type", "One type", one.collect());
+    document.add("retainers", "Largest retainers", retainers(summary));
+    let paths = summary.asked.iter().flat_map(|one| path_to(summary, one));
+    document.add("paths", "Paths", paths.collect());
     document
+}
+
+/// Returns the summary as figures.
+fn data(summary: &Summary) -> impl Serialize {
+    let heap = &summary.heap;
+    let roots = summary.roots.iter().map(|(kind, count)| (kind.word(), *count));
+    object! { summary =>
+        whole, notes,
+        heap: object! { heap =>
+            pid, time, layout: &summary.layout, page_size, live, in_use, empty, large, external,
+            goal, cycles, flags, minor_cycles, old, compactions, moved_objects, moved_bytes,
+            evacuated_pages, kept_pages,
+        },
+        objects, bytes, references,
+        roots: roots.collect::<BTreeMap<_, _>>(),
+        unreachable: amount(summary.unreachable.objects, summary.unreachable.bytes),
+        types: list(summary.types.iter().map(|row| object! { row =>
+            name, objects, bytes, retained,
+            unreachable: amount(row.unreachable, row.unreachable_bytes),
+            old: amount(row.old, row.old_bytes),
+        })),
+        sizes: list(summary.sizes.iter().map(|row| object! { row =>
+            slot, objects, bytes, pages, page_bytes, slots, taken, tail,
+            slack: amount(row.known, row.slack),
+            old, pinned, moved_in,
+        })),
+        pages: list(summary.pages.iter().map(|row| page(row, &row.page))),
+        retainers: list(summary.retainers.iter().map(|one| object! {
+            #[serde(flatten)]
+            object: thing(&one.object),
+            path: one.path.as_ref().map(steps),
+        })),
+        r#type: summary.of_type.as_ref().map(|of_type| object! {
+            name: &of_type.row.name,
+            from: links(&of_type.from),
+            to: links(&of_type.to),
+        }),
+        paths: list(summary.asked.iter().map(|asked| object! {
+            asked: address(asked.address),
+            #[serde(flatten)]
+            object: thing(&asked.object),
+            path: asked.path.as_ref().map(steps),
+            dominators: list(asked.dominators.iter().map(thing)),
+            dominators_omitted: asked.dominators_left,
+        })),
+    }
+}
+
+fn page(row: &PageRow, page: &heapwright_record::heap::Page) -> impl Serialize {
+    object! { page =>
+        number, address: address(page.address), bytes, pool,
+        leaf: page.kind & kind::LEAF != 0,
+        freed: page.kind & kind::FREED != 0,
+        state: page.state.word(), slot, slots, taken: row.taken, old, pins, moved_in,
+        aside: page.aside.word(),
+    }
+}
+
+fn amount(objects: u64, bytes: u64) -> impl Serialize {
+    object! { objects: objects, bytes: bytes }
+}
+
+fn thing(line: &Line) -> impl Serialize {
+    object! { line =>
+        r#type: &line.type_, address: address(line.address), size, retained, leaf: !line.traced, old,
+    }
+}
+
+fn steps(path: &Path) -> impl Serialize {
+    let root = &path.root;
+    object! { path =>
+        root: object! { root => kind: root.kind.word(), number, mutator },
+        steps: list(path.steps.iter().map(thing)),
+        omitted,
+    }
+}
+
+fn links(some: &[(String, u64)]) -> impl Serialize {
+    list(some.iter().map(|(name, references)| object! { r#type: name, references: references }))
 }
 
 fn facts(summary: &Summary) -> Vec<String> {
@@ -90,10 +158,10 @@ fn facts(summary: &Summary) -> Vec<String> {
     facts
 }
 
-fn fields(summary: &Summary) -> Vec<(String, String)> {
+fn fields(summary: &Summary) -> Vec<(&'static str, String)> {
     let (heap, count) = (&summary.heap, units::count);
     let mut fields = Vec::new();
-    let mut add = |label: &str, text: String| fields.push((label.to_owned(), text));
+    let mut add = |label, text| fields.push((label, text));
     let cycles = units::counted(heap.cycles, "collection");
     let (live, goal) = (bytes(heap.live), count(heap.goal));
     add("heap", format!("{live} live, next collection at {goal}, after {cycles}"));
@@ -141,17 +209,10 @@ fn fields(summary: &Summary) -> Vec<(String, String)> {
     fields
 }
 
-fn by_type(summary: &Summary, most: usize, page: bool) -> Vec<Part> {
+fn by_type(summary: &Summary, most: usize) -> Vec<Part> {
     let lead = "Retained is what could be freed with them: they and all that only they lead to. \
                 What no root leads to retains nothing.";
-    let mut parts = vec![Part::text_of("lead", lead), Part::Table(types(summary, most))];
-    if page {
-        parts.extend(left(summary.types.len(), most, "types"));
-    } else if summary.types.len() > most {
-        let more = units::counted((summary.types.len() - most) as u64, "more type");
-        parts.push(Part::text_of("left", format!("  and {more} (--top 0 shows all)")));
-    }
-    parts
+    vec![Part::text_of("lead", lead), Part::Table(types(summary, most))]
 }
 
 fn by_size(summary: &Summary) -> Vec<Part> {
@@ -197,9 +258,10 @@ fn types(summary: &Summary, most: usize) -> Table {
          |>retained:15|>share:8{old}"
     ))
     .indented()
-    .titled("", "classes");
+    .titled("", "classes")
+    .limited("type", most, MOST_TYPES);
     let part = |bytes| ("", units::css(bytes, summary.bytes), String::new());
-    for row in summary.types.iter().take(most) {
+    for row in &summary.types {
         let mut cells = cells![
             Cell::Code(row.name.clone()),
             Cell::Bar(
@@ -235,25 +297,17 @@ fn sizes(summary: &Summary) -> Table {
             Some(slot) => row.taken.saturating_mul(slot).min(slots_bytes),
             None => slots_bytes,
         };
-        let part = |class, bytes: u64, what: &str| {
-            let share = units::percent(bytes, row.page_bytes);
-            (
-                class,
-                units::css(bytes, row.page_bytes),
-                format!("{what}: {} ({share})", units::bytes(bytes)),
-            )
-        };
-        let mut parts = vec![
-            part("asked", taken, "taken slots"),
-            part("empty", slots_bytes - taken, "empty slots"),
-            part("rest", row.tail, "behind the slots"),
+        let parts = [
+            ("asked", taken, "taken slots"),
+            ("empty", slots_bytes - taken, "empty slots"),
+            ("rest", row.tail, "behind the slots"),
         ];
-        parts.retain(|(_, width, _)| width != "0.000%");
+        let parts = parts.map(|(class, bytes, what)| (class, bytes, what.to_owned()));
         let known = |is: bool, text: String| if is { text } else { "-".to_owned() };
         let paged = |text: String| known(row.pages != 0, text);
         let mut cells = cells![
             row.slot.map_or_else(|| "large".to_owned(), units::count),
-            Cell::Bar("use", parts),
+            Cell::shares("use", row.page_bytes, parts),
             units::count(row.objects),
             units::count(row.bytes),
             units::count(row.pages),
@@ -308,7 +362,7 @@ fn listed(heading: impl Into<String>, lines: Vec<String>) -> Vec<Part> {
     vec![Part::heading(heading), Part::listed(lines)]
 }
 
-fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
+fn retainers(summary: &Summary) -> Vec<Part> {
     if summary.retainers.is_empty() {
         return Vec::new();
     }
@@ -320,14 +374,12 @@ fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
             units::percent(one.object.retained, summary.bytes),
             name_of(&one.object),
             bytes(one.object.size),
-            if page { age(&one.object) } else { "" },
+            age(&one.object),
             way.unwrap_or_default()
         )
     };
-    let mut parts = listed("largest retainers", summary.retainers.iter().map(line).collect());
-    // A page's section has the heading as its title.
-    parts.drain(..usize::from(page));
-    parts
+    let lines = summary.retainers.iter().map(line);
+    vec![Part::screen_heading("largest retainers"), Part::listed(lines)]
 }
 
 /// Names an object: `Table 0x7f0000010000`.
@@ -400,6 +452,7 @@ mod tests {
     use super::*;
     use crate::heap::{TypeRow, Unreachable};
     use crate::output::Look;
+    use askama::Template;
     use heapwright_record::heap::RootKind;
 
     fn object(type_: &str, address: u64, retained: u64) -> Line {
@@ -427,7 +480,7 @@ mod tests {
 
     #[test]
     fn nothing_is_shown_of_what_is_not_there() {
-        let printed = document(&Summary::default(), "x", 20, false).text(Look::PLAIN);
+        let printed = document(&Summary::default(), "x", 20).text(Look::PLAIN);
         assert!(printed.starts_with("heapwright heap: x: 0 objects, 0 bytes\n"), "{printed}");
         assert!(!printed.contains("retainers") && !printed.contains("no root"), "{printed}");
     }
@@ -457,7 +510,7 @@ mod tests {
             ],
             ..Summary::default()
         };
-        let printed = document(&all, "x", 20, false).text(Look::PLAIN);
+        let printed = document(&all, "x", 20).text(Look::PLAIN);
         let expected = format!(
             "\nlargest retainers\n  50 bytes (50.0 %)  {}... 0x100, 32 bytes\n\
              \n0x104 is at 4 in A 0x100, 32 bytes, retains 50\n  no root leads to it\n\
@@ -476,7 +529,7 @@ mod tests {
             notes: vec!["<b>hi".to_owned()],
             ..Summary::default()
         };
-        let page = document(&summary, "a\"><i>", 20, true).page().expect("is made");
+        let page = document(&summary, "a\"><i>", 20).render().expect("is made");
         assert!(!page.contains("<script") && !page.contains("<b>hi") && !page.contains("<i>\""));
         assert!(!page.contains("://"));
     }

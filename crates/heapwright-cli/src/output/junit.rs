@@ -13,104 +13,101 @@
 //! passing test: JUnit has no warnings, and a guess must not break a build. The order is the
 //! report's; nothing depends on the clock.
 
-use super::calls::{calls, first_look};
 use super::found::{self, Found};
 use super::rules::Rule;
 use super::sentences;
 use super::xml::escaped;
+use crate::report::calls::{calls, first_look};
 use crate::report::model::{Report, StackId, Stacks};
+use askama::Template;
 use std::fmt::Write as _;
 use std::io;
 
+#[derive(Template)]
+#[template(path = "junit.xml", escape = "none")]
+struct Suites {
+    name: String,
+    tests: usize,
+    failures: usize,
+    suites: [Suite; 3],
+}
+
+struct Suite {
+    name: &'static str,
+    cases: Vec<Case>,
+}
+
+/// A test; it passes without output if there is no message.
+#[derive(Default)]
+struct Case {
+    name: String,
+    kind: &'static str,
+    fails: bool,
+    message: String,
+    text: String,
+}
+
+impl Suite {
+    fn failures(&self) -> usize {
+        self.cases.iter().filter(|case| case.fails).count()
+    }
+}
+
 /// Writes the report as JUnit's XML.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let suites = [
-        ("heapwright.errors", Rule::faults().filter(is_error).collect::<Vec<_>>()),
-        ("heapwright.leaks", Rule::faults().filter(|rule| !is_error(rule)).collect()),
-    ];
-    let mut all = (0, 0);
-    let mut body = String::new();
-    for (suite, rules) in suites {
-        let mut tests = String::new();
-        let mut sums = (0, 0);
-        for rule in rules {
-            let found: Vec<_> = found::all(report).filter(|found| found.rule == rule).collect();
-            sums.0 += found.len().max(1);
-            if fails(rule) {
-                sums.1 += found.len();
-            }
-            write_cases(&mut tests, &report.stacks, suite, rule, &found);
-        }
-        let (count, failures) = sums;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            body,
-            "  <testsuite name=\"{suite}\" tests=\"{count}\" failures=\"{failures}\" errors=\"0\" \
-             skipped=\"0\" time=\"0\">\n{tests}  </testsuite>"
-        );
-        all = (all.0 + count, all.1 + failures);
-    }
-    let unseen = usize::from(!report.unseen.is_empty());
-    let _ = writeln!(
-        body,
-        "  <testsuite name=\"heapwright.processes\" tests=\"1\" failures=\"{unseen}\" errors=\"0\" \
-         skipped=\"0\" time=\"0\">\n    <testcase classname=\"heapwright.processes\" name=\"last-look\" \
-         time=\"0\">"
-    );
-    if let Some(first) = report.unseen.first() {
-        let (message, text) = (escaped(first), escaped(&report.unseen.join("\n")));
-        let _ =
-            writeln!(body, "      <failure message=\"{message}\" type=\"unseen\">{text}</failure>");
-    }
-    body.push_str("    </testcase>\n  </testsuite>\n");
-    all = (all.0 + 1, all.1 + unseen);
-    let name = escaped(&report.first().map(sentences::command).unwrap_or_default());
-    write!(
-        out,
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <testsuites name=\"heapwright: {name}\" tests=\"{}\" failures=\"{}\" errors=\"0\" \
-         time=\"0\">\n{body}</testsuites>\n",
-        all.0, all.1
-    )
-}
-
-fn is_error(rule: &Rule) -> bool {
-    matches!(rule, Rule::Error(_))
-}
-
-/// Returns whether findings of a rule break a build.
-fn fails(rule: Rule) -> bool {
-    rule.level() == "error"
-}
-
-fn write_cases(out: &mut String, stacks: &Stacks, suite: &str, rule: Rule, all: &[Found<'_>]) {
-    let open = |out: &mut String, name: &str, end: &str| {
-        let name = escaped(name);
-        let class = format!("classname=\"{suite}\"");
-        let _ = writeln!(out, "    <testcase {class} name=\"{name}\" time=\"0\"{end}>");
+    let all: Vec<Found<'_>> = found::all(report).collect();
+    let suite = |name, errors: bool| {
+        let rules = Rule::faults().filter(|rule| matches!(rule, Rule::Error(_)) == errors);
+        Suite { name, cases: rules.flat_map(|rule| cases(&report.stacks, rule, &all)).collect() }
     };
-    if all.is_empty() {
-        open(out, rule.id(), "/");
+    let last_look = Case {
+        name: "last-look".to_owned(),
+        kind: "unseen",
+        fails: !report.unseen.is_empty(),
+        message: report.unseen.first().cloned().unwrap_or_default(),
+        text: report.unseen.join("\n"),
+    };
+    let suites = [
+        suite("heapwright.errors", true),
+        suite("heapwright.leaks", false),
+        Suite { name: "heapwright.processes", cases: vec![last_look] },
+    ];
+    let suites = Suites {
+        name: report.first().map(sentences::command).unwrap_or_default(),
+        tests: suites.iter().map(|suite| suite.cases.len()).sum(),
+        failures: suites.iter().map(Suite::failures).sum(),
+        suites,
+    };
+    writeln!(out, "{}", suites.render().map_err(io::Error::other)?)
+}
+
+/// Returns a test for each finding of a rule; one that passes if there are none.
+fn cases(stacks: &Stacks, rule: Rule, all: &[Found<'_>]) -> Vec<Case> {
+    let of_rule = all.iter().filter(|found| found.rule == rule);
+    let cases: Vec<Case> =
+        (1..).zip(of_rule).map(|(number, found)| case(stacks, number, found)).collect();
+    match cases.is_empty() {
+        true => vec![Case { name: rule.id().to_owned(), ..Case::default() }],
+        false => cases,
     }
-    for (number, found) in (1..).zip(all) {
-        let look = first_look(stacks, found.stack).map(|call| format!(" at {}", call.place()));
-        open(out, &format!("{} {number}{}", rule.id(), look.unwrap_or_default()), "");
-        let mut text = String::new();
-        for (title, id) in &found.stacks {
-            stack(&mut text, stacks, title, *id);
-        }
-        if let Some(root) = &found.root {
-            let _ = writeln!(text, "what leads to one begins in {root}");
-        }
-        let subject = if rule == Rule::Growth { "what is allocated here " } else { "" };
-        let message = escaped(&format!("{subject}{}", found.text));
-        let (text, kind) = (escaped(&text), rule.id());
-        let _ = if fails(rule) {
-            writeln!(out, "      <failure message=\"{message}\" type=\"{kind}\">{text}</failure>")
-        } else {
-            writeln!(out, "      <system-out>{message}\n{text}</system-out>")
-        };
-        out.push_str("    </testcase>\n");
+}
+
+fn case(stacks: &Stacks, number: usize, found: &Found<'_>) -> Case {
+    let look = first_look(stacks, found.stack).map(|call| format!(" at {}", call.place()));
+    let mut text = String::new();
+    for (title, id) in &found.stacks {
+        stack(&mut text, stacks, title, *id);
+    }
+    if let Some(root) = &found.root {
+        let _ = writeln!(text, "what leads to one begins in {root}");
+    }
+    let subject = if found.rule == Rule::Growth { "what is allocated here " } else { "" };
+    Case {
+        name: format!("{} {number}{}", found.rule.id(), look.unwrap_or_default()),
+        kind: found.rule.id(),
+        fails: found.rule.level() == "error",
+        message: format!("{subject}{}", found.text),
+        text,
     }
 }
 

@@ -1,68 +1,76 @@
 //! All formatting, except that of the subcommands.
 //!
 //! ```text
-//! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings;
-//!            as text and as a page
-//! table, stack, bars   its parts            units      bytes, counts, durations, dates
+//! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings,
+//!            and its figures; as text, as a page and as JSON
+//! table, stack, bars, json   its parts         units     bytes, counts, durations, dates
 //!
-//! text/      reports for people             html/      pages, with plots
-//! heap       a heap dump, text and page     race       words of a race, for both
-//! json/      for machines; documents the fields
+//! run, doctor, top, explain, diff, heap, bench, replay   documents of subcommands
+//! page, profile_page, json/report                        documents of reports and heap profiles
+//! chart, flame, classes, pages, scatter                  their pictures; race: words of a race
+//!
+//! writers in formats of others:
+//! text/      lines of sanitizers and valgrind            memcheck/  readers of valgrind's own
 //! found      the findings in one shape, for
-//! sarif      code scanning                  junit      CI systems
-//! gcc        lines that editors jump to     memcheck/  readers of valgrind's text or XML
-//! profile/   held memory, for profilers     held       held memory, stack by stack
-//! prometheus metrics of processes           timeline   collections, for Chrome and Perfetto
+//! sarif      code scanning                  junit        CI systems
+//! gcc        lines that editors jump to     profile/     held memory, for profilers
+//! prometheus metrics of processes           timeline     collections, for Chrome and Perfetto
 //!
-//! rules      the kinds of findings          sentences  about findings
-//! words      names, suppressions            calls      stacks as calls
-//! render     the formats, and a report in one of them
-//! run, answer          the data of a run, and of the doctor's answer
+//! rules      the kinds of findings          sentences    about findings
+//! words      names, suppressions            render       the formats, and a report in one of them
 //! file, look           files to write to; the abilities of a terminal
 //! ```
 //!
-//! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so
+//! Formatters are functions from data to a document, or to text. They print nothing themselves, so
 //! tests compare their text with golden files: `golden/` of this package.
 //! `HEAPWRIGHT_BLESS=1 cargo test` writes these again.
+#![allow(non_camel_case_types, reason = "in `object`, a field's type has the field's name")]
 
-mod answer;
 mod bars;
-mod calls;
+pub(crate) mod bench;
+mod chart;
+mod classes;
+pub(crate) mod diff;
+pub(crate) mod doctor;
 mod document;
+pub(crate) mod explain;
 mod file;
+mod flame;
 pub(crate) mod found;
 mod gcc;
 pub(crate) mod heap;
-mod held;
-pub(crate) mod html;
-pub(crate) mod json;
-pub(crate) mod junit;
+mod json;
+mod junit;
 mod look;
 pub(crate) mod memcheck;
-pub(crate) mod profile;
+mod page;
+mod pages;
+mod profile;
+mod profile_page;
 pub(crate) mod prometheus;
 mod race;
 mod render;
+pub(crate) mod replay;
 mod rules;
-mod run;
-#[cfg(test)]
-mod sample;
-pub(crate) mod sarif;
+pub(crate) mod run;
+mod sarif;
+mod scatter;
 mod sentences;
 mod stack;
 mod table;
-pub(crate) mod text;
+#[cfg(test)]
+mod tests;
+mod text;
 mod timeline;
+pub(crate) mod top;
 mod units;
 mod words;
 mod xml;
 
-pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, open_own, remove_unwritten, replace};
 pub(crate) use look::Look;
 pub(crate) use render::{Format, Plain, WithMetrics, WithPage, render, render_to};
-pub(crate) use run::Run;
-pub(crate) use sentences::recorded;
+pub(crate) use sentences::{amount, recorded};
 pub(crate) use timeline::{chrome, save_chrome};
 pub(crate) use units::rfc3339;
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
@@ -92,33 +100,12 @@ pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
 }
 
-/// Writes a text in its look to stdout, or to a file, whose contents it replaces.
-pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io::Result<()> {
+/// Writes a text to stdout, or to a file, whose contents it replaces.
+pub(crate) fn write(file: Option<File>, text: &str) -> io::Result<()> {
     match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            replace(file, &text(look))
-        }
-        None => {
-            let text = text(Look::of(&io::stdout()));
-            to_stdout(|out| out.write_all(text.as_bytes()))
-        }
+        Some(file) => replace(file, text),
+        None => to_stdout(|out| out.write_all(text.as_bytes())),
     }
-}
-
-/// Writes the text of each format to its file, or to stdout. A format with nothing to write gives
-/// `None`.
-pub(crate) fn write_all<F>(
-    outputs: Vec<(F, Option<File>)>,
-    text: impl Fn(F, Look) -> anyhow::Result<Option<String>>,
-) -> anyhow::Result<()> {
-    for (format, file) in outputs {
-        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        if let Some(text) = text(format, look)? {
-            write(file, |_| text)?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes a line to stderr, and ignores a failure.

@@ -1,4 +1,4 @@
-//! The words, figures and tables of a race, shared by text and HTML.
+//! The words, figures and tables of a race.
 
 use super::document::{Cell, Table, cells};
 use super::units;
@@ -185,9 +185,9 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// Returns the geometric means over a group, and a description: one row for each allocator, the
-/// fastest first.
-pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
+/// Makes the table of the geometric means over a group: one row for each allocator, the fastest
+/// first.
+pub(super) fn means(results: &Results, group: Group) -> Table {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
             &[(Measure::PeakRss, "peak RSS"), (Measure::PeakRssAboveEmpty, "above empty")]
@@ -210,7 +210,8 @@ pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     rows.sort_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
     let mut columns = format!("allocator:{}", name_width(results));
     measures.iter().for_each(|(_, measure)| columns += &format!("|{measure}:20"));
-    let mut table = Table::new(&(columns + "|"));
+    let caption = format!("geometric mean of {what}, ratio to {}", results.baseline);
+    let mut table = Table::new(&(columns + "|")).titled(&caption, "");
     for (at, first) in rows {
         let name = &results.allocators[at].name;
         let mut cells = cells![name];
@@ -223,7 +224,7 @@ pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
         cells.push(only.into());
         table.row(class(results, at), cells);
     }
-    (what, table)
+    table
 }
 
 /// Makes the table of one program's figures: one row for each allocator, by time. On a page it has
@@ -240,7 +241,6 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
     };
     let nanoseconds = |middle: &Middle| middle.time.as_nanos() as u64;
     let (slowest, largest) = (most(nanoseconds), most(|middle| middle.peak_rss));
-    let bar = |part, whole| Cell::Bar("thin", vec![("", units::css(part, whole), String::new())]);
     let mut table = Table::new(&format!(
         "allocator:{}{}|>time:9|>+-:6|ratio to {}:22|>CPU:9|>peak RSS:10|>ratio:6{}|>faults:10",
         name_width(results),
@@ -273,8 +273,8 @@ pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table
         });
         let mut cells = cells![name];
         if page {
-            cells.push(bar(nanoseconds(&middle), slowest));
-            cells.push(bar(middle.peak_rss, largest));
+            cells.push(Cell::share("thin", nanoseconds(&middle), slowest));
+            cells.push(Cell::share("thin", middle.peak_rss, largest));
         }
         cells.extend(cells![
             units::duration(middle.time),

@@ -1,7 +1,7 @@
 //! The formats that subcommands offer, and a report in one of them.
 
 use super::profile::{dhat, flamegraph, folded, pprof};
-use super::{Look, emptied, gcc, html, json, junit, memcheck, sarif, text};
+use super::{Look, emptied, gcc, json, junit, memcheck, page, sarif, text};
 use crate::report::model::Report;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -58,6 +58,15 @@ pub(crate) enum WithPage {
     Html,
 }
 
+impl From<Plain> for WithPage {
+    fn from(format: Plain) -> Self {
+        match format {
+            Plain::Text => Self::Text,
+            Plain::Json => Self::Json,
+        }
+    }
+}
+
 /// The formats of a report on running processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WithMetrics {
@@ -84,10 +93,14 @@ pub(crate) fn render(
     out: &mut dyn Write,
     look: Look,
 ) -> io::Result<()> {
+    let document = |format| {
+        let document = page::of(report).with(|| json::report::data(report));
+        document.rendered(format, look).map_err(io::Error::other)
+    };
     match format {
         Format::Text => text::report::write(report, out, look),
-        Format::Json => json::report::write(report, out, look),
-        Format::Html => html::report::write(report, out),
+        Format::Json => out.write_all(document(WithPage::Json)?.as_bytes()),
+        Format::Html => out.write_all(document(WithPage::Html)?.as_bytes()),
         Format::Sarif => sarif::write(report, out),
         Format::Junit => junit::write(report, out),
         Format::Gcc => gcc::write(report, out),

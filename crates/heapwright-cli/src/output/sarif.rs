@@ -25,12 +25,12 @@ mod uri;
 
 use self::fingerprint::Fingerprints;
 use self::uri::Uris;
-use super::calls::{Call, calls, first_look};
 use super::found::{self, Found};
 use super::json::write_compact;
 use super::rules::Rule;
 use super::sentences;
 use super::units;
+use crate::report::calls::{Call, calls, first_look};
 use crate::report::model::{Check, Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use serde_json::{Value, json};

@@ -51,8 +51,37 @@ impl FigureWords {
 }
 
 /// Formats an amount: `1.2 MiB in 155 blocks`.
-pub(super) fn amount(amount: Amount) -> String {
+pub(crate) fn amount(amount: Amount) -> String {
     format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
+}
+
+/// Formats an estimate, with one standard deviation if known: `1.2 MiB ± 0.1 MiB in 155 blocks`.
+pub(super) fn estimate(amount: Amount, error: Option<u64>, noun: &str) -> String {
+    let (bytes, blocks) = (units::bytes(amount.bytes), units::counted(amount.blocks, noun));
+    format!("{bytes}{} in {blocks}", off(error))
+}
+
+/// Formats a deviation, if known: ` ± 0.1 MiB`.
+pub(super) fn off(error: Option<u64>) -> String {
+    error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default()
+}
+
+/// Formats the ages of the youngest and the oldest block: `2.00 s to 58.00 s old`.
+pub(super) fn ages(youngest: &str, oldest: &str) -> String {
+    if youngest == oldest { format!("{oldest} old") } else { format!("{youngest} to {oldest} old") }
+}
+
+/// Returns `process 42 and 3 others`.
+pub(super) fn processes(first: &Process, all: usize) -> String {
+    let others = |others| format!(" and {}", units::counted(others as u64, "other"));
+    let others = all.checked_sub(2).map(|more| others(more + 1)).unwrap_or_default();
+    format!("process {}{others}", first.pid)
+}
+
+/// Returns a remark on the samples that a heap profile lacks, if any.
+pub(super) fn lost_samples(lost: u64) -> Option<String> {
+    let samples = (lost != 0).then(|| units::counted(lost, "sample"))?;
+    Some(format!("{samples} are missing: there was no memory for their records"))
 }
 
 /// Returns a sentence about an error and its count, without a full stop.
@@ -65,12 +94,15 @@ pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
     words::title(finding, happened).trim_end_matches(':').to_owned()
 }
 
+/// Returns the fate of blocks: `definitely lost`.
+pub(super) fn fate(reach: Reach) -> String {
+    reach.word().replace('-', " ")
+}
+
 /// Returns `1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them`.
 pub(super) fn leak(leak: &Leak) -> String {
     let is = if leak.lost.blocks == 1 { "is" } else { "are" };
-    let fate = leak.reach.word().replace('-', " ");
-    let fate = if leak.reach == Reach::Reachable { "still reachable" } else { &fate };
-    let mut line = format!("{} {is} {fate}", amount(leak.lost));
+    let mut line = format!("{} {is} {}", amount(leak.lost), fate(leak.reach));
     if leak.indirect != Amount::default() {
         let with = if leak.lost.blocks == 1 { "it" } else { "them" };
         let _ = write!(line, ", and {} with {with}", amount(leak.indirect));
@@ -185,7 +217,7 @@ pub(crate) fn recorded(facts: &Facts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     #[test]
     fn commands_are_quoted() {

@@ -2,7 +2,7 @@
 //! first. All stacks of a page share a budget of lines. Beyond it, stacks are only counted, so that
 //! browsers can open the page.
 
-use crate::output::calls::{Call, calls};
+use crate::report::calls::{Call, calls};
 use crate::report::model::{Report, StackId};
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -110,7 +110,7 @@ pub(super) fn clipped(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     #[test]
     fn a_page_has_a_budget() {

@@ -7,8 +7,9 @@
 //! render    <table> in a box that scrolls: templates/table.html
 //! ```
 //!
-//! On a screen a column is as wide as its widest cell.
+//! On a screen a column is as wide as its widest cell. A row without cells is a line across.
 
+use super::document::left_out;
 use super::{Look, units};
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -25,6 +26,9 @@ pub(crate) struct Table {
     indent: usize,
     columns: Vec<Column>,
     rows: Vec<(&'static str, Vec<Cell>)>,
+    /// The noun for a row, and the most rows on a screen and on a page.
+    thing: &'static str,
+    most: [usize; 2],
 }
 
 impl HtmlSafe for Table {}
@@ -49,6 +53,28 @@ pub(crate) enum Cell {
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
         Self::Text(text.into())
+    }
+}
+
+impl Cell {
+    /// Makes a bar of one part of a whole.
+    pub(crate) fn share(class: &'static str, part: u64, whole: u64) -> Self {
+        Self::Bar(class, vec![("", units::css(part, whole), String::new())])
+    }
+
+    /// Makes a bar of parts of a whole, each with a class and a description. Empty parts are left
+    /// out.
+    pub(crate) fn shares(
+        class: &'static str,
+        whole: u64,
+        parts: impl IntoIterator<Item = (&'static str, u64, String)>,
+    ) -> Self {
+        let part = |(kind, bytes, what): (_, u64, String)| {
+            let share = units::percent(bytes, whole);
+            (kind, units::css(bytes, whole), format!("{what}: {} ({share})", units::bytes(bytes)))
+        };
+        let parts = parts.into_iter().map(part);
+        Self::Bar(class, parts.filter(|(_, width, _)| width != "0.000%").collect())
     }
 }
 
@@ -82,7 +108,8 @@ impl Table {
     /// Makes a table with these columns, without rows.
     pub(crate) fn new(columns: &str) -> Self {
         let columns = columns.split('|').map(Column::new).collect();
-        Self { caption: String::new(), class: "", indent: 0, columns, rows: Vec::new() }
+        let (caption, rows, most) = (String::new(), Vec::new(), [usize::MAX; 2]);
+        Self { caption, class: "", indent: 0, columns, rows, thing: "", most }
     }
 
     /// Adds a caption and a class.
@@ -93,6 +120,21 @@ impl Table {
     /// Indents the rows.
     pub(crate) fn indented(self) -> Self {
         Self { indent: 2, ..self }
+    }
+
+    /// Limits the rows on a screen and on a page; a line says how many more there are.
+    pub(crate) fn limited(self, thing: &'static str, screen: usize, page: usize) -> Self {
+        Self { thing, most: [screen, page], ..self }
+    }
+
+    /// Returns the rows of a page.
+    fn on_page(&self) -> &[(&'static str, Vec<Cell>)] {
+        &self.rows[..self.rows.len().min(self.most[1])]
+    }
+
+    /// Returns the remark on rows that the page lacks.
+    fn left_out(&self) -> Option<String> {
+        left_out(self.rows.len(), self.most[1], self.thing)
     }
 
     /// Adds a row. Its last cell spans the columns without a cell.
@@ -110,7 +152,8 @@ impl Table {
         let texts = |cells: &[Cell]| {
             cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
         };
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|(_, cells)| texts(cells)).collect();
+        let shown = self.rows.iter().take(self.most[0]);
+        let rows: Vec<Vec<String>> = shown.map(|(_, cells)| texts(cells)).collect();
         let all = self.columns.len();
         let width = |(at, column): (usize, &Column)| {
             // A cell that spans other columns does not widen its own.
@@ -120,10 +163,21 @@ impl Table {
         };
         let widths: Vec<usize> = self.columns.iter().enumerate().map(width).collect();
         let titles: Vec<_> = self.columns.iter().map(|column| column.title.clone()).collect();
-        let mut out = look.strong(&self.line(&titles, &widths)) + "\n";
+        let titles = self.line(&titles, &widths);
+        let mut out = String::new();
+        for heading in [&self.caption, &titles].into_iter().filter(|heading| !heading.is_empty()) {
+            out += &(look.strong(heading) + "\n");
+        }
         for row in &rows {
-            out += &self.line(row, &widths);
+            out += &match row.is_empty() {
+                true => "-".repeat(titles.chars().count()),
+                false => self.line(row, &widths),
+            };
             out.push('\n');
+        }
+        if let Some(more @ 1..) = self.rows.len().checked_sub(self.most[0]) {
+            let more = units::counted(more as u64, &format!("more {}", self.thing));
+            out += &format!("  and {more} (--top 0 shows all)\n");
         }
         out
     }
@@ -177,6 +231,7 @@ mod tests {
     #[test]
     fn a_screen_has_aligned_columns_without_bars() {
         let expected = "\
+A & B
 name            bytes  of <what>
 a<b>               12  x
 longer-name crashed

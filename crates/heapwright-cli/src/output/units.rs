@@ -55,9 +55,13 @@ pub(super) fn count(count: u64) -> String {
     out
 }
 
-/// Formats `1` and `"block"` as `1 block`, `2` as `2 blocks`.
+/// Formats `1` and `"block"` as `1 block`, `2` as `2 blocks`; `2` and `"process"` as `2 processes`.
 pub(super) fn counted(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if thing.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {thing}{plural}", count(number))
 }
 
@@ -104,6 +108,11 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     let (year, month, day) = date(seconds / DAY);
     let (hour, minute, second) = (seconds % DAY / 3600, seconds % 3600 / 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Formats nanoseconds since 1970: `2026-01-02 03:04:05`.
+pub(super) fn date_of(ns: u64) -> String {
+    rfc3339(UNIX_EPOCH + Duration::from_nanos(ns)).replace('T', " ").replace('Z', "")
 }
 
 /// Returns the year, month and day of a number of days since 1970.
@@ -156,6 +165,7 @@ mod tests {
         assert_eq!(counted(1, "block"), "1 block");
         assert_eq!(counted(0, "block"), "0 blocks");
         assert_eq!(counted(4096, "free"), "4,096 frees");
+        assert_eq!(counted(2, "process"), "2 processes");
     }
 
     #[test]

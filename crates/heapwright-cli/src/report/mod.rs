@@ -18,6 +18,7 @@
 //! naming        stacks get frames, and frames names; source: lines around them
 //! unseen        processes without a last look
 //! point         a check, or a time
+//! calls         a stack as the calls of a person; held: memory held at the end, stack by stack
 //! diff          two points in time, or two runs, compared
 //! explained     the reasons for a process's memory, from a heap profile
 //! progress      the progress of reading and naming
@@ -28,10 +29,12 @@
 //! bounded too: at most [`Options::limit`] different errors, and the hundred thousand largest
 //! groups of blocks. The report counts the others.
 
+pub(crate) mod calls;
 pub(crate) mod diff;
 pub(crate) mod explained;
 mod gather;
 mod growth;
+pub(crate) mod held;
 mod input;
 mod interner;
 pub(crate) mod model;
@@ -39,6 +42,8 @@ mod modules;
 mod naming;
 pub(crate) mod point;
 mod progress;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod sites;
 mod source;
 pub(crate) mod suppressions;

@@ -3,7 +3,7 @@
 use super::State;
 use crate::live::Watched;
 use crate::output::size;
-use crate::output::text::top::{Column, NONE};
+use crate::output::top::{Column, NONE};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};

@@ -20,7 +20,7 @@ mod sites;
 
 use crate::live::{History, Statuses, Watched, look};
 use crate::output::Look;
-use crate::output::text::top::Column;
+use crate::output::top::Column;
 use crate::process::{Exit, interrupt};
 use anyhow::Context;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -4,7 +4,7 @@
 use super::State;
 use crate::live::{Point, Watched};
 use crate::output::size;
-use crate::output::text::top::{facts, heading, parts};
+use crate::output::top::{facts, heading, parts};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};

@@ -4,9 +4,10 @@
 //! sample, and to stop when the user leaves.
 
 use crate::live::{Orders, Refusal, Statuses, Watched};
-use crate::output::text::top::sites;
+use crate::output::{amount, size};
 use crate::report;
-use crate::report::model::{Figure, Wanted};
+use crate::report::calls::from_look;
+use crate::report::model::{Figure, Report, Wanted};
 use crate::statistics::Folder;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -19,6 +20,9 @@ use std::time::Duration;
 const PERIOD: u64 = 512 << 10;
 /// The longest wait for an answer, during which the screen stands still.
 const PATIENCE: Duration = Duration::from_millis(150);
+/// The most sites of a heap profile, and the most calls of each.
+const SITES: usize = 20;
+const CALLS: usize = 4;
 
 /// The sites of the process on the screen.
 #[derive(Default)]
@@ -106,4 +110,23 @@ impl Sites {
         lines.extend(rest.iter().map(|line| Line::from(line.as_str())));
         frame.render_widget(Paragraph::new(lines), area);
     }
+}
+
+/// Returns a process's heap profile in some lines, the first one a heading: the largest sites, each
+/// with its innermost calls.
+fn sites(report: &Report) -> Vec<String> {
+    let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
+        return vec!["nothing was sampled yet".to_owned()];
+    };
+    let live = profile.total(|site| site.live);
+    let mut sites: Vec<_> = profile.sites.iter().filter(|site| site.live.bytes > 0).collect();
+    sites.sort_by_key(|site| std::cmp::Reverse(site.live.bytes));
+    let mut lines = vec![format!("live and sampled, estimated: {}", amount(live))];
+    for site in sites.iter().take(SITES) {
+        let calls = from_look(&report.stacks, site.stack).take(CALLS).map(|call| call.name());
+        let calls = calls.collect::<Vec<_>>().join(" < ");
+        let (bytes, error) = (size(site.live.bytes), size(site.live_error));
+        lines.push(format!("  {bytes:>10} ± {error:>9}  {calls}"));
+    }
+    lines
 }

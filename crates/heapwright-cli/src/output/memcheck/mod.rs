@@ -19,13 +19,14 @@
 //! `text` and `xml` print [`Entry`]s. Growth is left out: memcheck has no such finding.
 
 #[cfg(test)]
+#[path = "../../../tests/common/protocol.rs"]
 pub(crate) mod protocol;
 pub(crate) mod text;
 pub(crate) mod xml;
 
-use super::calls::{Call, calls};
 use super::units::count as grouped;
 use super::words;
+use crate::report::calls::{Call, calls};
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
 

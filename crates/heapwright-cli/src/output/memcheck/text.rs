@@ -14,9 +14,9 @@
 //! scripts take every line for a finding.
 
 use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
-use crate::output::calls::Call;
 use crate::output::sentences;
 use crate::output::words::{self, printable_text};
+use crate::report::calls::Call;
 use crate::report::model::{Amount, Report, StackId, Suppressed};
 use heapwright_record::debug::End;
 use std::fmt::Write as _;
@@ -175,7 +175,7 @@ fn leak_summary(text: &mut String, report: &Report, style: &Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     fn text(style: &Style) -> String {
         let mut out = Vec::new();

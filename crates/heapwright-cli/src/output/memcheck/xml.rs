@@ -13,210 +13,144 @@
 //! none was kept, there is one with address 0.
 
 use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
-use crate::output::calls::Call;
 use crate::output::xml::escaped;
-use crate::report::model::{Report, StackId};
-use std::fmt::Write as _;
+use crate::report::calls::Call;
+use crate::report::model::Report;
+use askama::Template;
 use std::io;
 use std::time::Duration;
 
-/// Writes the whole document.
-pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
-    let mut text = String::new();
-    head(&mut text, report, style);
-    let (errors, leaks) = (errors(report), leaks(report));
-    status(&mut text, "RUNNING", Duration::ZERO);
-    let mut unique = 0..;
-    for (number, error) in unique.by_ref().zip(&errors) {
-        write_error(&mut text, report, style, number, error);
-    }
-    let checks = report.first().map(|process| &*process.checks).unwrap_or_default();
-    let end = checks.iter().map(|check| check.ns).max().unwrap_or_default();
-    status(&mut text, "FINISHED", Duration::from_nanos(end));
-    for (number, leak) in (errors.len()..).zip(&leaks) {
-        write_error(&mut text, report, style, number, leak);
-    }
-    text.push_str("<errorcounts>\n");
-    for (number, error) in errors.iter().enumerate() {
-        let count = error.times;
-        let pair = format!("<count>{count}</count>\n    <unique>{number:#x}</unique>");
-        let _ = writeln!(text, "  <pair>\n    {pair}\n  </pair>");
-    }
-    text.push_str("</errorcounts>\n\n<suppcounts>\n");
-    for used in report.used.iter().filter(|used| used.times != 0) {
-        let (count, name) = (used.times, escaped(&used.name));
-        let pair = format!("<count>{count}</count>\n    <name>{name}</name>");
-        let _ = writeln!(text, "  <pair>\n    {pair}\n  </pair>");
-    }
-    text.push_str("</suppcounts>\n\n</valgrindoutput>\n");
-    out.write_all(text.as_bytes())
+/// An element with text: its name, and the text.
+type Element = (&'static str, String);
+
+/// The document.
+#[derive(Template)]
+#[template(path = "memcheck.xml", escape = "none")]
+struct Output<'a> {
+    report: &'a Report,
+    style: &'a Style,
+    pid: u32,
+    parent: u32,
+    /// This command's line and the program's: each with its element, the program, the arguments.
+    args: [(&'static str, String, Vec<String>); 2],
+    errors: Vec<Error<'a>>,
+    leaks: Vec<Error<'a>>,
+    /// The times of the two statuses.
+    begin: String,
+    end: String,
 }
 
-fn head(text: &mut String, report: &Report, style: &Style) {
+/// An error of the document.
+#[derive(Template)]
+#[template(path = "memcheck-error.xml", escape = "none")]
+struct Error<'a> {
+    unique: String,
+    entry: &'a Entry,
+    /// Sentences and the frames of their stacks; the first sentence is empty.
+    stacks: Vec<(&'a str, Vec<Vec<Element>>)>,
+    suppression: Vec<Element>,
+}
+
+/// Writes the whole document.
+pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let first = report.first();
-    text.push_str(
-        "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n\
-         <protocolversion>4</protocolversion>\n<protocoltool>memcheck</protocoltool>\n\n<preamble>\n",
-    );
-    let version = env!("CARGO_PKG_VERSION");
-    element(
-        text,
-        2,
-        "line",
-        &format!("Heapwright {version}, in the format of valgrind's memcheck"),
-    );
-    let notes = report.lines().map(|note| &**note);
-    notes.for_each(|note| element(text, 2, "line", note));
-    text.push_str("</preamble>\n\n");
-    let (pid, parent) = first.map_or((0, 0), |process| (process.pid, process.parent));
-    let _ = writeln!(text, "<pid>{pid}</pid>\n<ppid>{parent}</ppid>\n<tool>memcheck</tool>");
-    for (variable, value) in &style.qualifiers {
-        text.push_str("<logfilequalifier>\n");
-        element(text, 2, "var", variable);
-        element(text, 2, "value", value);
-        text.push_str("</logfilequalifier>\n");
-    }
-    if let Some(comment) = &style.comment {
-        let _ = writeln!(text, "<usercomment>{comment}</usercomment>");
-    }
-    text.push_str("\n<args>\n");
-    words(text, "vargv", &style.command);
-    let command = first.map(|process| match &*process.command {
+    let command = first.map_or_else(Vec::new, |process| match &*process.command {
         [] => vec![process.exe.clone()],
         words => words.to_vec(),
     });
-    words(text, "argv", &command.unwrap_or_default());
-    text.push_str("</args>\n\n");
+    let line = |name, words: &[String]| {
+        let (program, arguments) = words
+            .split_first()
+            .map_or((String::new(), &[][..]), |split| (split.0.clone(), split.1));
+        (name, program, arguments.to_vec())
+    };
+    let (errors, leaks) = (errors(report), leaks(report));
+    let error = |(number, entry)| Error::of(report, style, number, entry);
+    let checks = first.map(|process| &*process.checks).unwrap_or_default();
+    let end = checks.iter().map(|check| check.ns).max().unwrap_or_default();
+    let output = Output {
+        report,
+        style,
+        pid: first.map_or(0, |process| process.pid),
+        parent: first.map_or(0, |process| process.parent),
+        args: [line("vargv", &style.command), line("argv", &command)],
+        leaks: (errors.len()..).zip(&leaks).map(error).collect(),
+        errors: (0..).zip(&errors).map(error).collect(),
+        begin: time(Duration::ZERO),
+        end: time(Duration::from_nanos(end)),
+    };
+    writeln!(out, "{}", output.render().map_err(io::Error::other)?)
 }
 
-fn words(text: &mut String, name: &str, words: &[String]) {
-    let _ = writeln!(text, "  <{name}>");
-    for (at, word) in words.iter().enumerate() {
-        element(text, 4, if at == 0 { "exe" } else { "arg" }, word);
-    }
-    if words.is_empty() {
-        element(text, 4, "exe", "");
-    }
-    let _ = writeln!(text, "  </{name}>");
-}
-
-fn element(text: &mut String, indent: usize, name: &str, value: &str) {
-    let _ = writeln!(text, "{:indent$}<{name}>{}</{name}>", "", escaped(value));
-}
-
-/// Writes `<time>00:00:01:02.345 </time>`: days, hours, minutes, seconds.
-fn status(text: &mut String, state: &str, time: Duration) {
+/// Formats a time as days, hours, minutes and seconds: `00:00:01:02.345`.
+fn time(time: Duration) -> String {
     let (all, millis) = (time.as_secs(), time.subsec_millis());
     let (days, hours, minutes, seconds) = (all / 86_400, all / 3600 % 24, all / 60 % 60, all % 60);
-    let _ = writeln!(
-        text,
-        "<status>\n  <state>{state}</state>\n  \
-         <time>{days:02}:{hours:02}:{minutes:02}:{seconds:02}.{millis:03} </time>\n</status>\n"
-    );
+    format!("{days:02}:{hours:02}:{minutes:02}:{seconds:02}.{millis:03}")
 }
 
-fn write_error(text: &mut String, report: &Report, style: &Style, unique: usize, entry: &Entry) {
-    let _ = writeln!(
-        text,
-        "<error>\n  <unique>{unique:#x}</unique>\n  <tid>{}</tid>\n  <kind>{}</kind>",
-        entry.thread, entry.kind
-    );
-    match entry.leaked {
-        Some(leaked) => {
-            text.push_str("  <xwhat>\n");
-            element(text, 4, "text", &entry.what);
-            element(text, 4, "leakedbytes", &leaked.bytes.to_string());
-            element(text, 4, "leakedblocks", &leaked.blocks.to_string());
-            text.push_str("  </xwhat>\n");
+impl<'a> Error<'a> {
+    fn of(report: &Report, style: &Style, number: usize, entry: &'a Entry) -> Self {
+        let stack = |id| shown(report, id, style).map(|call| frame(&call)).collect::<Vec<_>>();
+        let address = report.stacks.frames(entry.stack).next().map_or(0, |frame| frame.address);
+        let interposed = entry.function.map(|function| {
+            let function = [("obj", INTERPOSER.to_owned()), ("fn", function.to_owned())];
+            [vec![("ip", format!("0x{address:X}"))], function.into()].concat()
+        });
+        let mut frames: Vec<_> = interposed.into_iter().chain(stack(entry.stack)).collect();
+        if frames.is_empty() {
+            frames.push(vec![("ip", "0x0".to_owned())]);
         }
-        None => element(text, 2, "what", &entry.what),
-    }
-    stack(text, report, style, entry.function, entry.stack);
-    for (sentence, id) in &entry.more {
-        element(text, 2, "auxwhat", sentence);
-        if *id != StackId::NONE {
-            stack(text, report, style, None, *id);
+        let more = entry.more.iter().map(|(sentence, id)| (&**sentence, stack(*id)));
+        Self {
+            unique: format!("{number:#x}"),
+            entry,
+            stacks: std::iter::once(("", frames)).chain(more).collect(),
+            suppression: entry.suppression.as_deref().map(suppression).unwrap_or_default(),
         }
     }
-    if let Some(block) = &entry.suppression {
-        suppression(text, block);
-    }
-    text.push_str("</error>\n\n");
 }
 
-fn stack(text: &mut String, report: &Report, style: &Style, function: Option<&str>, id: StackId) {
-    text.push_str("  <stack>\n");
-    let mut frames = 0;
-    if let Some(function) = function {
-        let address = report.stacks.frames(id).next().map_or(0, |frame| frame.address);
-        let _ = writeln!(text, "    <frame>\n      <ip>0x{address:X}</ip>");
-        element(text, 6, "obj", INTERPOSER);
-        element(text, 6, "fn", function);
-        text.push_str("    </frame>\n");
-        frames += 1;
-    }
-    for call in shown(report, id, style) {
-        frame(text, &call);
-        frames += 1;
-    }
-    if frames == 0 {
-        text.push_str("    <frame>\n      <ip>0x0</ip>\n    </frame>\n");
-    }
-    text.push_str("  </stack>\n");
-}
-
-fn frame(text: &mut String, call: &Call<'_>) {
-    let _ = writeln!(text, "    <frame>\n      <ip>0x{:X}</ip>", call.frame.address);
-    if let Some(place) = &call.frame.place {
-        element(text, 6, "obj", &String::from_utf8_lossy(&place.path));
-    }
-    if let Some(name) = call.function.and_then(|function| function.name.as_deref()) {
-        element(text, 6, "fn", name);
-    }
+fn frame(call: &Call<'_>) -> Vec<Element> {
+    let mut frame = vec![("ip", format!("0x{:X}", call.frame.address))];
+    let place = call.frame.place.as_ref();
+    frame.extend(place.map(|place| ("obj", String::from_utf8_lossy(&place.path).into_owned())));
+    let name = call.function.and_then(|function| function.name.clone());
+    frame.extend(name.map(|name| ("fn", name)));
     if let Some(source) = call.source() {
         let (folder, file) = source.rsplit_once('/').unwrap_or(("", source));
-        if !folder.is_empty() {
-            element(text, 6, "dir", folder);
-        }
-        element(text, 6, "file", file);
-        if let Some((_, line)) = call.line() {
-            element(text, 6, "line", &line.to_string());
-        }
+        frame.extend((!folder.is_empty()).then(|| ("dir", folder.to_owned())));
+        frame.push(("file", file.to_owned()));
+        frame.extend(call.line().map(|(_, line)| ("line", line.to_string())));
     }
-    text.push_str("    </frame>\n");
+    frame
 }
 
-/// Writes a suppression of valgrind's text format as elements.
-fn suppression(text: &mut String, block: &str) {
+/// Returns a suppression of valgrind's text format as elements.
+fn suppression(block: &str) -> Vec<Element> {
     let mut lines = block.lines().map(str::trim).filter(|line| !matches!(*line, "{" | "}"));
-    text.push_str("  <suppression>\n");
     let name = lines.next().unwrap_or_default();
     // In XML valgrind writes this name without brackets.
     let name = if name == UNNAMED { UNNAMED.trim_matches(['<', '>']) } else { name };
-    element(text, 4, "sname", name);
-    element(text, 4, "skind", lines.next().unwrap_or_default());
-    for line in lines {
-        match line.split_once(':') {
-            Some(("match-leak-kinds", kinds)) => {
-                element(text, 4, "skaux", &format!("match-leak-kinds: {}", kinds.trim()));
-            }
-            Some((kind @ ("fun" | "obj"), name)) => {
-                let _ = writeln!(text, "    <sframe> <{kind}>{}</{kind}> </sframe>", escaped(name));
-            }
-            _ => text.push_str("    <sframe> <obj>*</obj> </sframe>\n"),
+    let kind = lines.next().unwrap_or_default();
+    let line = |line: &str| match line.split_once(':') {
+        Some(("match-leak-kinds", kinds)) => {
+            ("skaux", format!("match-leak-kinds: {}", kinds.trim()))
         }
-    }
-    // The suppression must not contain the end of the section.
-    let raw = block.replace("]]>", "]] >");
-    let _ = writeln!(text, "    <rawtext>\n<![CDATA[\n{raw}]]>\n    </rawtext>\n  </suppression>");
+        Some(("fun", name)) => ("fun", name.to_owned()),
+        Some(("obj", name)) => ("obj", name.to_owned()),
+        _ => ("obj", "*".to_owned()),
+    };
+    let named = [("sname", name.to_owned()), ("skind", kind.to_owned())];
+    named.into_iter().chain(lines.map(line)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::output::memcheck::protocol;
-    use crate::output::sample;
     use crate::report::model::{Ready, Wanted};
+    use crate::report::sample;
     use heapwright_record::debug::Reach;
 
     #[test]
@@ -258,8 +192,6 @@ mod tests {
 
     #[test]
     fn times_are_days_to_milliseconds() {
-        let mut text = String::new();
-        status(&mut text, "RUNNING", Duration::from_millis(93_784_005));
-        assert!(text.contains("<time>01:02:03:04.005 </time>"), "{text}");
+        assert_eq!(time(Duration::from_millis(93_784_005)), "01:02:03:04.005");
     }
 }

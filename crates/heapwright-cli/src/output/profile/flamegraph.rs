@@ -2,8 +2,8 @@
 //! Equal reports give equal pictures.
 
 use super::folded;
-use crate::output::held::Fate;
 use crate::output::sentences;
+use crate::report::held::Fate;
 use crate::report::model::{Amount, Figure, Report};
 use heapwright_record::debug::Reach;
 use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, Palette, PaletteMap};
@@ -67,13 +67,13 @@ fn title(report: &Report) -> &'static str {
 }
 
 fn total(report: &Report) -> Amount {
-    crate::output::held::held(report).iter().map(|held| held.amount).sum()
+    crate::report::held::held(report).iter().map(|held| held.amount).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     fn picture(report: &Report) -> String {
         let mut out = Vec::new();

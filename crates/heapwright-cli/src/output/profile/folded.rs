@@ -13,8 +13,8 @@
 //! control characters and characters that XML cannot contain become a space. A `_` joins a number
 //! at the end to its word, because readers would take the number for a second count.
 
-use crate::output::calls::calls;
-use crate::output::held::held;
+use crate::report::calls::calls;
+use crate::report::held::held;
 use crate::report::model::Report;
 use std::collections::BTreeMap;
 use std::io;

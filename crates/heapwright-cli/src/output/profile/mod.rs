@@ -17,5 +17,24 @@ pub(crate) mod folded;
 pub(crate) mod pprof;
 mod proto;
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Values with numbers, in the order of their first appearance.
+#[derive(Default)]
+struct Numbered<T> {
+    all: Vec<T>,
+    numbers: HashMap<T, usize>,
+}
+
+impl<T: Clone + Eq + Hash> Numbered<T> {
+    fn number(&mut self, value: T) -> usize {
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.all.push(value.clone());
+            self.all.len() - 1
+        })
+    }
+}
+
 #[cfg(test)]
 pub(super) use pprof::fields as pprof_fields;

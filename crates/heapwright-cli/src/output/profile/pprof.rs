@@ -23,11 +23,12 @@
 //! is the first, which pprof takes for the profile's name. Functions have no `system_name`: pprof
 //! then keeps templates and arguments in the name.
 
+use super::Numbered;
 use super::proto::Message;
-use crate::output::calls::{Call, of_frame};
-use crate::output::held::held;
 use crate::output::sentences;
 use crate::output::words::hex;
+use crate::report::calls::{Call, of_frame};
+use crate::report::held::held;
 use crate::report::model::{Amount, Figure, Report};
 use crate::symbols::{Frame, Place};
 use flate2::{Compression, GzBuilder};
@@ -44,6 +45,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
 /// Returns the uncompressed profile.
 fn profile(report: &Report) -> Vec<u8> {
     let mut tables = Tables::default();
+    tables.text("");
     let held = held(report);
     let places = held.iter().flat_map(|held| report.stacks.frames(held.stack));
     let is_program =
@@ -98,16 +100,16 @@ fn profile(report: &Report) -> Vec<u8> {
         out.message(11, &tables.value_type("space", "bytes"));
         out.number(12, profile.period);
     }
-    for text in &tables.texts {
+    for text in &tables.texts.all {
         out.bytes(6, text.as_bytes());
     }
     out.finish()
 }
 
 /// The objects that a profile refers to by number. Numbers begin with 1; text 0 is empty.
+#[derive(Default)]
 struct Tables<'a> {
-    texts: Vec<String>,
-    text_numbers: HashMap<String, u64>,
+    texts: Numbered<String>,
     files: Vec<File<'a>>,
     file_numbers: HashMap<(&'a [u8], &'a [u8]), usize>,
     frames: Vec<&'a Frame>,
@@ -125,28 +127,9 @@ struct File<'a> {
     inlined: bool,
 }
 
-impl Default for Tables<'_> {
-    fn default() -> Self {
-        Self {
-            texts: vec![String::new()],
-            text_numbers: HashMap::from([(String::new(), 0)]),
-            files: Vec::new(),
-            file_numbers: HashMap::new(),
-            frames: Vec::new(),
-            frame_numbers: HashMap::new(),
-        }
-    }
-}
-
 impl<'a> Tables<'a> {
     fn text(&mut self, text: &str) -> u64 {
-        if let Some(&number) = self.text_numbers.get(text) {
-            return number;
-        }
-        let number = self.texts.len() as u64;
-        self.texts.push(text.to_owned());
-        self.text_numbers.insert(text.to_owned(), number);
-        number
+        self.texts.number(text.to_owned()) as u64
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> Message {
@@ -198,8 +181,7 @@ impl<'a> Tables<'a> {
 
     fn locations(&mut self, out: &mut Message) {
         let starts = starts(&self.files);
-        let mut functions: HashMap<(u64, u64), u64> = HashMap::new();
-        let mut described = Vec::new();
+        let mut functions = Numbered::default();
         for (number, frame) in (1..).zip(self.frames.clone()) {
             let mut location = Message::default();
             location.number(1, number);
@@ -217,17 +199,13 @@ impl<'a> Tables<'a> {
             for call in of_frame(frame).filter(known) {
                 let name = self.text(&call.name());
                 let source = self.text(call.source().unwrap_or_default());
-                let next = functions.len() as u64 + 1;
-                let function = *functions.entry((name, source)).or_insert(next);
-                if function == next {
-                    described.push((name, source));
-                }
+                let function = functions.number((name, source)) as u64 + 1;
                 let line = call.line().map_or(0, |(_, line)| line.into());
                 location.message(4, &Message::of(&[(1, function), (2, line)]));
             }
             out.message(4, &location);
         }
-        for (number, (name, source)) in (1..).zip(described) {
+        for (number, (name, source)) in (1..).zip(functions.all) {
             out.message(5, &Message::of(&[(1, number), (2, name), (4, source)]));
         }
     }
@@ -271,7 +249,7 @@ pub(in crate::output) fn fields(file: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
     use std::process;
 
     /// If Go is installed, its pprof must understand the file.

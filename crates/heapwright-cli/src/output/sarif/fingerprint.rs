@@ -4,7 +4,7 @@
 //! stack; a place without a name counts by its file. Addresses and lines are left out, because they
 //! change with every build. Equal fingerprints get numbers: `...:1`.
 
-use crate::output::calls::calls;
+use crate::report::calls::calls;
 use crate::report::model::{StackId, Stacks};
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ impl Fnv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     #[test]
     fn addresses_and_lines_are_not_in_it() {

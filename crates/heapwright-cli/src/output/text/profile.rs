@@ -18,9 +18,9 @@
 //! chunks and pages.
 
 use super::report::stack;
-use crate::output::sentences::{self, FigureWords, duration};
+use crate::output::sentences::{self, FigureWords, duration, estimate, off};
 use crate::output::{Look, units};
-use crate::report::model::{Amount, Check, Figure, Profile, Profiled, Report, Sampled};
+use crate::report::model::{Check, Figure, Profile, Profiled, Report, Sampled};
 use std::fmt::Write;
 
 const THREADS: usize = 10;
@@ -40,7 +40,7 @@ pub(super) fn write(out: &mut String, report: &Report, look: Look) {
         let first = report.first().map_or(0, |first| first.pid);
         let rest = match rest {
             1 if all == 1 => "the program".to_owned(),
-            rest => units::counted(rest as u64, "process").replace("processs", "processes"),
+            rest => units::counted(rest as u64, "process"),
         };
         let _ =
             writeln!(out, "=={first}== {rest} allocated too little for a sample (see --sample)");
@@ -62,10 +62,10 @@ fn write_one(out: &mut String, report: &Report, one: &Profiled<'_>, look: Look) 
     let allocated = profile.total(|site| site.allocated);
     let temporary = profile.total(|site| site.temporary);
     let error = |figure| profile.error(figure);
-    say(&format!("     live   {}", amount(live, error(Figure::Live), "block")));
+    say(&format!("     live   {}", estimate(live, error(Figure::Live), "block")));
     say(&format!(
         "allocated   {}, {} of the bytes freed within 1 ms",
-        amount(allocated, error(Figure::Allocated), "block"),
+        estimate(allocated, error(Figure::Allocated), "block"),
         units::percent(temporary.bytes, allocated.bytes)
     ));
     say(&format!(
@@ -79,22 +79,9 @@ fn write_one(out: &mut String, report: &Report, one: &Profiled<'_>, look: Look) 
         say(&format!("   growth   {growth}{off} since {}", duration(since)));
     }
     say("blocks and bytes are estimates, ± is one standard deviation");
-    if profile.lost != 0 {
-        let lost = units::counted(profile.lost, "sample");
-        say(&format!("{lost} are missing: there was no memory for their records"));
-    }
+    sentences::lost_samples(profile.lost).iter().for_each(|lost| say(lost));
     sites(out, report, check, profile, look);
     threads(out, profile);
-}
-
-/// Returns an estimate, and one standard deviation if known.
-fn amount(Amount { blocks, bytes }: Amount, error: Option<u64>, noun: &str) -> String {
-    let blocks = units::counted(blocks, noun);
-    format!("{}{} in {blocks}", units::bytes(bytes), off(error))
-}
-
-fn off(error: Option<u64>) -> String {
-    error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default()
 }
 
 fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, look: Look) {
@@ -119,25 +106,14 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
     for site in sites.iter().take(most) {
         let bytes = figure.of(site);
         let share = format!("{} of {}", units::percent(bytes.bytes, total), words.whole);
-        let mut heading = format!("\n{}: ", words.is);
-        let _ = match figure {
-            Figure::Live => {
-                let ages = match (
-                    time_before(check, site.oldest_ns),
-                    time_before(check, site.youngest_ns),
-                ) {
-                    (oldest, youngest) if oldest == youngest => format!("{oldest} old"),
-                    (oldest, youngest) => format!("{youngest} to {oldest} old"),
-                };
-                let samples = units::counted(site.samples, "sample");
-                write!(
-                    heading,
-                    "{} ({share}), {samples}, {ages}",
-                    amount(bytes, figure.error(site), site.noun())
-                )
-            }
-            _ => write!(heading, "{} ({share})", amount(bytes, figure.error(site), site.noun())),
-        };
+        let bytes = estimate(bytes, figure.error(site), site.noun());
+        let mut heading = format!("\n{}: {bytes} ({share})", words.is);
+        if figure == Figure::Live {
+            let samples = units::counted(site.samples, "sample");
+            let age = |ns| duration(check.ns.saturating_sub(ns));
+            let ages = sentences::ages(&age(site.youngest_ns), &age(site.oldest_ns));
+            heading += &format!(", {samples}, {ages}");
+        }
         let _ = writeln!(out, "{}", look.strong(&heading));
         if report.stacks.frames(site.stack).next().is_none() {
             let _ = writeln!(out, "    (no stack was kept)");
@@ -172,8 +148,4 @@ fn threads(out: &mut String, profile: &Profile) {
     if let Some(rest) = threads.len().checked_sub(THREADS).filter(|rest| *rest != 0) {
         let _ = writeln!(out, "    and {}", units::counted(rest as u64, "more thread"));
     }
-}
-
-fn time_before(check: &Check, ns: u64) -> String {
-    duration(check.ns.saturating_sub(ns))
 }

@@ -24,11 +24,11 @@
 //! ==4242== ERROR SUMMARY: 3 errors from 1 contexts (suppressed: 0 from 0)
 //! ```
 
-use crate::output::calls::look_at;
 use crate::output::sentences::duration;
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
+use crate::report::calls::look_at;
 use crate::report::model::{
     Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId,
 };
@@ -90,7 +90,7 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
     to.write_all(out.as_bytes())
 }
 
-pub(super) fn write_error(out: &mut String, report: &Report, error: &Error, look: Look) {
+pub(in crate::output) fn write_error(out: &mut String, report: &Report, error: &Error, look: Look) {
     let pid = pid(report.processes.get(error.process));
     let heading = error.finding.kind.heading();
     let sentence = words::happened(error);
@@ -145,7 +145,7 @@ fn ready(
     }
 }
 
-pub(super) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
+pub(in crate::output) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
     let pid = pid(report.processes.get(leak.process));
     let mut line =
         format!("=={pid}==LEAK: heapwright: {}: {}", leak.reach.word(), amount(leak.lost));
@@ -241,7 +241,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
 
 /// Writes the frames of a stack, and the source around its innermost line. Functions that allocate
 /// for others become one line, and so does a long start of a program.
-pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
+pub(in crate::output) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
         .stacks
@@ -455,7 +455,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
 }
 
 /// Formats an amount: `40 bytes in 1 block`.
-pub(super) fn amount(Amount { blocks, bytes }: Amount) -> String {
+pub(in crate::output) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
 

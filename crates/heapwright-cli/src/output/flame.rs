@@ -10,12 +10,12 @@
 //! name, and a zoom changes two attributes. Boxes too narrow to be seen are left out: the larger
 //! the graph, the more.
 
-use super::report::{fate_class, fate_word};
-use crate::output::calls::calls;
-use crate::output::document::Part;
-use crate::output::held::{Fate, held};
-use crate::output::stack::clipped;
-use crate::output::units;
+use super::document::Part;
+use super::page::fate_class;
+use super::stack::clipped;
+use super::{sentences, units};
+use crate::report::calls::calls;
+use crate::report::held::{Fate, held};
 use crate::report::model::{Amount, Report, StackId};
 use askama::Template;
 use heapwright_record::debug::Reach;
@@ -96,8 +96,8 @@ impl Tree {
 
     /// Draws the graph with at most `most` boxes; `None` if it would be empty.
     pub(super) fn flame(&self, label: String, most: usize) -> Option<Part> {
-        let groups: Vec<_> =
-            self.0.by_size().into_iter().map(|(name, node)| ("", name, node)).collect();
+        let group = |(name, node): (&str, _)| ("", name.to_owned(), node);
+        let groups: Vec<_> = self.0.by_size().into_iter().map(group).collect();
         Some(Part::Drawing(Flame::drawn(label, self.0.amount, &groups, most)?.to_string()))
     }
 }
@@ -129,7 +129,7 @@ impl Flame {
     fn drawn(
         label: String,
         all: Amount,
-        groups: &[(&'static str, &str, &Node)],
+        groups: &[(&'static str, String, &Node)],
         most: usize,
     ) -> Option<Self> {
         let whole = all.bytes;
@@ -141,7 +141,7 @@ impl Flame {
             let mut boxes = Boxes { whole, least, boxes: Vec::new(), left: false };
             boxes.lay("all", "all", all, 0, 0);
             let mut start = 0;
-            for &(class, name, node) in groups {
+            for (class, name, node) in groups {
                 boxes.tree(class, name, node, start, 1);
                 start += node.amount.bytes;
             }
@@ -156,11 +156,11 @@ impl Flame {
     }
 }
 
-fn words(fate: Fate) -> (&'static str, &'static str) {
+fn words(fate: Fate) -> (&'static str, String) {
     match fate {
-        Fate::Live | Fate::Profiled(_) => ("live", "live"),
-        Fate::Checked(Reach::Unknown) => ("live", "unknown"),
-        Fate::Checked(reach) => (fate_class(reach), fate_word(reach)),
+        Fate::Live | Fate::Profiled(_) => ("live", "live".to_owned()),
+        Fate::Checked(Reach::Unknown) => ("live", "unknown".to_owned()),
+        Fate::Checked(reach) => (fate_class(reach), sentences::fate(reach)),
     }
 }
 
@@ -212,7 +212,7 @@ impl Boxes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     #[test]
     fn boxes_lie_in_the_boxes_that_called_them() {

@@ -1,57 +1,53 @@
-//! A replay, on a screen.
+//! A replay.
 //!
 //! ```text
 //! allocator    time/op    +-  ratio to glibc           CPU/op  peak memory  over live     at end
 //! heapwright   50.1 ns  0.3%  0.50 (0.50..0.51)       49.8 ns      2.4 MiB       1.14    2.1 MiB
 //! ```
 
+use super::document::{Document, Part, Table, cells};
+use super::{json, race, recorded, units};
 use crate::bench::results::Outcome;
 use crate::bench::statistics::{self, Ratios, SURE_ROUNDS, Verdict};
-use crate::output::document::{Table, cells};
-use crate::output::{Look, race, recorded, units};
 use crate::replay::results::{Answer, Results, Row};
-use std::fmt::Write;
 
-pub(crate) fn report(results: &Results, look: Look) -> String {
-    let mut out = String::new();
+/// Makes the document of a replay.
+pub(crate) fn document(results: &Results) -> Document<'_> {
     let trace = &results.trace;
     let whose = trace.program.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-    let heading = format!("heapwright replay: {}{whose}", trace.name);
-    let _ = writeln!(out, "{}", look.strong(&heading));
-    let _ = writeln!(out, "{}", recorded(&trace.facts));
-    let _ = writeln!(out);
-    table(&mut out, results, look);
-    let _ = writeln!(out);
     let rounds = units::counted(results.rounds as u64, "round");
-    let _ = writeln!(
-        out,
-        "time/op: by the clock, median of {rounds}; +-: half the quartiles' distance; ratios with \
+    let explained = format!(
+        "\ntime/op: by the clock, median of {rounds}; +-: half the quartiles' distance; ratios with \
          their 95 % interval.\npeak memory: the most that was resident, without the player's own; \
          over live: that, by the\npeak of live bytes; at end: what is resident after the last \
          operation, with {} live.",
         units::bytes(trace.facts.left_bytes)
     );
-    if results.rounds < SURE_ROUNDS {
-        let _ = writeln!(
-            out,
-            "note: with fewer than {SURE_ROUNDS} rounds, the intervals are not reliable"
-        );
-    }
-    for note in &results.notes {
-        let _ = writeln!(out, "note: {note}");
-    }
-    out
+    let few = format!("with fewer than {SURE_ROUNDS} rounds, the intervals are not reliable");
+    let few = (results.rounds < SURE_ROUNDS).then_some(&few);
+    let mut parts = vec![
+        Part::heading(format!("heapwright replay: {}{whose}", trace.name)),
+        Part::text_of("", recorded(&trace.facts)),
+        Part::Table(table(results)),
+        Part::text_of("", explained),
+    ];
+    let notes = few.into_iter().chain(&results.notes);
+    parts.extend(notes.map(|note| Part::text_of("", format!("note: {note}"))));
+    let mut document =
+        Document { data: Some(Box::new(|| json::text(results))), ..Document::default() };
+    document.add("", "", parts);
+    document
 }
 
-fn table(out: &mut String, results: &Results, look: Look) {
+fn table(results: &Results) -> Table {
     let rows = &results.rows;
-    let Some(first) = rows.first() else { return };
     let names = rows.iter().map(|row| row.allocator.name.len());
+    let first = rows.first().map_or("", |first| &first.allocator.name);
     let mut table = Table::new(&format!(
         "allocator:{}|>time/op:9|>+-:6|ratio to {}:23|>CPU/op:9\
          |>peak memory:12|>over live:10|>at end:10",
         names.max().unwrap_or(0),
-        race::title(&first.allocator.name)
+        race::title(first)
     ));
     for (at, row) in rows.iter().enumerate() {
         let name = row.allocator.name.as_str();
@@ -70,7 +66,7 @@ fn table(out: &mut String, results: &Results, look: Look) {
             name,
             nanoseconds(middle(Answer::time)),
             format!("{:.1}%", spread * 100.0),
-            if at == 0 { "1".to_owned() } else { ratio(row, first) },
+            if at == 0 { "1".to_owned() } else { ratio(row, &rows[0]) },
             nanoseconds(middle(Answer::cpu)),
             units::bytes(peak as u64),
             over_live,
@@ -78,7 +74,7 @@ fn table(out: &mut String, results: &Results, look: Look) {
         ];
         table.row("", cells);
     }
-    out.push_str(&table.text(look));
+    table
 }
 
 fn ratio(row: &Row, first: &Row) -> String {
@@ -113,9 +109,10 @@ fn nanoseconds(ns: f64) -> String {
 mod tests {
     use super::*;
     use crate::bench::results::{Allocator, Head};
-    use crate::output::sample;
+    use crate::output::Look;
     use crate::replay::Touch;
     use crate::replay::results::Trace;
+    use crate::report::sample;
     use crate::trace::Facts;
 
     fn row(name: &str, outcome: Outcome, detail: Option<&str>, wall_ns: &[u64]) -> Row {
@@ -158,7 +155,7 @@ mod tests {
                 row("broken", Outcome::Crashed, Some("signal 11, SIGSEGV"), &[]),
             ],
         };
-        sample::golden("replay.text", &report(&results, Look::PLAIN));
+        sample::golden("replay.text", &document(&results).text(Look::PLAIN));
         assert_eq!(nanoseconds(1500.0), "1.5 us");
         assert_eq!(nanoseconds(2.5e6), "2.5 ms");
     }

@@ -5,8 +5,8 @@
 //! are not stretched. Many samples are reduced to the lowest and the highest of each stretch of
 //! time, so that no peak gets lost.
 
-use crate::output::stack::clipped;
-use crate::output::{sentences, units};
+use super::stack::clipped;
+use super::{sentences, units};
 use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
 use std::fmt::Write;

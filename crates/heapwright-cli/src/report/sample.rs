@@ -2,15 +2,12 @@
 //! functions of C++ and Rust, and places without a name. Some names have characters that HTML, XML,
 //! JSON or folded stacks must escape.
 
-use super::{Format, Look, render};
-use crate::report::explained::Explained;
-use crate::report::model::{
+use super::model::{
     Amount, Check, Error, Figure, Growth, Happened, Leak, Path, Process, Profile, ProfilePoint,
-    Ready, Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
+    Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
     Unreported, Used, Wanted,
 };
 use crate::symbols::{Frame, Function, Place};
-use clap::ValueEnum;
 use heapwright_record::debug::{
     Access, Call, Class, End, Ending, Finding, FindingKind, Moment, Occasion, Origin, Reach, Role,
     Root,
@@ -491,65 +488,6 @@ pub(crate) fn profile() -> Report {
     }
 }
 
-/// Returns a report in a format, as text: JSON is indented, pprof's file shows its fields.
-fn written(report: &Report, format: Format) -> String {
-    let mut out = Vec::new();
-    render(report, format, &mut out, Look::PLAIN).expect("is written");
-    match format {
-        Format::Sarif | Format::Dhat => {
-            let value: serde_json::Value = serde_json::from_slice(&out).expect("is JSON");
-            format!("{value:#}\n")
-        }
-        Format::Pprof => super::profile::pprof_fields(&out),
-        _ => String::from_utf8(out).expect("is text"),
-    }
-}
-
-/// Returns the name of a format, and the report in that format.
-fn named(report: &Report, format: Format) -> (String, String) {
-    let name = format.to_possible_value().expect("is one").get_name().to_owned();
-    let made = written(report, format);
-    match format {
-        Format::MemcheckXml => assert_eq!(super::memcheck::protocol::check(&made), Ok(())),
-        Format::Html => assert!(made.matches("<script>").count() == 1 && !made.contains("://")),
-        _ => {}
-    }
-    if matches!(format, Format::Html | Format::Junit | Format::Flamegraph) {
-        assert!(!made.contains("<script>alert") && !made.contains("<b>hi</b>"), "{name}");
-    }
-    (name, made)
-}
-
-/// Compares the whole report, a heap profile and an empty report in every format.
-#[test]
-fn formats_are_as_they_were() {
-    let mut all = report();
-    all.wanted.details = vec![Reach::Definite, Reach::Possible, Reach::Reachable];
-    let mut nothing = String::new();
-    for format in Format::value_variants() {
-        let (name, made) = named(&Report::default(), *format);
-        if *format != Format::Html && *format != Format::Sarif {
-            let words: Vec<&str> = made.split_whitespace().collect();
-            nothing += &format!("== {name}\n{}\n", words.join(" "));
-        }
-        let is_memcheck = *format == Format::MemcheckXml;
-        all.wanted.suppressions = if is_memcheck { Ready::Block } else { Ready::Line };
-        let (name, made) = named(&all, *format);
-        if *format != Format::Flamegraph {
-            golden(&format!("report.{name}"), &made);
-        }
-    }
-    golden("report.nothing", &nothing);
-    for format in [Format::Text, Format::Json, Format::Html, Format::Pprof] {
-        let (name, made) = named(&profile(), format);
-        golden(&format!("profile.{name}"), &made);
-    }
-    let report = profile();
-    let explained = Explained::largest(&report).expect("there is one");
-    golden("explain.text", &super::text::explain_record::report(&report, &explained, Look::PLAIN));
-    golden("explain.json", &super::json::explain::record(&report, &explained));
-}
-
 #[test]
 fn the_indexes_are_valid() {
     let report = report();
@@ -560,15 +498,4 @@ fn the_indexes_are_valid() {
         assert!(report.stacks.frames(stack).count() < 6);
     }
     assert!(report.errors.iter().all(|error| error.moments[0].role == Role::Here));
-}
-
-/// Writes the pages to the folder in `HEAPWRIGHT_SAMPLES`, for people and for `ci/html.sh`.
-#[test]
-#[ignore = "makes files for others to look at"]
-fn written_as_pages() {
-    let folder = std::env::var_os("HEAPWRIGHT_SAMPLES").expect("is set");
-    let folder = std::path::PathBuf::from(folder);
-    for (name, report) in [("report.html", report()), ("profile.html", profile())] {
-        std::fs::write(folder.join(name), written(&report, Format::Html)).expect("is written");
-    }
 }

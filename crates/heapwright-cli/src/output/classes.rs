@@ -8,9 +8,9 @@
 //! A bar is the whole memory of a class. The thin bar beside its figure compares that memory with
 //! the largest class.
 
-use crate::output::document::{Cell, Part, Table, Words, cells};
-use crate::output::stack::clipped;
-use crate::output::{sentences, units};
+use super::document::{Cell, Part, Table, Words, cells};
+use super::stack::clipped;
+use super::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
 
@@ -47,23 +47,22 @@ pub(super) fn table(process: &Process) -> Option<Table> {
     let mut table = Table::new(columns).titled(&caption, "classes");
     for class in classes {
         let slot = Some(class.slot).filter(|slot| *slot != 0).map(units::round_bytes);
-        let of_largest = ("", units::css(class.memory, largest), String::new());
         let cells = cells![
             slot.unwrap_or_else(|| "alone".to_owned()),
-            Cell::Bar("use", parts(class)),
+            bar(class),
             units::percent(class.bytes, class.memory),
             units::count(class.live),
             units::count(class.buckets),
             units::bytes(class.memory),
-            Cell::Bar("thin", vec![of_largest]),
+            Cell::share("thin", class.memory, largest),
         ];
         table.row("", cells);
     }
     Some(table)
 }
 
-/// Returns the parts of a class's bar.
-fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
+/// Returns a class's bar.
+fn bar(class: &Class) -> Cell {
     let slots = |count: u64| count.saturating_mul(class.slot);
     let live = if class.slot == 0 { class.bytes } else { slots(class.live).max(class.bytes) };
     let slack = live - class.bytes;
@@ -80,17 +79,13 @@ fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
         ("unused", unused, format!("{unused_slots} not handed out yet")),
         ("rest", rest, "guards, records and edges".to_owned()),
     ];
-    let drawn = parts.into_iter().map(|(kind, bytes, what)| {
-        let share = units::percent(bytes, whole);
-        (kind, units::css(bytes, whole), format!("{what}: {} ({share})", units::bytes(bytes)))
-    });
-    drawn.filter(|(_, width, _)| width != "0.000%").collect()
+    Cell::shares("use", whole, parts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
     use askama::Template;
 
     #[test]
@@ -101,9 +96,10 @@ mod tests {
             assert!(page.contains(&format!("<tr><td>{slot}</td>")), "{slot}: {page}");
         }
         for class in &processes[0].classes {
-            let widths = parts(class).into_iter().map(|(_, width, _)| width);
-            let sum: f64 =
-                widths.filter_map(|width| width.strip_suffix('%')?.parse::<f64>().ok()).sum();
+            let Cell::Bar(_, parts) = bar(class) else { panic!("is a bar") };
+            let width =
+                |(_, width, _): &(_, String, _)| width.strip_suffix('%')?.parse::<f64>().ok();
+            let sum: f64 = parts.iter().filter_map(width).sum();
             assert!((sum - 100.0).abs() < 0.1, "{}: {sum}", class.slot);
         }
         assert!(table(&processes[1]).is_none());

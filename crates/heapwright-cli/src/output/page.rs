@@ -10,26 +10,23 @@
 //! the run       processes, checks, suppressions, notes
 //! ```
 //!
-//! A report of heap profiles alone has a page of its own ([`profile`]). This module decides the
+//! A report of heap profiles alone has a page of its own ([`profile_page`]). This module decides the
 //! contents and their order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
 //! The page limits the number of findings and of stack lines, so that browsers can open it. It
 //! counts the rest, which is in the JSON.
 
 use super::chart::{Chart, Sparkline};
-use super::{classes, flame, profile};
-use crate::output::calls::look_at;
-use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
-use crate::output::rules::Rule;
-use crate::output::stack::{Stacker, clipped};
-use crate::output::text::report::ended;
-use crate::output::words::fault_stack;
-use crate::output::{sentences, units};
+use super::document::{Card, Cell, Document, Part, Table, Tile, Words, cells, left};
+use super::rules::Rule;
+use super::stack::{Stacker, clipped};
+use super::text::report::ended;
+use super::words::fault_stack;
+use super::{classes, flame, profile_page, sentences, units};
+use crate::report::calls::look_at;
 use crate::report::model::{Amount, Check, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
 use heapwright_record::debug::{End, FindingKind, Reach, Role};
-use std::io;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// The most errors, and the most groups of blocks, that are shown in full.
 const MOST: usize = 500;
@@ -45,20 +42,19 @@ struct Fates(Vec<FateBar>);
 
 struct FateBar {
     class: &'static str,
-    title: &'static str,
+    title: String,
     means: &'static str,
     width: String,
     bytes: String,
     more: String,
 }
 
-/// Writes the page of a report.
-pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let page = profile::page(report).unwrap_or_else(|| page(report));
-    out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
+/// Makes the page of a report.
+pub(super) fn of(report: &Report) -> Document<'static> {
+    profile_page::of(report).unwrap_or_else(|| page(report))
 }
 
-fn page(report: &Report) -> Document {
+fn page(report: &Report) -> Document<'static> {
     let stacker = Stacker::new(report);
     let command = report.first().map(sentences::command).filter(|command| !command.is_empty());
     let mut page = Document {
@@ -68,7 +64,7 @@ fn page(report: &Report) -> Document {
         facts: facts(report),
         tiles: tiles(report),
         filter: Some(["a function, a file, a kind", "findings"]),
-        sections: Vec::new(),
+        ..Document::default()
     };
     let count = |count: usize| Some(count).filter(|count| *count != 0).map(|all| all.to_string());
     let shown = report.errors.iter().take(MOST).enumerate();
@@ -77,7 +73,7 @@ fn page(report: &Report) -> Document {
     if errors.is_empty() {
         errors.push(Part::text_of("none", "No mistake was found."));
     }
-    let more = left(report.errors.len(), MOST, "errors").or_else(|| unreported(report));
+    let more = left(report.errors.len(), MOST, "error").or_else(|| unreported(report));
     errors.extend(more);
     page.add("errors", "Errors", errors);
     page.sections[0].count = Some(report.errors.len().to_string());
@@ -114,7 +110,7 @@ fn memory(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
         Part::Heads("row", vec!["bytes", "blocks", "fate", "allocated in", "oldest"]),
     ];
     parts.extend(report.leaks.iter().take(MOST).map(|leak| leak_card(report, stacker, leak)));
-    parts.extend(left(report.leaks.len(), MOST, "groups"));
+    parts.extend(left(report.leaks.len(), MOST, "group"));
     parts.extend(omitted(report));
     parts
 }
@@ -123,7 +119,7 @@ fn over_time(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
     let drawn: Vec<Chart> = report.processes.iter().filter_map(Chart::of).collect();
     let mut parts: Vec<Part> =
         drawn.iter().take(MOST_CHARTS).map(|chart| Part::Drawing(chart.to_string())).collect();
-    parts.extend(left(drawn.len(), MOST_CHARTS, "processes"));
+    parts.extend(left(drawn.len(), MOST_CHARTS, "process"));
     if !report.growths.is_empty() {
         parts.push(Part::Heading(Words::of("sub", "What grows")));
     }
@@ -134,29 +130,15 @@ fn over_time(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
 
 /// Returns the processes, and facts about them.
 fn run(report: &Report) -> Vec<Part> {
-    let mut parts = notes(report.lines());
-    let tables = [processes(report), checks(report), used(report)];
-    let [processes, checks, used] = tables.map(|table| (!table.is_empty()).then_some(table));
-    parts.extend(processes.map(Part::Table));
-    parts.extend(left(report.processes.len(), MOST_ROWS, "processes"));
-    parts.extend(checks.map(Part::Table));
-    parts.extend(suppressed(report).map(|text| Part::text_of("left", text)));
-    parts.extend(used.map(Part::Table));
-    parts
-}
-
-/// Returns the parts of records that could not be read, if any.
-pub(super) fn notes<'a>(lines: impl Iterator<Item = &'a String>) -> Vec<Part> {
-    let lines: Vec<Words> = lines.take(MOST_ROWS).map(|line| line.as_str().into()).collect();
-    if lines.is_empty() { Vec::new() } else { vec![Part::List("notes", lines)] }
-}
-
-/// Returns `The other 12 errors are left out of this page; ...`, if there are more than fit.
-pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
-    let left = all.checked_sub(most).filter(|left| *left != 0)?;
-    let left = units::count(left as u64);
-    let text = format!("{left} more {things} are left out of this page. The JSON has them all.");
-    Some(Part::text_of("left", text))
+    let table = |table: Table| (!table.is_empty()).then_some(Part::Table(table));
+    let parts = [
+        Part::notes(report.lines().take(MOST_ROWS)),
+        table(processes(report)),
+        table(checks(report)),
+        suppressed(report).map(|text| Part::text_of("left", text)),
+        table(used(report)),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// Returns a note on errors that the report itself lacks.
@@ -170,28 +152,17 @@ fn unreported(report: &Report) -> Option<Part> {
 fn facts(report: &Report) -> Vec<String> {
     let mut facts = Vec::new();
     let Some(first) = report.first() else { return facts };
-    facts.push(date(first) + " UTC");
+    facts.push(units::date_of(first.began) + " UTC");
     let lasted = first.lasted();
     if lasted != 0 {
         facts.push(sentences::duration(lasted));
     }
-    facts.push(match report.processes.len() {
-        1 => format!("process {}", first.pid),
-        many => {
-            format!("process {} and {}", first.pid, units::counted(many as u64 - 1, "other"))
-        }
-    });
+    facts.push(sentences::processes(first, report.processes.len()));
     facts.push(ended(first));
     if !first.options.is_empty() {
         facts.push(first.options.clone());
     }
     facts
-}
-
-/// Formats the time when a process began: `2026-01-02 03:04:05`.
-pub(super) fn date(process: &Process) -> String {
-    let began = units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
-    began.replace('T', " ").replace('Z', "")
 }
 
 fn verdict(report: &Report) -> Words {
@@ -348,16 +319,6 @@ pub(super) fn fate_class(reach: Reach) -> &'static str {
     }
 }
 
-pub(super) fn fate_word(reach: Reach) -> &'static str {
-    match reach {
-        Reach::Definite => "definitely lost",
-        Reach::Indirect => "indirectly lost",
-        Reach::Possible => "possibly lost",
-        Reach::Reachable => "still reachable",
-        _ => "unknown",
-    }
-}
-
 fn fates(report: &Report) -> Fates {
     let all = report.leaks.iter().fold(0, |sum: u64, leak| sum.saturating_add(leak.lost.bytes));
     let reaches =
@@ -365,7 +326,7 @@ fn fates(report: &Report) -> Fates {
     let totals = reaches.map(|reach| (reach, report.total(reach)));
     let bar = |(reach, total): (Reach, Amount)| FateBar {
         class: fate_class(reach),
-        title: fate_word(reach),
+        title: sentences::fate(reach),
         means: Rule::Leak(reach).about().means,
         width: units::css(total.bytes, all),
         bytes: units::bytes(total.bytes),
@@ -412,7 +373,7 @@ fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> Part {
         summary: vec![
             Words::of("bytes", units::bytes(leak.lost.bytes)),
             Words::of("blocks", units::counted(leak.lost.blocks, "block")),
-            Words::default().and("badge", fate_word(leak.reach)),
+            Words::default().and("badge", sentences::fate(leak.reach)),
             whereabouts(report, leak.stack, ""),
             Words::of("age", old),
         ],
@@ -468,8 +429,12 @@ fn growth_card(report: &Report, stacker: &Stacker<'_>, growth: &Growth) -> Part 
 }
 
 fn used(report: &Report) -> Table {
-    let mut table = Table::new("*name|from|>hid|>memory").titled("Suppressions", "");
-    for used in report.used.iter().take(MOST_ROWS) {
+    let mut table = Table::new("*name|from|>hid|>memory").titled("Suppressions", "").limited(
+        "suppression",
+        MOST_ROWS,
+        MOST_ROWS,
+    );
+    for used in &report.used {
         let place = match &*used.file {
             "" => String::new(),
             file => format!("{file}:{}", used.line),
@@ -505,14 +470,15 @@ fn suppressed(report: &Report) -> Option<String> {
 
 fn processes(report: &Report) -> Table {
     let mut table = Table::new("pid|>parent|*command|began, UTC|end|>allocations|>peak")
-        .titled("Processes", "");
-    for process in report.processes.iter().take(MOST_ROWS) {
+        .titled("Processes", "")
+        .limited("process", MOST_ROWS, MOST_ROWS);
+    for process in &report.processes {
         let end = |of: fn(End) -> String| process.end.map(of).unwrap_or_default();
         let cells = cells![
             process.pid.to_string(),
             process.parent.to_string(),
             Cell::Code(clipped(sentences::command(process))),
-            date(process),
+            units::date_of(process.began),
             ended(process),
             end(|end| units::count(end.allocations)),
             end(|end| units::bytes(end.peak_live_bytes)),
@@ -524,9 +490,10 @@ fn processes(report: &Report) -> Table {
 
 fn checks(report: &Report) -> Table {
     let mut table = Table::new("pid|check|why|>at|>stood still|>took|>threads|>live")
-        .titled("Checks and counts", "");
+        .titled("Checks and counts", "")
+        .limited("check", MOST_ROWS, MOST_ROWS);
     let all = report.processes.iter().flat_map(|of| of.checks.iter().map(move |one| (of, one)));
-    for (process, check) in all.take(MOST_ROWS) {
+    for (process, check) in all {
         let cells = cells![
             process.pid.to_string(),
             check.number.to_string(),
@@ -548,12 +515,10 @@ fn checks(report: &Report) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     fn html(report: &Report) -> String {
-        let mut out = Vec::new();
-        write(report, &mut out).expect("is written");
-        String::from_utf8(out).expect("is text")
+        of(report).render().expect("is rendered")
     }
 
     #[test]

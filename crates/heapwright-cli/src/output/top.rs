@@ -1,4 +1,4 @@
-//! Running processes, on a screen: a line each, or one of them in full.
+//! Running processes: a line each, or one of them in full.
 //!
 //! ```text
 //!     PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING METADATA NOT OURS  FAULTS/S    AGE  CACHE  COMMAND
@@ -8,12 +8,14 @@
 //! The parts add up to the resident size, unless the process's own figures are old. A dash is an
 //! unknown figure.
 
+use super::document::{Bar, Cell, Document, Part, Table};
+use super::json::{Figures, list, object};
+use super::{of_process, printable_text, units};
 use crate::live::{FRESH, Parts, Process, Reported, Seen, Watched};
-use crate::output::document::{Bar, Part, on_screen};
-use crate::output::{Look, calls, of_process, printable_text, units};
-use crate::report::model::Report;
 use heapwright_record::Stats;
 use heapwright_record::status::MOST;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -148,21 +150,50 @@ fn model(seen: &Seen) -> String {
     seen.process.option("cache").unwrap_or("auto").to_owned()
 }
 
-/// Returns a table of processes, in the order given.
-pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
-    let mut out = String::new();
-    let line = |texts: &dyn Fn(Column) -> String| {
-        let cells = Column::ALL.map(|column| {
-            let (text, width) = (texts(column), column.width());
-            if column.is_number() { format!("{text:>width$}") } else { format!("{text:<width$}") }
-        });
-        cells.join(" ").trim_end().to_owned()
+/// Makes the document of processes, in the order given: a table, or each of them in full.
+pub(crate) fn document<'a>(processes: &'a [&Watched], in_full: bool) -> Document<'a> {
+    let parts = if in_full {
+        processes.iter().flat_map(|process| one(process)).collect()
+    } else {
+        vec![Part::Table(table(processes))]
     };
-    let _ = writeln!(out, "{}", look.strong(&line(&|column| column.title().to_owned())));
+    Document::plain(parts, || object! { processes: list(processes.iter().copied().map(data)) })
+}
+
+fn table(processes: &[&Watched]) -> Table {
+    let columns = Column::ALL.map(|column| {
+        let kind = if column.is_number() { ">" } else { "" };
+        format!("{kind}{}:{}", column.title(), column.width())
+    });
+    let mut table = Table::new(&columns.join("|"));
     for watched in processes {
-        let _ = writeln!(out, "{}", line(&|column| column.text(watched)));
+        table.row("", Column::ALL.map(|column| Cell::Text(column.text(watched))).into());
     }
-    out
+    table
+}
+
+/// Returns a process's figures.
+fn data(watched: &Watched) -> impl Serialize {
+    let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
+    let facts = report.map(|report| &report.facts);
+    object! { process =>
+        pid, user, command, options,
+        resident_bytes: process.resident,
+        peak_resident_bytes: process.peak,
+        page_faults: process.faults,
+        limit_bytes: process.limit,
+        rates: watched
+            .rates
+            .map(|rates| object! { page_faults: rates.faults, given_back_bytes: rates.given_back }),
+        parts: report.map(|report| report.parts.all().into_iter().collect::<BTreeMap<_, _>>()),
+        gone_bytes: report.map(|report| report.parts.gone),
+        swapped_bytes: report.map(|report| report.parts.swapped),
+        sampling_bytes: facts.map(|facts| facts.sampling),
+        purge_delay_ms: facts.map(|facts| facts.purge_delay_ms).filter(|&delay| delay != MOST),
+        age_seconds: report.map(|report| report.age.as_secs_f64()),
+        report_ns: facts.map(|facts| facts.took_ns),
+        stats: report.map(|report| Figures(&report.stats)),
+    }
 }
 
 /// The message if there are no processes.
@@ -178,27 +209,20 @@ pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
 }
 
 /// Returns one process, in full.
-pub(crate) fn one(watched: &Watched, look: Look) -> String {
+fn one(watched: &Watched) -> [Part; 4] {
     let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
-    let fields = facts(watched).into_iter().map(|(what, value)| (what.to_owned(), value));
-    let bar = |(name, bytes): (&str, u64)| Bar {
-        name: name.to_owned(),
-        figure: units::bytes(bytes),
-        percent: units::percent(bytes, process.resident),
-        share: units::share(bytes, process.resident),
-    };
-    let parts = [
+    let bar = |(name, bytes)| Bar::of(name, units::bytes(bytes), bytes, process.resident);
+    [
         Part::heading(heading(process, report)),
-        Part::Fields("  ", 18, fields.collect()),
-        Part::text_of("", ""),
+        Part::fields("  ", 18, facts(watched)),
+        Part::gap(),
         match report {
             None => Part::text_of("", "it has not said yet where its memory is"),
             Some(report) => {
                 Part::Bars([18, 10], " ", parts(&report.parts).into_iter().map(bar).collect())
             }
         },
-    ];
-    on_screen(&parts, look)
+    ]
 }
 
 /// Returns the parts of resident memory, with names for people.
@@ -295,32 +319,4 @@ fn caches(stats: &Stats) -> String {
         );
     }
     text
-}
-
-/// The most sites of a heap profile, and the most calls of each.
-const SITES: usize = 20;
-const CALLS: usize = 4;
-
-/// Returns a process's heap profile in some lines, the first one a heading: the largest sites, each
-/// with its innermost calls.
-pub(crate) fn sites(report: &Report) -> Vec<String> {
-    let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
-        return vec!["nothing was sampled yet".to_owned()];
-    };
-    let live = profile.total(|site| site.live);
-    let mut sites: Vec<_> = profile.sites.iter().filter(|site| site.live.bytes > 0).collect();
-    sites.sort_by_key(|site| std::cmp::Reverse(site.live.bytes));
-    let mut lines = vec![format!(
-        "live and sampled, estimated: {} in {}",
-        units::bytes(live.bytes),
-        units::counted(live.blocks, "block")
-    )];
-    for site in sites.iter().take(SITES) {
-        let calls =
-            calls::from_look(&report.stacks, site.stack).take(CALLS).map(|call| call.name());
-        let calls = calls.collect::<Vec<_>>().join(" < ");
-        let (bytes, error) = (units::bytes(site.live.bytes), units::bytes(site.live_error));
-        lines.push(format!("  {bytes:>10} ± {error:>9}  {calls}"));
-    }
-    lines
 }

@@ -10,25 +10,25 @@
 //! Small groups that a check left out have no stack, and are left out here too. Errors are not
 //! included.
 
-use crate::report::model::{Amount, Check, Figure, Process, Report, StackId};
+use super::model::{Amount, Check, Figure, Process, Report, StackId};
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
 /// The memory that one stack holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) fate: Fate,
-    pub(super) stack: StackId,
+pub(crate) struct Held {
+    pub(crate) fate: Fate,
+    pub(crate) stack: StackId,
     /// An index into the report's processes: the process, or the first of several.
-    pub(super) process: usize,
-    pub(super) amount: Amount,
+    pub(crate) process: usize,
+    pub(crate) amount: Amount,
     /// All that the stack allocated, from a heap profile.
-    pub(super) allocated: Amount,
+    pub(crate) allocated: Amount,
 }
 
 /// The fate of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     Checked(Reach),
     /// The blocks were counted, without a leak check.
     Live,
@@ -37,7 +37,7 @@ pub(super) enum Fate {
 }
 
 impl Fate {
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Checked(reach) => reach.word(),
             Self::Live => "live",
@@ -51,7 +51,7 @@ impl Fate {
 const MOST: u64 = 1 << 46;
 
 /// Returns all held memory, by fate, then by stack.
-pub(super) fn held(report: &Report) -> Vec<Held> {
+pub(crate) fn held(report: &Report) -> Vec<Held> {
     let mut sums: BTreeMap<(Fate, StackId, usize), (Amount, Amount)> = BTreeMap::new();
     let add_to = |sum: &mut Amount, amount: Amount| {
         sum.blocks = sum.blocks.saturating_add(amount.blocks).min(MOST);
@@ -107,7 +107,7 @@ fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount, Amount)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
+    use crate::report::sample;
 
     #[test]
     fn every_block_counts_once() {

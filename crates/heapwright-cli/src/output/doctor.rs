@@ -1,4 +1,4 @@
-//! The doctor's answer, in words.
+//! The doctor's answer.
 //!
 //! ```text
 //! yes: heapwright takes effect on python3
@@ -11,12 +11,57 @@
 //!   - 12 gain privileges ... (mount, passwd, su, ...)
 //! ```
 
-use crate::inspect::Verdict;
+use super::document::{Document, Part};
+use super::json::{list, object};
+use super::run::ended;
+use super::{printable_text, units};
 use crate::inspect::system::System;
-use crate::output::document::{Part, on_screen};
-use crate::output::{Answer, Look, Trial, printable_text, text::run::ended, units};
+use crate::inspect::{Report, Verdict};
+use crate::process::End;
+use serde::Serialize;
+use std::ffi::OsStr;
 
-pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
+/// The result of a run of the program.
+pub(crate) enum Trial {
+    /// The library was loaded, and served this many allocations.
+    Loaded { allocations: u64 },
+    /// The library left no figures.
+    NotLoaded { reason: String },
+    /// The program was killed, which proves nothing.
+    Killed { end: End },
+    /// The program could not be started.
+    NotStarted { reason: String },
+}
+
+impl Trial {
+    /// Returns the run's own verdict. No allocations prove nothing: some programs need none.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self {
+            Self::Loaded { allocations: 0 } | Self::Killed { .. } => Verdict::Unknown,
+            Self::Loaded { .. } => Verdict::Yes,
+            Self::NotLoaded { .. } | Self::NotStarted { .. } => Verdict::No,
+        }
+    }
+}
+
+pub(crate) struct Answer<'a> {
+    pub(crate) command: &'a OsStr,
+    pub(crate) report: Report,
+    pub(crate) trial: Option<Trial>,
+}
+
+impl Answer<'_> {
+    /// Returns the run's verdict if it has one, else the verdict of the files.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match &self.trial {
+            Some(trial) if trial.verdict() != Verdict::Unknown => trial.verdict(),
+            _ => self.report.verdict(),
+        }
+    }
+}
+
+/// Makes the document of an answer.
+pub(crate) fn document<'a>(answer: &'a Answer<'_>) -> Document<'a> {
     let name = printable_text(&answer.command.to_string_lossy());
     let heading = match answer.verdict() {
         Verdict::Yes => format!("yes: heapwright takes effect on {name}"),
@@ -34,14 +79,27 @@ pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
     for lines in [Vec::from_iter(steps), findings.map(|line| format!("- {line}")).collect()] {
         if !lines.is_empty() {
             let lines = lines.iter().map(|line| printable_text(line));
-            parts.extend([Part::text_of("", ""), Part::listed(lines)]);
+            parts.extend([Part::gap(), Part::listed(lines)]);
         }
     }
-    on_screen(&parts, look)
+    let report = &answer.report;
+    Document::plain(parts, || {
+        object! {
+            command: answer.command.to_string_lossy(),
+            verdict: word(answer.verdict()),
+            steps: list(report.steps.iter().map(|step| object! { step =>
+                path: step.path.to_string_lossy(), kind,
+            })),
+            findings: list(report.findings.iter().map(|finding| object! { finding =>
+                code, verdict: word(finding.verdict), text,
+            })),
+            trial: answer.trial.as_ref().map(trial),
+        }
+    })
 }
 
-/// Returns the answer about a whole machine.
-pub(crate) fn system(system: &System, look: Look) -> String {
+/// Makes the document about a whole machine.
+pub(crate) fn system(system: &System) -> Document<'_> {
     let programs = units::counted(system.programs as u64, "program");
     let heading = format!(
         "heapwright would take effect on {} of the {programs} on PATH",
@@ -54,8 +112,35 @@ pub(crate) fn system(system: &System, look: Look) -> String {
         format!("- {programs} ({examples}{more}): {}", kind.text)
     });
     let preload = system.preload.iter().map(|of| format!("- {}", printable_text(&of.text)));
-    let parts = [Part::heading(heading), Part::text_of("", ""), Part::listed(kinds.chain(preload))];
-    on_screen(&parts, look)
+    let parts = vec![Part::heading(heading), Part::gap(), Part::listed(kinds.chain(preload))];
+    Document::plain(parts, || {
+        object! { system =>
+            programs, reached,
+            kinds: list(system.kinds.iter().map(|kind| object! { kind => code, count, examples, text })),
+            preload: list(system.preload.iter().map(|finding| object! { finding =>
+                code, wrong: finding.verdict == Verdict::No, text,
+            })),
+        }
+    })
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Yes => "yes",
+        Verdict::No => "no",
+        Verdict::Unknown => "unknown",
+    }
+}
+
+fn trial(trial: &Trial) -> impl Serialize + use<> {
+    let (outcome, allocations, reason) = match trial {
+        Trial::Loaded { allocations } => ("loaded", Some(*allocations), None),
+        Trial::NotLoaded { reason } => ("not-loaded", None, Some(reason.clone())),
+        Trial::Killed { end } => ("killed", None, Some(format!("the program {}", ended(*end)))),
+        Trial::NotStarted { reason } => ("not-started", None, Some(reason.clone())),
+    };
+    let verdict = word(trial.verdict());
+    object! { outcome: outcome, verdict: verdict, allocations: allocations, reason: reason }
 }
 
 /// Returns the result of a run.
@@ -79,9 +164,8 @@ fn tried(trial: &Trial) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::{Finding, Report, Step};
-    use crate::process::End;
-    use std::ffi::OsStr;
+    use crate::inspect::{Finding, Step};
+    use crate::output::Look;
 
     fn example(findings: &[(Verdict, &str)], trial: Option<Trial>) -> String {
         let report = Report {
@@ -91,7 +175,7 @@ mod tests {
                 .map(|&(verdict, text)| Finding { verdict, code: "code", text: text.into() })
                 .collect(),
         };
-        answer(&Answer { command: OsStr::new("x"), report, trial }, Look::PLAIN)
+        document(&Answer { command: OsStr::new("x"), report, trial }).text(Look::PLAIN)
     }
 
     #[test]
@@ -112,6 +196,6 @@ mod tests {
             example(&[], not_loaded),
             example(&odd, Some(Trial::Killed { end })),
         ];
-        crate::output::sample::golden("doctor.text", &answers.join("--\n"));
+        crate::report::sample::golden("doctor.text", &answers.join("--\n"));
     }
 }

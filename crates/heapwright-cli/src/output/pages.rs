@@ -10,9 +10,9 @@
 //! Equally full parts of equally old pages form one SVG path. So the picture of a gigabyte takes a
 //! megabyte. There are no scripts: a few thousand pages have a tip that describes them.
 
+use super::document::Part;
+use super::units;
 use crate::heap::{PageRow, SEGMENTS, Summary};
-use crate::output::document::Part;
-use crate::output::units;
 use askama::Template;
 use heapwright_record::heap::{PageState, kind};
 use std::fmt::Write;

@@ -14,12 +14,12 @@
 //! else. The style, the charts, the flame graph and the scripts are those of every report.
 
 use super::chart::Chart;
+use super::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
 use super::flame::{self, Tree};
-use super::report::{MOST_ROWS, date, left, notes, whereabouts};
-use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
-use crate::output::sentences::FigureWords;
-use crate::output::stack::{Stacker, clipped};
-use crate::output::{sentences, units};
+use super::page::{MOST_ROWS, whereabouts};
+use super::sentences::{self, FigureWords};
+use super::stack::{Stacker, clipped};
+use super::units;
 use crate::report::model::{Amount, Check, Figure, Profiled as One, Report, Sampled};
 use askama::Template;
 use std::cmp::Reverse;
@@ -56,7 +56,7 @@ fn name(one: &One<'_>) -> String {
 }
 
 /// Makes the page; `None` if the report has no profiles, or has other findings.
-pub(super) fn page(report: &Report) -> Option<Document> {
+pub(super) fn of(report: &Report) -> Option<Document<'static>> {
     let all = report.profiles();
     let is_more = !report.errors.is_empty()
         || !report.leaks.is_empty()
@@ -77,7 +77,7 @@ pub(super) fn page(report: &Report) -> Option<Document> {
         facts: facts(&all),
         tiles: sums.iter().map(|(figure, (amount, _))| tile(&all, *figure, amount)).collect(),
         filter: Some(["a function, a file", "call stacks"]),
-        sections: Vec::new(),
+        ..Document::default()
     };
     page.add("time", "Over time", charts(&all));
     let tab = |(figure, (amount, _)): &(Figure, (String, String))| Tab {
@@ -94,13 +94,10 @@ pub(super) fn page(report: &Report) -> Option<Document> {
     page.add("sites", "Where memory comes from", sites);
     page.add("threads", "By thread", threads(&all));
     let lost: u64 = all.iter().map(|one| one.profile.lost).sum();
-    let lost = (lost != 0).then(|| {
-        let lost = units::counted(lost, "sample");
-        format!("{lost} are missing: there was no memory for their records")
-    });
-    let mut run = notes(report.notes.iter().chain(&lost));
+    let lost = sentences::lost_samples(lost);
+    let notes = report.notes.iter().chain(&lost).take(MOST_ROWS);
+    let mut run = Vec::from_iter(Part::notes(notes));
     run.push(Part::Table(processes(&all)));
-    run.extend(left(all.len(), MOST_ROWS, "processes"));
     let period = units::round_bytes(largest.profile.period);
     run.push(Part::text_of(
         "left",
@@ -147,16 +144,9 @@ fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
 fn facts(all: &[One<'_>]) -> Vec<String> {
     let Some(largest) = all.first() else { return Vec::new() };
     let mut facts = vec![
-        date(largest.process) + " UTC",
+        units::date_of(largest.process.began) + " UTC",
         sentences::duration(largest.check.ns),
-        match all.len() {
-            1 => format!("process {}", largest.process.pid),
-            many => format!(
-                "process {} and {}",
-                largest.process.pid,
-                units::counted(many as u64 - 1, "other")
-            ),
-        },
+        sentences::processes(largest.process, all.len()),
         format!(
             "one sample per {} allocated, on average",
             units::round_bytes(largest.profile.period)
@@ -276,10 +266,7 @@ fn panel(
             row: "row site",
             summary: vec![
                 Words::of("bytes", units::bytes(bytes)),
-                Words::of(
-                    "off",
-                    off.map_or_else(String::new, |off| format!("± {}", units::bytes(off))),
-                ),
+                Words::of("off", sentences::off(off).trim_start()),
                 share.and("b", units::percent(bytes, whole)),
                 Words::of("blocks", units::count(blocks)),
                 whereabouts(report, site.stack, &process),
@@ -344,24 +331,19 @@ fn age(check: &Check, ns: u64) -> String {
 
 /// Returns all known facts about a stack.
 fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
-    let off = |figure: Figure| {
-        let error = figure.error(site).map(|error| half(error as f64));
-        error.map_or_else(String::new, |half| format!(" ± {}", units::bytes(half)))
-    };
-    let amount = |figure: Figure| {
-        let Amount { bytes, blocks } = figure.of(site);
-        format!("{}{} in {}", units::bytes(bytes), off(figure), units::counted(blocks, site.noun()))
-    };
+    let error = |figure: Figure| figure.error(site).map(|error| half(error as f64));
+    let amount = |figure: Figure| sentences::estimate(figure.of(site), error(figure), site.noun());
     let mut facts = Vec::new();
     if site.samples == 0 {
         facts.push("nothing live".to_owned());
     } else {
-        let (young, old) = (age(check, site.youngest_ns), age(check, site.oldest_ns));
+        let ages = sentences::ages(&age(check, site.youngest_ns), &age(check, site.oldest_ns));
         let samples = units::counted(site.samples, "sample");
-        facts.push(format!("live: {}, {samples}, {young} to {old} old", amount(Figure::Live)));
+        facts.push(format!("live: {}, {samples}, {ages}", amount(Figure::Live)));
     }
     if let Some(growth) = site.growth() {
-        facts.push(format!("growth: {}{}", units::difference(growth), off(Figure::Growth)));
+        let off = sentences::off(error(Figure::Growth));
+        facts.push(format!("growth: {}{off}", units::difference(growth)));
     }
     facts.push(format!("at the peak: {}", amount(Figure::Peak)));
     facts.push(format!("allocated: {}", amount(Figure::Allocated)));
@@ -374,10 +356,9 @@ fn tile(all: &[One<'_>], figure: Figure, amount: &str) -> Tile {
         class: if figure == Figure::Growth { "grow" } else { "calm" },
         label: FigureWords::of(figure).label,
         value: amount.to_owned(),
-        more: match error(all, figure) {
-            Some(error) => format!("± {} (95 %)", units::bytes(half(error))),
-            None => String::new(),
-        },
+        more: error(all, figure)
+            .map(|error| format!("± {} (95 %)", units::bytes(half(error))))
+            .unwrap_or_default(),
     }
 }
 
@@ -388,8 +369,12 @@ fn threads(all: &[One<'_>]) -> Vec<Part> {
         return Vec::new();
     }
     threads.sort_by_key(|thread| Reverse((thread.live.bytes, thread.allocated.bytes)));
-    let mut table = Table::new("thread|*name|>live|>blocks|>allocated|>blocks");
-    for thread in threads.iter().take(MOST_THREADS) {
+    let mut table = Table::new("thread|*name|>live|>blocks|>allocated|>blocks").limited(
+        "thread",
+        MOST_THREADS,
+        MOST_THREADS,
+    );
+    for thread in threads {
         let cells = cells![
             thread.number.to_string(),
             clipped(thread.name.clone()),
@@ -402,20 +387,20 @@ fn threads(all: &[One<'_>]) -> Vec<Part> {
     }
     let lead =
         "What each thread has allocated, and what of it is live, whichever thread holds it now.";
-    let parts = [Part::text_of("lead", lead), Part::Table(table)];
-    parts.into_iter().chain(left(threads.len(), MOST_THREADS, "threads")).collect()
+    vec![Part::text_of("lead", lead), Part::Table(table)]
 }
 
 fn processes(all: &[One<'_>]) -> Table {
     let mut table = Table::new("pid|>parent|*command|began, UTC|>after|>live|>peak|>allocated")
-        .titled("Processes", "");
-    for one in all.iter().take(MOST_ROWS) {
+        .titled("Processes", "")
+        .limited("process", MOST_ROWS, MOST_ROWS);
+    for one in all {
         let bytes = |figure: Figure| units::bytes(one.profile.total(|site| figure.of(site)).bytes);
         let cells = cells![
             one.process.pid.to_string(),
             one.process.parent.to_string(),
             Cell::Code(clipped(sentences::command(one.process))),
-            date(one.process),
+            units::date_of(one.process.began),
             sentences::duration(one.check.ns),
             bytes(Figure::Live),
             units::bytes(one.profile.peak_bytes),
@@ -429,11 +414,11 @@ fn processes(all: &[One<'_>]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
     use crate::report::model::Process;
+    use crate::report::sample;
 
     fn page(report: &Report) -> String {
-        super::page(report).expect("is a profile").page().expect("is rendered")
+        of(report).expect("is a profile").render().expect("is rendered")
     }
 
     #[test]
@@ -471,9 +456,7 @@ mod tests {
     fn what_has_findings_too_is_a_report() {
         let mut report = sample::profile();
         report.processes.extend(sample::report().processes);
-        assert!(super::page(&report).is_none());
-        assert!(
-            super::page(&sample::report()).is_none() && super::page(&Report::default()).is_none()
-        );
+        assert!(of(&report).is_none());
+        assert!(of(&sample::report()).is_none() && of(&Report::default()).is_none());
     }
 }

@@ -10,28 +10,28 @@
 //! An inlined function is a call like any other. A function without a name appears as its file and
 //! the offset in the file.
 
-use super::words::printable;
-use crate::report::model::{StackId, Stacks};
+use super::model::{StackId, Stacks};
+use crate::output::printable;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::Text;
 
 /// One call of a stack.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call<'a> {
-    pub(super) frame: &'a Frame,
-    pub(super) function: Option<&'a Function>,
+pub(crate) struct Call<'a> {
+    pub(crate) frame: &'a Frame,
+    pub(crate) function: Option<&'a Function>,
     /// Whether the call was inlined into the next one and has no frame of its own.
-    pub(super) inlined: bool,
+    pub(crate) inlined: bool,
 }
 
 /// Returns the calls of a stack, innermost first.
-pub(super) fn calls(stacks: &Stacks, stack: StackId) -> impl DoubleEndedIterator<Item = Call<'_>> {
+pub(crate) fn calls(stacks: &Stacks, stack: StackId) -> impl DoubleEndedIterator<Item = Call<'_>> {
     stacks.frames(stack).flat_map(of_frame)
 }
 
 /// Returns the calls of a frame, innermost first: at least one.
-pub(super) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_>> {
+pub(crate) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_>> {
     let last = frame.functions.len().saturating_sub(1);
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
@@ -51,18 +51,18 @@ fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
 }
 
 /// Returns the calls from the one that a person looks at first outwards; none without a stack.
-pub(super) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
+pub(crate) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
     calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
 }
 
 /// Returns the call that a person looks at first.
-pub(super) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
+pub(crate) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     from_look(stacks, stack).next()
 }
 
 /// Returns the call for outputs that need a line of source: the first one with a line, from the
 /// call that a person looks at first outwards. Calls of the system do not count.
-pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
+pub(crate) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
     let is_theirs = |call: &Call<'_>| known(call) && call.is_own();
     from_look(stacks, stack).find(is_theirs).or_else(|| calls(stacks, stack).find(known))
@@ -70,7 +70,7 @@ pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
 
 impl<'a> Call<'a> {
     /// Returns the function, or its place without a name, printable.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         if let Some(name) = self.function.and_then(|function| function.name.as_deref()) {
             return printable(Text::from(name));
         }
@@ -81,29 +81,29 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the last part of the name of the file that contains the code.
-    pub(super) fn module(&self) -> Option<String> {
+    pub(crate) fn module(&self) -> Option<String> {
         let path = &self.frame.place.as_ref()?.path;
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         Some(printable(Text::from(name)))
     }
 
     /// Returns the source, as the compiler names it.
-    pub(super) fn source(&self) -> Option<&'a str> {
+    pub(crate) fn source(&self) -> Option<&'a str> {
         self.function?.source.as_deref().filter(|source| !source.is_empty())
     }
 
     /// Returns the source and the line in it, if both are known. No source has a line 0.
-    pub(super) fn line(&self) -> Option<(&'a str, u32)> {
+    pub(crate) fn line(&self) -> Option<(&'a str, u32)> {
         Some((self.source()?, self.function?.line.filter(|line| *line != 0)?))
     }
 
     /// Returns the column in the line, if known.
-    pub(super) fn column(&self) -> Option<u32> {
+    pub(crate) fn column(&self) -> Option<u32> {
         self.line().and(self.function?.column).filter(|column| *column != 0)
     }
 
     /// Returns `src/main.c:12`, printable; empty if unknown.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         let Some(source) = self.source() else { return String::new() };
         let source = printable(Text::from(source));
         match self.line() {
@@ -117,7 +117,7 @@ impl<'a> Call<'a> {
     }
 
     /// Returns whether the call seems to be of the program, not of a library, package or runtime.
-    pub(super) fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];
         let is_foreign = |source: &str| {

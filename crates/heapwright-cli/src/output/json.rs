@@ -1,62 +1,58 @@
-//! JSON for machines: one module for each kind of report.
+//! JSON for programs: the figures of documents, under the names in `docs/book/reference/json.md`.
 //!
 //! Every object begins with `"format": 1`. A new field keeps the number; a new meaning of a field
 //! raises it. Results of a race and of a replay, which other programs read, begin with the name of
 //! their format instead (`bench::results`).
 //!
 //! [`object!`] declares an object in the expression that makes it, so each field is written once.
-#![allow(non_camel_case_types, reason = "a field's type has the field's name in `object`")]
 
-pub(crate) mod diff;
-pub(crate) mod doctor;
-pub(crate) mod explain;
-pub(crate) mod heap;
-pub(crate) mod report;
-pub(crate) mod run;
-pub(crate) mod top;
+pub(super) mod report;
 
-use heapwright_record::is_hidden;
-use serde::Serialize;
+use heapwright_record::{SIZE_BUCKETS, Stats, is_hidden};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 use std::io;
 
-/// A JSON object: names and values, in the order of the output.
+/// A JSON object: names and values, in the order of the output. A name without a value is a field
+/// of the value before the arrow: `object! { class => slot, live, of: class.buckets }`.
 macro_rules! object {
+    ($of:ident => $($(#[$attribute:meta])* $name:ident $(: $value:expr)?),* $(,)?) => {
+        $crate::output::json::object! {
+            $($(#[$attribute])* $name: $crate::output::json::object!(@ $of.$name $(, $value)?)),*
+        }
+    };
+    (@ $field:expr) => { &$field };
+    (@ $field:expr, $value:expr) => { $value };
     ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
         #[derive(serde::Serialize)]
         struct Object<$($name),*> { $($(#[$attribute])* $name: $name),* }
         Object { $($name: $value),* }
     }};
 }
-use object;
+pub(super) use object;
 
 /// The first field of every object, and the rest.
 #[derive(Serialize)]
-struct Formatted<T> {
+pub(super) struct Formatted<T> {
     format: u32,
     #[serde(flatten)]
     object: T,
 }
 
 impl<T> Formatted<T> {
-    fn of(object: T) -> Self {
+    pub(super) fn of(object: T) -> Self {
         Self { format: 1, object }
     }
 }
 
-/// Writes an object with the format's number in front, as pretty JSON with a newline at the end.
-fn write(out: &mut dyn io::Write, object: impl Serialize) -> io::Result<()> {
-    write_value(out, &Formatted::of(object), PrettyFormatter::new())?;
-    out.write_all(b"\n")
-}
-
 /// Returns an object with the format's number in front, as text.
-fn formatted(object: impl Serialize) -> String {
+pub(super) fn formatted(object: impl Serialize) -> String {
     text(&Formatted::of(object))
 }
 
 /// Returns pretty JSON with a newline at the end.
-pub(crate) fn text(value: &impl Serialize) -> String {
+pub(super) fn text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     // Serialising plain structs into memory cannot fail.
     let _ = write_value(&mut out, value, PrettyFormatter::new());
@@ -64,8 +60,35 @@ pub(crate) fn text(value: &impl Serialize) -> String {
 }
 
 /// Returns the objects of a list.
-fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(super) fn list<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().collect()
+}
+
+/// Returns an address as text, because a JSON number cannot hold every address.
+pub(super) fn address(value: u64) -> String {
+    format!("{value:#x}")
+}
+
+/// A process's figures. They take their names from the struct, so that a new field there appears
+/// here.
+pub(super) struct Figures<'a>(pub(super) &'a Stats);
+
+impl Serialize for Figures<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.0.fields() {
+            map.serialize_entry(name, &value)?;
+        }
+        let name = self.0.name();
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        map.serialize_entry("name", &String::from_utf8_lossy(name))?;
+        // The largest size in a row; null in the last row, for all greater sizes.
+        let up_to = |bucket| (bucket + 1 < SIZE_BUCKETS).then(|| 1_u64 << bucket);
+        let sizes = self.0.sizes.iter().enumerate().filter(|(_, count)| **count != 0);
+        let sizes = sizes.map(|(bucket, count)| object! { up_to: up_to(bucket), count: count });
+        map.serialize_entry("sizes", &list(sizes))?;
+        map.end()
+    }
 }
 
 /// Writes compact JSON.
