@@ -19,8 +19,8 @@ SECTIONS=(
     "check-asan ci/check.sh asan" "check-snapshot ci/check.sh snapshot"
     "debug-pr ci/debug.sh --no-valgrind pr" "debug-flat ci/debug.sh flat" "debug-captures ci/debug.sh captures"
     "debug-programs ci/debug.sh --no-valgrind programs" "pools ci/pools.sh" "caches ci/caches.sh"
-    "gc ci/gc.sh --only gcbench,splay,strings,pauses,scaling,compact" "gc-garbage ci/gc.sh --only fillers,quads,garbage"
-    "gc-ephemerons ci/gc.sh --only ephemerons,finalizers"
+    "gc ci/gc.sh gcbench splay strings pauses scaling compact" "gc-garbage ci/gc.sh fillers quads garbage"
+    "gc-ephemerons ci/gc.sh ephemerons finalizers"
 )
 [ $# -gt 0 ] || { printf '%s\n' "${SECTIONS[@]}"; exit 0; }
 work=$CARGO_TARGET_DIR/race

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `heapwright check` costs, beside valgrind's memcheck and AddressSanitizer, what
 # each of them finds, and how long a leak check stops a program: tables of medians, and
-# what was asked, measured and found (bench/check, bench/debug).
+# what was asked, measured and found (bench/check).
 #
 #   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
 #   ci/check.sh report       the tables again, from the results of the last runs: what
@@ -16,7 +16,7 @@
 # Without a section, all of them. Runs are processes of their own, each round runs all,
 # and the order turns from round to round; there are 5 rounds, valgrind runs once. The
 # results are kept in the target folder's check-figures/ (results-check-*.tsv each single
-# number, figures.tsv, tables.md). Ends with 1 if a figure is missed or a run of ours
+# number, tables.md). Ends with 1 if a figure is missed or a run of ours
 # fails. Half an hour; wants a quiet machine. --quick runs all once and small, without
 # valgrind and without what would have to be fetched, and only fails where something
 # does not run, prints something else, or finds what is not there.
@@ -30,7 +30,7 @@ setup check
 . ci/figures.sh
 
 SECTIONS=(programs short asan snapshot)
-figures_begin check-figures check- "$@"
+figures_begin check-figures check- bench/check/figures.txt "$@"
 WORK=$CARGO_TARGET_DIR/check-work
 mkdir -p "$WORK"
 
@@ -84,7 +84,7 @@ section_programs() {
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
-    run_plan programs 5
+    run_plan 5
 }
 
 section_short() {
@@ -95,7 +95,7 @@ section_short() {
         planned short "${words[0]}" glibc 0 - "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors -- :: short "${words[0]}" heapwright 0 - "${words[@]:1}"
     done <"$SCRATCH/short"
-    run_plan short 5
+    run_plan 5
 }
 
 section_asan() {
@@ -111,7 +111,7 @@ section_asan() {
         planned asan "$name" asan 0 - "${ASAN[@]}" "${words[2]}" "${words[@]:3}"
         valgrind_planned asan "$name" valgrind 1 - "${words[1]}" "${words[@]:3}"
     done <"$SCRATCH/built"
-    run_plan asan 5
+    run_plan 5
     tools
 }
 

@@ -15,7 +15,7 @@
 # Without a section, all of them. Runs are processes of their own, each round runs
 # all, and the order turns from round to round; there are 9 rounds of pr, 5 of the
 # others; valgrind runs once. The results are kept in the target folder's
-# debug-figures/ (results-*.tsv each single number, figures.tsv, tables.md). Ends
+# debug-figures/ (results-*.tsv each single number, tables.md). Ends
 # with 1 if a figure is missed or a run of ours fails. Half an hour; wants a quiet
 # machine. --quick runs all once and small, without valgrind, and only fails
 # where something does not run, prints something else, or finds what is not there;
@@ -29,7 +29,7 @@ setup debug
 . ci/figures.sh
 
 SECTIONS=(pr flat captures programs)
-figures_begin debug-figures '' "$@"
+figures_begin debug-figures "" bench/debug/figures.txt "$@"
 OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
 mkdir -p "$WORK"
@@ -95,7 +95,7 @@ section_pr() {
     zig_planned pr "$row" zig-safe 0 - "$WORK/zig-ReleaseSafe" default "$many"
     planned pr "$row" heapwright-fast 0 - "${OURS[@]}" HEAPWRIGHT=mode=fast "$program" "$many"
     planned pr "$row" glibc 0 - "$program" "$many"
-    run_plan pr 9
+    run_plan 9
 }
 
 # instructions OPTIONS N: of the rounds and the last frees, which are the function `measured`.
@@ -120,7 +120,7 @@ section_flat() {
         zig_planned flat "$n" zig-safe-16 1 - "$WORK/zig-ReleaseSafe" 16 "$n"
         planned flat "$n" glibc 0 - "$WORK/rounds" "$n"
     done
-    run_plan flat 5
+    run_plan 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
         # What is pinned: statistics at exit, with the survivors kept. One line
@@ -167,7 +167,7 @@ section_programs() {
         check_planned programs "$name" glibc-check 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
-    run_plan programs 5
+    run_plan 5
 }
 
 figures_more() {

@@ -24,7 +24,7 @@ setup race
 tools() {
     # (Not optimised.)
     bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
-    bench test -p figures -p peers -p debug-figures -p caches -p gc -p sweep
+    bench test -p figures -p peers
     bench test -p realm
 
     cargo build --quiet --locked -p heapwright-cli

@@ -1,5 +1,6 @@
-//! `figures run` runs a plan that a script wrote (`figures::run`). `figures race` says what was
-//! asked of the race, what was measured, and the verdict.
+//! `figures run` runs a plan that a script wrote (`figures::run`), `figures report` judges what came
+//! by a file of figures (`figures::asked`), `figures smallest` finds the smallest heap in which a
+//! program runs. `figures race` says what was asked of the race, what was measured, and the verdict.
 //!
 //! `heapwright bench --format json -o FILE` keeps every single run. `race` reads
 //! that file and answers the project's questions about it: a table of figures
@@ -14,6 +15,7 @@
 //! bounds, [`tables`] the tables.
 
 mod figures;
+mod limits;
 mod race;
 mod store;
 mod tables;
@@ -22,6 +24,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ::figures::asked::Report;
 use ::figures::run::Runner;
 use race::Race;
 
@@ -44,6 +47,23 @@ enum Asked {
         rounds: usize,
         launcher: PathBuf,
         results: PathBuf,
+    },
+    /// Prints what ASKED asks of RESULTS, and tables; ends with 1 if a figure is missed
+    Report {
+        /// A missed figure does not matter
+        #[arg(long)]
+        quick: bool,
+        asked: PathBuf,
+        results: PathBuf,
+    },
+    /// Prints the least KIB for which `COMMAND limit=KIB` ends well; - if there is none
+    Smallest {
+        /// Few steps, for short runs
+        #[arg(long)]
+        quick: bool,
+        launcher: PathBuf,
+        #[arg(trailing_var_arg = true, required = true)]
+        command: Vec<String>,
     },
     /// Replaces SECTION of docs/figures.json by the Markdown on stdin, and renders the pages
     Store {
@@ -85,6 +105,16 @@ fn run(asked: Asked) -> Result<bool, String> {
             Runner::new(&launcher, SECONDS, &results)?.all(&plan, rounds)?;
             Ok(true)
         }
+        Asked::Report { quick, asked, results } => {
+            let report = Report::read(&asked, &results)?;
+            print(&report.text())?;
+            Ok(report.holds(quick))
+        }
+        Asked::Smallest { quick, launcher, command } => {
+            let found = limits::smallest(&launcher, SECONDS, quick, &command)?;
+            print(&found.map_or("-\n".to_owned(), |kib| format!("{kib}\n")))?;
+            Ok(true)
+        }
         Asked::Store { section, origin } => store::store(&section, origin, &text_of("-")?),
         Asked::Render => store::render(),
         Asked::Check { days } => store::check(days),
@@ -102,12 +132,16 @@ fn show_race(strict: bool, file: &str) -> Result<bool, String> {
         tables::feet(&race),
     ]
     .join("\n");
+    print(&text)?;
+    Ok(!strict || judged.iter().all(|figure| figure.verdict.holds()))
+}
+
+fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
         // A reader that has seen enough (head) is no failure.
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => return Err(format!("cannot write: {e}")),
-        _ => {}
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("cannot write: {e}")),
+        _ => Ok(()),
     }
-    Ok(!strict || judged.iter().all(|figure| figure.verdict.holds()))
 }
 
 fn main() -> ExitCode {
