@@ -5,9 +5,6 @@
 #   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers |
 #             quads | garbage | ephemerons | finalizers | report]...
 #                              without one of them, all. --quick: a minute, only that all runs
-#   ci/gc.sh balance [--quick] several heaps in one process, each sized by a factor or by the
-#                              square-root rule (hw_gc_balance): the mean memory and the CPU time of
-#                              all heaps together; a minute or two
 #   ci/gc.sh realm [--rounds N] [--quick] [binary-trees | gcbench | splay | report]...
 #                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster and Rc;
 #                              5 rounds take about four minutes. --quick only verifies that all run and
@@ -41,27 +38,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup gc
-
-balance() {
-    local times=3 rounds=1500 size n sizes
-    preload_library
-    cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -Iinclude -o "$SCRATCH/balance" bench/gc/loads/balance.c \
-        -L"$(dirname "$HEAPWRIGHT_SO")" -lheapwright -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
-    [ "${1:-}" != --quick ] || { times=1 rounds=20; }
-    sizes=(factor:150 balance:65536 factor:175 balance:98304 factor:200 balance:131072 factor:250 balance:262144 factor:300 balance:393216)
-    for ((n = 0; n < times; n++)); do
-        for size in "${sizes[@]}"; do
-            "$SCRATCH/balance" "rule=${size%:*}" "size=${size#*:}" "rounds=$rounds" | sed -n 's/^result //p' >>"$SCRATCH/$size"
-        done
-    done
-    middle() { sed -E "s/.* $2=([0-9]+).*/\\1/" "$SCRATCH/$1" | median; }
-    printf '%-8s %10s %12s %12s %9s\n' rule size 'average MiB' collections 'CPU ms'
-    for size in "${sizes[@]}"; do
-        printf '%-8s %10s %12.1f %12s %9.0f\n' "${size%:*}" "${size#*:}" \
-            "$(awk -v b="$(middle "$size" average)" 'BEGIN { print b / 1048576 }')" "$(middle "$size" cycles)" \
-            "$(awk -v n="$(middle "$size" cpu_ns)" 'BEGIN { print n / 1e6 }')"
-    done
-}
 
 realm() {
     . ci/figures.sh
@@ -154,7 +130,7 @@ grown() {
 }
 
 case ${1:-} in
-    balance | realm | scheme | grown) "$@"; exit ;;
+    realm | scheme | grown) "$@"; exit ;;
 esac
 
 . ci/figures.sh

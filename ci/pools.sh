@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# heapwright's pools and arenas beside Zig's MemoryPool and Rust's pools (bench/pools): tables of
-# medians, and what was asked, measured and found.
+# heapwright's pools and arenas beside Rust's pools (bench/pools): tables of medians, and what was asked,
+# measured and found.
 #
-#   ci/pools.sh [--rounds N] [--quick] [article | pairs | shared | churn | arenas | resident | instructions | report]...
+#   ci/pools.sh [--rounds N] [--quick] [pairs | shared | churn | arenas | resident | instructions | report]...
 #
 # A round runs every contender of every pattern once, each in a process of its own, those that are
 # compared one after the other and in an order that turns from round to round. --quick does a tenth of
@@ -15,10 +15,8 @@ setup pools
 . ci/figures.sh
 . bench/pools/plan.sh
 
-SECTIONS=(article pairs shared churn arenas resident instructions)
+SECTIONS=(pairs shared churn arenas resident instructions)
 figures_begin pools '' bench/pools/figures.txt "$@"
 bench build -p pools --bins
 prepare_launcher
-zig_here || die "no Zig"
-for mode in Safe Fast; do zig_program "Release$mode" bench/pools/zig/article.zig "$SCRATCH/zig-${mode,,}"; done
 figures_end

@@ -1,6 +1,6 @@
 # The plan of ci/pools.sh, sourced: each run measures one contender in one pattern. Those of a row are compared with
-# each other, so they stand side by side in time. A contender: its column, its program (pools, pools-mimalloc, or a build
-# of zig/article.zig) and its name there.
+# each other, so they stand side by side in time. A contender: its column, its program (pools or pools-mimalloc) and
+# its name there.
 
 PAIRS=(
     'owning: heapwright Pool|pools|pool-owning' 'owning: heapwright SharedPool|pools|shared-owning'
@@ -21,15 +21,6 @@ CHURN=(
     'Box on mimalloc|pools-mimalloc|box' 'Box on glibc|pools|box'
 )
 ARENAS=('heapwright Arena|pools|arena' 'bumpalo|pools|bumpalo' 'bump-scope|pools|bump-scope')
-# Of the article also in how many rounds, untouched and touched: Zig's DebugAllocator takes ten seconds for what a pool
-# does in a tenth of one, and differs by so much that three rounds tell.
-ARTICLE=(
-    'loop|pools|loop|0|0' 'Zig debug 6 frames|zig-safe|debug-traces|3|1' 'Zig debug|zig-safe|debug|1|1'
-    'glibc|pools|glibc|0|0' 'heapwright malloc|pools|malloc|0|0' 'heapwright Arena|pools|arena|0|0'
-    'heapwright Pool|pools|pool|0|0' 'heapwright Pool huge pages|pools|pool-huge|0|0'
-    'Zig MemoryPool|zig-fast|pool-page|0|0' 'Zig MemoryPool smp|zig-fast|pool-smp|0|0'
-)
-
 # of COUNT: a tenth of it where it only has to run.
 of() { echo $(($1 / $(sized 1 10))); }
 # row SECTION ROW LIST PATTERN MORE...: a run of each contender of the list.
@@ -42,25 +33,6 @@ row() {
     done
 }
 
-section_article() {
-    local touched size row bytes rounds warm contender column program name few many command
-    for touched in untouched touched; do
-        # row, bytes, rounds, bytes to warm
-        for size in "1 B|1|2500000|4194304" "8 KiB|8192|1000000|4194304" "1 MiB|1048576|25000|209715200"; do
-            IFS='|' read -r row bytes rounds warm <<<"$size"
-            for contender in "${ARTICLE[@]}"; do
-                IFS='|' read -r column program name few many <<<"$contender"
-                [ "$name $touched" != 'loop touched' ] || [ "$bytes" = 1 ] || continue
-                [ $touched = untouched ] || few=$many
-                [ "$name $touched" != 'arena touched' ] || warm=$((320 << 20))
-                command=("$MADE/$program" run article)
-                [ "$program" = pools ] || command=("$SCRATCH/$program")
-                planned "article $touched" "$row" "$column" "$few" - "${command[@]}" "$name" "$bytes" "$(of "$rounds")" $touched "$warm"
-            done
-        done
-    done
-    run_plan 9
-}
 section_pairs() {
     local shape
     for shape in pair in-order random-order; do row pairs "${shape//-/ }" PAIRS pairs $shape "$(of 5000000)"; done

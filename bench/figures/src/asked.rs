@@ -9,19 +9,21 @@
 //! least   SECTIONS                      of the rounds only the least of a metric counts
 //! cells   SECTIONS | METRIC             a metric whose name is a number is a row of its own
 //! figure  WHAT | SECTIONS | ROWS | COLUMNS | EXPRESSION | OTHER | BOUND | KIND
-//! table   TITLE | SECTIONS | EXPRESSION | BASE
+//! table   TITLE | SECTIONS | EXPRESSION | BASE [| MEAN]
 //! worst   TITLE | SECTIONS | COLUMN | EXPRESSION | OTHER | HOW MANY
 //! ```
 //!
 //! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!` before
-//!   the first excludes all of them. `{section}`, `{row}` and `{column}` stand in WHAT and TITLE.
+//!   the first excludes all of them. `{section}`, `{row}`, `{column}` and `{other}` stand in WHAT.
 //! - ROWS: a figure for each. `mean of ROWS` is the geometric mean, `worst of ROWS` the largest,
-//!   `spread of ROWS` by how many percent the largest is above the least, `sum of ROWS` all rounds.
+//!   `spread of ROWS` by how many percent the largest is above the least, `sum of ROWS` all rounds,
+//!   `certain of ROWS` those whose whole interval lies beyond the bound.
 //! - OTHER: a column whose number in the same round is divided by; `-`: none; `best of COLUMNS`: the
-//!   one with the least median; `least of` and `most of COLUMNS`: in each round.
+//!   one with the least median; `least of` and `most of COLUMNS`: in each round; `each of COLUMNS`: a
+//!   figure for each.
 //! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`.
-//! - BASE: the column with numbers, where others have ratios to it and there is a mean; `+COLUMN`:
-//!   others have numbers and ratios; `-`: only numbers.
+//! - BASE: the column with numbers, where others have ratios to it and there is a row named MEAN;
+//!   `+COLUMN`: others have numbers and ratios; `-`: only numbers.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -30,7 +32,7 @@ use crate::cells::{At, Cells, Rounds, matrix, ratios};
 use crate::expression::Expression;
 use crate::machine::machine;
 use crate::statistics::{Estimate, estimate, median, of_rounds};
-use crate::text::{number, table};
+use crate::text::{interval, number, table};
 use crate::verdict::{Asked, Figure, Kind, Verdict, figures, hold};
 
 /// Names, some of them with stars.
@@ -66,6 +68,7 @@ enum Over {
     Worst,
     Spread,
     Sum,
+    Certain,
 }
 
 /// By what a number is divided.
@@ -76,6 +79,7 @@ enum Other {
     Best(Names),
     Least(Names),
     Most(Names),
+    Each(Names),
 }
 
 /// What is divided by what.
@@ -122,6 +126,7 @@ enum Line {
         sections: Names,
         expression: Expression,
         base: String,
+        mean: String,
     },
     Worst {
         title: String,
@@ -141,6 +146,7 @@ fn parse_other(text: &str) -> Other {
         .map(Other::Best)
         .or_else(|| names("least of ").map(Other::Least))
         .or_else(|| names("most of ").map(Other::Most))
+        .or_else(|| names("each of ").map(Other::Each))
         .unwrap_or_else(|| Other::Column(text.to_owned()))
 }
 
@@ -150,6 +156,7 @@ fn parse_rows(text: &str) -> (Over, Names) {
         ("worst of ", Over::Worst),
         ("spread of ", Over::Spread),
         ("sum of ", Over::Sum),
+        ("certain of ", Over::Certain),
     ];
     let found = over.into_iter().find_map(|(word, over)| Some((over, text.strip_prefix(word)?)));
     let (over, rows) = found.unwrap_or((Over::Each, text));
@@ -217,12 +224,15 @@ fn parse_line(line: &str) -> Result<Option<Line>, String> {
                 kind: parse_kind(kind)?,
             }
         }
-        ("table", [title, sections, expression, base]) => Line::Table {
-            title: (*title).to_owned(),
-            sections: Names::of(sections),
-            expression: Expression::parse(expression)?,
-            base: (*base).to_owned(),
-        },
+        ("table", [title, sections, expression, base, mean @ ..]) if mean.len() < 2 => {
+            Line::Table {
+                title: (*title).to_owned(),
+                sections: Names::of(sections),
+                expression: Expression::parse(expression)?,
+                base: (*base).to_owned(),
+                mean: (*mean.first().unwrap_or(&"**geomean**")).to_owned(),
+            }
+        }
         ("worst", [title, sections, column, expression, other, count]) => Line::Worst {
             title: (*title).to_owned(),
             sections: Names::of(sections),
@@ -257,7 +267,8 @@ impl Report {
         Self::of(&text, Cells::read(results)?).map_err(|e| format!("{name}: {e}"))
     }
 
-    fn of(text: &str, cells: Cells) -> Result<Self, String> {
+    /// Judges numbers by the text of such a file.
+    pub fn of(text: &str, cells: Cells) -> Result<Self, String> {
         let mut report = Self {
             cells,
             constants: Vec::new(),
@@ -291,18 +302,30 @@ impl Report {
             }
             Line::Figure { what, sections, over, rows, columns, ratio, bound, kind } => {
                 for section in self.sections(&sections) {
-                    let all = self.cells.columns(&section).into_iter();
-                    let all: Vec<String> =
-                        all.filter(|column| columns.have(column)).map(str::to_owned).collect();
-                    for column in all {
-                        let at = (section.as_str(), column.as_str());
-                        self.figure(&what, at, (over, &rows), &ratio, (&bound, kind));
+                    let columns_of = |names: &Names| -> Vec<String> {
+                        let all = self.cells.columns(&section).into_iter();
+                        all.filter(|column| names.have(column)).map(str::to_owned).collect()
+                    };
+                    let others = match &ratio.other {
+                        Other::Each(names) => {
+                            columns_of(names).into_iter().map(Other::Column).collect()
+                        }
+                        other => vec![other.clone()],
+                    };
+                    for column in columns_of(&columns) {
+                        for other in &others {
+                            let named = if let Other::Column(name) = other { name } else { "" };
+                            let what = what.replace("{other}", named);
+                            let ratio = Ratio { other: other.clone(), ..ratio.clone() };
+                            let at = (section.as_str(), column.as_str());
+                            self.figure(&what, at, (over, &rows), &ratio, (&bound, kind));
+                        }
                     }
                 }
             }
-            Line::Table { title, sections, expression, base } => {
+            Line::Table { title, sections, expression, base, mean } => {
                 for section in self.sections(&sections) {
-                    let table = self.table(&section, &expression, &base);
+                    let table = self.table(&section, &expression, &base, &mean);
                     self.add_table(&title, &section, table);
                 }
             }
@@ -310,7 +333,7 @@ impl Report {
                 for section in self.sections(&sections) {
                     let mut all = self.rows(&section, &column, &Names::of("*"), &ratio);
                     all.sort_by(|one, other| other.1.value.total_cmp(&one.1.value));
-                    let row = |(row, estimate, other): (String, Estimate, String)| {
+                    let row = |(row, estimate, other, _): (String, Estimate, String, Vec<f64>)| {
                         vec![row, format!("{:.2}", estimate.value), other]
                     };
                     let rows: Vec<_> = all.into_iter().take(count).map(row).collect();
@@ -380,22 +403,23 @@ impl Report {
             }
             Other::Least(names) => (of_all(names, f64::min), String::new()),
             Other::Most(names) => (of_all(names, f64::max), String::new()),
+            Other::Each(_) => return None,
         };
         Some((ratios(&ours, &other), name))
     }
 
-    /// The rows of a column that have numbers: what they are, and to whom.
+    /// The rows of a column that have numbers: the numbers' estimate, to whom, and the numbers.
     fn rows(
         &self,
         section: &str,
         column: &str,
         rows: &Names,
         ratio: &Ratio,
-    ) -> Vec<(String, Estimate, String)> {
+    ) -> Vec<(String, Estimate, String, Vec<f64>)> {
         let all = self.cells.rows(section).into_iter().filter(|row| rows.have(row));
         let of = |row: &str| {
             let (rounds, other) = self.rounds((section, row, column), ratio)?;
-            Some((row.to_owned(), of_rounds(&rounds)?, other))
+            Some((row.to_owned(), of_rounds(&rounds)?, other, rounds))
         };
         all.filter_map(of).collect()
     }
@@ -409,59 +433,77 @@ impl Report {
         (bound, kind): (&Bound, Kind),
     ) {
         let found = self.rows(section, column, names, ratio);
-        let shown: Vec<(String, Option<Estimate>, String)> = match over {
-            Over::Each => {
-                found.into_iter().map(|(row, value, to)| (row, Some(value), to)).collect()
-            }
-            Over::Worst => {
-                let worst =
-                    found.into_iter().max_by(|one, other| one.1.value.total_cmp(&other.1.value));
-                worst.into_iter().map(|(row, value, to)| (row, Some(value), to)).collect()
-            }
-            Over::Mean => {
-                // None if a row lacks what others have.
-                let rows = self.cells.rows(section).into_iter().filter(|row| names.have(row));
-                let all =
-                    rows.filter_map(|row| Some(self.rounds((section, row, column), ratio)?.0));
-                vec![(String::new(), estimate(&all.collect::<Vec<_>>()), String::new())]
-            }
-            Over::Spread => {
-                let least = found.iter().map(|one| one.1.value).reduce(f64::min);
-                let most = found.iter().map(|one| one.1.value).reduce(f64::max);
-                let spread = least.zip(most).filter(|_| found.len() > 1);
-                let spread =
-                    spread.map(|(least, most)| Estimate::single((most / least - 1.0) * 100.0));
-                vec![(String::new(), spread, String::new())]
-            }
-            Over::Sum => {
-                let rows = self.cells.rows(section).into_iter().filter(|row| names.have(row));
-                let all: Vec<f64> = rows
-                    .filter_map(|row| Some(self.rounds((section, row, column), ratio)?.0))
-                    .flatten()
-                    .collect();
-                let sum = (!all.is_empty()).then(|| Estimate::single(all.iter().sum()));
-                vec![(String::new(), sum, String::new())]
-            }
-        };
-        for (row, value, to) in shown {
-            let count = self.cells.rows(section).into_iter().filter(|row| names.have(row)).count();
-            let what = what.replace("{section}", section).replace("{row}", &row);
-            let what = what.replace("{column}", column).replace("{count}", &count.to_string());
+        let count = self.cells.rows(section).into_iter().filter(|row| names.have(row)).count();
+        let what = what.replace("{section}", section).replace("{column}", column);
+        let what = what.replace("{count}", &count.to_string());
+        let mut add = |row: &str, value: Option<Estimate>, more: &str| {
+            let what = what.replace("{row}", row);
             let mut figure = Figure::new(what, bound.asked, &bound.unit, kind, value);
             let is_behind =
                 |value: Estimate| !matches!(bound.asked, Asked::AtMost(most) if value.value < most);
             if bound.strictly && figure.verdict.holds() && value.is_some_and(is_behind) {
                 figure.verdict = Verdict::Missed;
             }
-            if !to.is_empty() {
-                figure.measured += &format!(", to {to}");
-            }
+            figure.measured += more;
             self.figures.push(figure);
+        };
+        let values = || found.iter().map(|one| one.1.value);
+        let to =
+            |other: &str| if other.is_empty() { String::new() } else { format!(", to {other}") };
+        match over {
+            Over::Each => {
+                found.iter().for_each(|(row, value, other, _)| add(row, Some(*value), &to(other)));
+            }
+            Over::Worst => {
+                let worst = found.iter().max_by(|one, other| one.1.value.total_cmp(&other.1.value));
+                worst
+                    .into_iter()
+                    .for_each(|(row, value, other, _)| add(row, Some(*value), &to(other)));
+            }
+            Over::Mean => {
+                // A row on which one of the two failed is left out.
+                let programs: Vec<Vec<f64>> = found.iter().map(|one| one.3.clone()).collect();
+                let part = format!(" over {} of {count}", found.len());
+                let part = if found.len() < count { part.as_str() } else { "" };
+                add("", estimate(&programs).filter(|_| !found.is_empty()), part);
+            }
+            Over::Spread => {
+                let ends = values().reduce(f64::min).zip(values().reduce(f64::max));
+                let spread = ends.filter(|_| found.len() > 1);
+                let percent = |(least, most): (f64, f64)| (most / least - 1.0) * 100.0;
+                add("", spread.map(|ends| Estimate::single(percent(ends))), "");
+            }
+            Over::Sum => {
+                let all: Vec<f64> = found.iter().flat_map(|one| one.3.clone()).collect();
+                add("", (!all.is_empty()).then(|| Estimate::single(all.iter().sum())), "");
+            }
+            Over::Certain => {
+                let Asked::AtMost(most) = bound.asked else { return };
+                let trusted = found.iter().filter(|one| one.1.is_trusted()).count();
+                let beyond = found.iter().filter(|one| one.1.is_trusted() && one.1.low > most);
+                let beyond: Vec<String> = beyond
+                    .map(|(row, value, other, _)| {
+                        format!("{row} {}{}", interval(*value), to(other))
+                    })
+                    .collect();
+                let verdict = match (found.len(), trusted) {
+                    (0, _) => Verdict::NotMeasured,
+                    _ if !beyond.is_empty() => Verdict::Missed,
+                    (all, trusted) if trusted < all => Verdict::TooFew,
+                    _ => Verdict::Certainly,
+                };
+                let shown = if beyond.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {}", beyond.join("; "))
+                };
+                let measured = format!("{} of {trusted}{shown}", beyond.len());
+                self.figures.push(Figure { what, asked: "none".to_owned(), measured, verdict });
+            }
         }
     }
 
-    fn table(&self, section: &str, expression: &Expression, base: &str) -> String {
-        const MEAN: &str = "**geomean**";
+    fn table(&self, section: &str, expression: &Expression, base: &str, mean: &str) -> String {
         let (base, both) = base.strip_prefix('+').map_or((base, false), |base| (base, true));
         let is_empty = |row: &str, column: &str| {
             let at = (section, row, column);
@@ -482,25 +524,24 @@ impl Report {
         };
         let has_mean = base != "-" && !both && rows.len() > 1 && columns.contains(&base);
         let programs = rows.clone();
-        rows.extend(has_mean.then_some(MEAN));
+        rows.extend(has_mean.then_some(mean));
         let cell = |row: &str, column: &str| -> String {
-            if row == MEAN {
-                let all: Vec<_> = programs.iter().map(|row| to_base(row, column)).collect();
-                let mean = estimate(&all);
+            if row == mean {
+                let all = programs.iter().map(|row| to_base(row, column));
+                let mean = estimate(&all.filter(|rounds| !rounds.is_empty()).collect::<Vec<_>>());
                 return mean.map_or(String::new(), |mean| format!("**{}**", number(mean.value)));
             }
             let at = (section, row, column);
             let values: Vec<f64> = self.values(at, expression).into_values().collect();
-            if self.cells.of(at, "failed").is_some() {
-                return "fails".to_owned();
-            } else if values.is_empty() {
-                return String::new();
+            if values.is_empty() {
+                let failed = self.cells.of(at, "failed").is_some();
+                return if failed { "fails" } else { "" }.to_owned();
             }
             let shown = number(median(&values));
-            let ratio = of_rounds(&to_base(row, column)).filter(|_| column != base);
-            match ratio.map(|ratio| number(ratio.value)) {
-                Some(ratio) if both => format!("{shown} ({ratio})"),
-                Some(ratio) => ratio,
+            match of_rounds(&to_base(row, column)).filter(|_| column != base) {
+                Some(ratio) if both => format!("{shown} ({})", number(ratio.value)),
+                Some(ratio) if self.ours.have(column) => interval(ratio),
+                Some(ratio) => number(ratio.value),
                 None => shown,
             }
         };
@@ -583,7 +624,10 @@ mod tests {
         assert_eq!(of("worst of *", "p", "<= 2x"), ["2x met"]);
         assert_eq!(of("sum of *", "-", "<= 0"), ["13 **MISSED**"]);
         assert_eq!(of("spread of *", "-", "<= 5 %"), ["220 % **MISSED**"]);
-        assert_eq!(of("mean of *", "p", "<= 2x").len(), 1);
+        assert_eq!(of("mean of *", "q", "<= 2x"), ["4x over 1 of 2 **MISSED**"]);
+        let each = rows("figure {column} to {other} | s | b | ours | m | each of p,q | - | middle");
+        assert_eq!((&*each[0][0], &*each[1][0], &*each[1][2]), ("ours to p", "ours to q", "4"));
+        assert_eq!(of("certain of *", "p", "<= 1x"), ["0 of 0 too few rounds"]);
     }
 
     #[test]
@@ -596,7 +640,7 @@ mod tests {
         assert_eq!(
             table("ours"),
             format!(
-                "{head}| a | 25.0 | 0.583 |  |\n| b | 80.0 | 0.500 | 0.250 |\n| **geomean** | **1.00** | **0.540** |  |\n\n"
+                "{head}| a | 25.0 | 0.583 |  |\n| b | 80.0 | 0.500 | 0.250 |\n| **geomean** | **1.00** | **0.540** | **0.250** |\n\n"
             )
         );
         assert_eq!(
@@ -618,9 +662,9 @@ mod tests {
     fn a_failure_of_ours_breaks_even_a_quick_run_and_a_peers_is_shown() {
         let failed = |column: &str| format!("s\ta\t{column}\t1\tfailed\t1\n");
         assert!(!report("", &failed("ours")).holds(true));
-        let peer = report("table t | s | m | -", &(failed("p") + ROUNDS));
+        let peer = report("table t | s | m | -", &(failed("q") + ROUNDS));
         assert!(peer.holds(false) && peer.tables.contains("fails"));
-        assert!(peer.text().ends_with("### What failed\n\n- s, a, p: 1 runs failed\n"));
+        assert!(peer.text().ends_with("### What failed\n\n- s, a, q: 1 runs failed\n"));
     }
 
     #[test]

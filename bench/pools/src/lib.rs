@@ -1,4 +1,4 @@
-//! heapwright's pools and arenas beside Zig's MemoryPool and Rust's pools.
+//! heapwright's pools and arenas beside Rust's pools.
 //!
 //! The question is always how one thing compares with another on the same
 //! machine in the same minute, so a run of this program measures one contender
@@ -12,14 +12,13 @@
 //! pools golden            calls whose instructions are counted (see [`golden`])
 //! ```
 //!
-//! A file is a pattern ([`article`], [`pairs`], [`shared`], [`churn`],
+//! A file is a pattern ([`pairs`], [`shared`], [`churn`],
 //! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
 //! crates, [`ours`] for heapwright. All are built into two programs of one source:
 //! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
 //! mimalloc.
 
 pub mod arenas;
-pub mod article;
 pub mod churn;
 pub mod golden;
 pub mod measure;
@@ -32,7 +31,7 @@ pub mod shared;
 use std::process::ExitCode;
 
 /// The seed of every pattern's random numbers: all contenders see the same requests in the same
-/// order. `zig/article.zig` has the same one.
+/// order.
 const SEED: u64 = 42;
 
 /// What both programs do: the arguments say.
@@ -40,7 +39,6 @@ pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["run", "article", ref rest @ ..] => article::run(rest),
         ["run", "pairs", ref rest @ ..] => pairs::run(rest),
         ["run", "shared", ref rest @ ..] => shared::run(rest),
         ["run", "churn", ref rest @ ..] => churn::run(rest),
