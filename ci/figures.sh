@@ -21,7 +21,10 @@ figures_begin() {
     PREFIX=$2 ASKED=$ROOT/$3
     shift 3
     usage="usage: ci/$(basename "$0") [--quick [--valgrind] | --no-valgrind] [--rounds N]"
-    for name in ${SETTINGS:-}; do usage+=" [--$name ${name^^}]"; printf -v "given_$name" %s ''; done
+    for name in ${SETTINGS:-}; do
+        usage+=" [--$name ${name^^}]"
+        [ "$name" = with ] || printf -v "given_$name" %s ''
+    done
     usage+=" [${SECTIONS[*]} | report]..."
     while [ $# -gt 0 ]; do
         name=${1#--}

@@ -6,11 +6,12 @@ realm_loads() { # LOAD ROW WORD...
     shift 2
     for peer in heapwright gc-arena gc dumpster rc; do planned "$load" "$row" $peer 0 - "$MADE/realm" "$load" $peer "$@"; done
     most=$(for peer in gc-arena gc; do "$MADE/realm" "$load" $peer "$@"; done |
-        sed -E 's/.* peak_kib=([0-9]+) base_kib=([0-9]+) .*/\1 \2/' | awk '{ print $1 - $2 > 1 ? $1 - $2 : 1 }' | sort -n | head -1)
-    if "$MADE/realm" "$load" heapwright "$@" "most=$most" >"$SCRATCH/limited" 2>&1; then
+        sed -E 's/.* peak_kib=([0-9]+) base_kib=([0-9]+) .*/\1 \2/' | awk '{ print ($1 > $2 + 1 ? $1 - $2 : 1) }' | sort -n | head -1)
+    # (In a shell of its own, which is silent about signals.)
+    if ("$MADE/realm" "$load" heapwright "$@" "most=$most" >"$SCRATCH/limited" 2>&1 || exit 1) 2>/dev/null; then
         planned "$load" "$row" heapwright-limited 0 - "$MADE/realm" "$load" heapwright "$@" "most=$most"
     else
-        say "$load: heapwright does not run in $most KiB: $(grep -v panicked "$SCRATCH/limited" | head -1)" >&2
+        say "$load: heapwright does not run in $most KiB: $(grep -v -e panicked -e '^$' "$SCRATCH/limited" | head -1)" >&2
     fi
     run_plan 5
     note "$load" "$row" heapwright-limited most_kib "$most"
