@@ -19,7 +19,7 @@ use super::Collector;
 
 mod shared;
 
-pub(crate) use shared::{LEFT, Node, RIGHT};
+pub(crate) use shared::Node;
 
 /// Nodes that a turn puts in.
 const MODIFIED: usize = 80;
