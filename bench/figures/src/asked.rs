@@ -21,7 +21,8 @@
 //! - OTHER: a column whose number in the same round is divided by; `-`: none; `best of COLUMNS`: the
 //!   one with the least median; `least of` and `most of COLUMNS`: in each round; `each of COLUMNS`: a
 //!   figure for each.
-//! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`.
+//! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`;
+//!   `must` is `middle`, and fails a quick run, too.
 //! - BASE: the column with numbers, where others have ratios to it and there is a row named MEAN;
 //!   `+COLUMN`: others have numbers and ratios; `-`: only numbers.
 
@@ -95,6 +96,8 @@ struct Bound {
     unit: String,
     /// The median itself must be below.
     strictly: bool,
+    /// A quick run must keep it, too.
+    always: bool,
 }
 
 #[derive(Debug)]
@@ -176,13 +179,13 @@ fn parse_bound(text: &str) -> Result<Bound, String> {
         _ => return Err(wrong()),
     };
     let unit = if sign == "-" && unit.len() > 1 { format!(" {unit}") } else { unit.to_owned() };
-    Ok(Bound { asked, unit, strictly: sign == "<" })
+    Ok(Bound { asked, unit, strictly: sign == "<", always: false })
 }
 
 fn parse_kind(word: &str) -> Result<Kind, String> {
     Ok(match word {
         "timed" => Kind::Timed,
-        "middle" => Kind::Middle,
+        "middle" | "must" => Kind::Middle,
         "counted" => Kind::Counted,
         "worst" => Kind::Worst,
         _ => return Err(format!("'{word}' is no kind")),
@@ -220,7 +223,7 @@ fn parse_line(line: &str) -> Result<Option<Line>, String> {
                 rows,
                 columns: Names::of(columns),
                 ratio: ratio(expression, other)?,
-                bound: parse_bound(bound)?,
+                bound: Bound { always: *kind == "must", ..parse_bound(bound)? },
                 kind: parse_kind(kind)?,
             }
         }
@@ -445,6 +448,7 @@ impl Report {
                 figure.verdict = Verdict::Missed;
             }
             figure.measured += more;
+            self.broken |= bound.always && figure.verdict == Verdict::Missed;
             self.figures.push(figure);
         };
         let values = || found.iter().map(|one| one.1.value);
@@ -537,7 +541,9 @@ impl Report {
                 let failed = self.cells.of(at, "failed").is_some();
                 return if failed { "fails" } else { "" }.to_owned();
             }
-            let shown = number(median(&values));
+            let middle = median(&values);
+            let is_count = middle.fract() == 0.0 && middle < 1e4;
+            let shown = if is_count { middle.to_string() } else { number(middle) };
             match of_rounds(&to_base(row, column)).filter(|_| column != base) {
                 Some(ratio) if both => format!("{shown} ({})", number(ratio.value)),
                 Some(ratio) if self.ours.have(column) => interval(ratio),
@@ -640,14 +646,12 @@ mod tests {
         assert_eq!(
             table("ours"),
             format!(
-                "{head}| a | 25.0 | 0.583 |  |\n| b | 80.0 | 0.500 | 0.250 |\n| **geomean** | **1.00** | **0.540** | **0.250** |\n\n"
+                "{head}| a | 25 | 0.583 |  |\n| b | 80 | 0.500 | 0.250 |\n| **geomean** | **1.00** | **0.540** | **0.250** |\n\n"
             )
         );
         assert_eq!(
             table("+p"),
-            format!(
-                "{head}| a | 25.0 (1.75) | 15.0 |  |\n| b | 80.0 (2.00) | 40.0 | 20.0 (0.500) |\n\n"
-            )
+            format!("{head}| a | 25 (1.75) | 15 |  |\n| b | 80 (2.00) | 40 | 20 (0.500) |\n\n")
         );
     }
 
@@ -660,6 +664,11 @@ mod tests {
 
     #[test]
     fn a_failure_of_ours_breaks_even_a_quick_run_and_a_peers_is_shown() {
+        let kept = |kind: &str| {
+            let line = format!("figure f | s | a | ours | m | - | <= 1 | {kind}");
+            report(&line, ROUNDS).holds(true)
+        };
+        assert!(kept("middle") && !kept("must"));
         let failed = |column: &str| format!("s\ta\t{column}\t1\tfailed\t1\n");
         assert!(!report("", &failed("ours")).holds(true));
         let peer = report("table t | s | m | -", &(failed("q") + ROUNDS));
