@@ -24,9 +24,9 @@
 //! keeps a cache for some dozens of instructions.
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model"),
-//! which compared nine policies and chose this one; docs/decisions.md compares others. The simulator
-//! (bench/policies) includes this file unchanged. Hence the `pub`, and hence only the tests name
-//! another module of the crate.
+//! which compared nine policies and chose this one; docs/decisions.md compares others. The
+//! simulator (bench/policies) includes this file unchanged. Hence the `pub`, and hence only the
+//! tests name another module of the crate.
 //!
 //! Called by `shared`.
 
