@@ -16,7 +16,7 @@ PLAIN=(-O2 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-b
 
 # Builds the programs, and sets what runs: ALLOCATORS, and how many caches each model has.
 caches_begin() {
-    local program name models=() one cpus
+    local program name models=() one cpus shared
     PROGRAMS=$SCRATCH/programs
     mkdir "$PROGRAMS"
     for program in empty ttest1 rpc churn idle; do
@@ -24,7 +24,8 @@ caches_begin() {
     done
     preload_library
     prepare_launcher
-    for name in exclusive auto shared $(numbers "${given_shared:-8,32}" | sed 's/[0-9]*/shared:&/g') percpu; do
+    shared=$(numbers "${given_shared:-8,32}")
+    for name in exclusive auto shared ${shared:+$(printf 'shared:%s ' $shared)} percpu; do
         models+=("$name=HEAPWRIGHT=cache=$name $(realpath "$HEAPWRIGHT_SO")")
     done
     allocators "${models[@]}" -- scudo,scudo-classic,gperftools,jemalloc,mimalloc
@@ -33,7 +34,8 @@ caches_begin() {
         settings_of "$one"
         name=$(env ${UNDER[@]+"${UNDER[@]}"} "$PROGRAMS/empty" 2>&1 >/dev/null) && [ -z "$name" ] || die "${one%%=*}: $name"
     done
-    THREADS=$(numbers "${given_threads:-$(sized 2,40,80 2,16)}") PERCENT=${given_percent:-$(sized 100 1)}
+    THREADS=$(numbers "${given_threads:-$(sized 2,40,80 2,16)}")
+    PERCENT=${given_percent:-$(sized 100 1)}
     [[ $PERCENT =~ ^[1-9][0-9]{0,3}$ ]] || die "'$PERCENT' is no percentage"
     cpus=$(nproc)
     CACHES=([exclusive]=1 [auto]=1 [percpu]=$cpus [shared]=$((cpus < 32 ? cpus : 32)))
