@@ -436,7 +436,12 @@ impl Report {
         (bound, kind): (&Bound, Kind),
     ) {
         let found = self.rows(section, column, names, ratio);
-        let count = self.cells.rows(section).into_iter().filter(|row| names.have(row)).count();
+        let is_measured = |row: &&str| {
+            let mut columns = self.cells.columns(section).into_iter();
+            columns.any(|one| !self.values((section, row, one), &ratio.expression).is_empty())
+        };
+        let rows = self.cells.rows(section).into_iter().filter(|row| names.have(row));
+        let count = rows.filter(is_measured).count();
         let what = what.replace("{section}", section).replace("{column}", column);
         let what = what.replace("{count}", &count.to_string());
         let mut add = |row: &str, value: Option<Estimate>, more: &str| {
