@@ -14,12 +14,12 @@ setup race
 SECTIONS=(
     "race ci/race.sh" "bounds ci/bounds.sh" "golden ci/golden.sh --print" "describe ci/bounds.sh describe"
     "startup ci/bounds.sh startup" "sweep ci/sweep.sh"
-    "check-programs ci/check.sh --no-valgrind programs" "check-short ci/check.sh --no-valgrind short"
+    "check-memcheck ci/check.sh --quick --valgrind --rounds 3 programs" "check-programs ci/check.sh --no-valgrind programs" "check-short ci/check.sh --no-valgrind short"
     "check-asan ci/check.sh asan" "check-snapshot ci/check.sh snapshot"
     "debug-pr ci/debug.sh --no-valgrind pr" "debug-flat ci/debug.sh flat" "debug-captures ci/debug.sh captures"
     "debug-programs ci/debug.sh --no-valgrind programs" "pools ci/pools.sh" "caches ci/caches.sh"
-    "gc ci/gc.sh --only gcbench,splay,strings,pauses,scaling,compact" "gc-garbage ci/gc.sh --only fillers,quads,garbage"
-    "gc-ephemerons ci/gc.sh --only ephemerons,finalizers"
+    "gc ci/gc.sh gcbench splay strings pauses scaling compact" "gc-garbage ci/gc.sh fillers quads garbage"
+    "gc-ephemerons ci/gc.sh ephemerons finalizers" "gc-realm ci/gc.sh realm" "profile-accuracy ci/profile.sh --accuracy 10"
 )
 [ $# -gt 0 ] || { printf '%s\n' "${SECTIONS[@]}"; exit 0; }
 work=$CARGO_TARGET_DIR/race

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures `heapwright check` beside valgrind's memcheck and AddressSanitizer: its cost, the
-# findings of each, and the stop for a leak check. Prints tables of medians, and targets with
-# verdicts (bench/check, bench/debug).
+# What `heapwright check` costs, beside valgrind's memcheck and AddressSanitizer, what
+# each of them finds, and how long a leak check stops a program: tables of medians, and
+# what was asked, measured and found (bench/check).
 #
 #   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
 #   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last
@@ -13,12 +13,13 @@
 #             and the findings of each in some of corpus/
 #   snapshot  a leak check, requested by a signal, of a program with 1 GiB of live blocks
 #
-# Without a section, all of them. Each run is a process of its own. Each round runs everything, in
-# an order that turns from round to round. There are 5 rounds; valgrind runs once. The target
-# folder's check-figures/ keeps the results (results-check-*.tsv with each number, figures.tsv,
-# tables.md). Ends with 1 if a figure is missed or a run of heapwright fails. Takes half an hour on
-# a quiet machine. --quick runs everything once and small, without valgrind and downloads. It fails
-# only if a program does not run, prints something else, or has a false finding.
+# Without a section, all of them. Runs are processes of their own, each round runs all,
+# and the order turns from round to round; there are 5 rounds, valgrind runs once. The
+# results are kept in the target folder's check-figures/ (results-check-*.tsv each single
+# number, tables.md). Ends with 1 if a figure is missed or a run of ours
+# fails. Half an hour; wants a quiet machine. --quick runs all once and small, without
+# valgrind and without what would have to be fetched, and only fails where something
+# does not run, prints something else, or finds what is not there.
 #
 #   HEAPWRIGHT     the command to measure (default: built from this checkout)
 #   CHECK_OPTIONS  words between `check` and `--`, if any
@@ -29,7 +30,7 @@ setup check
 . ci/figures.sh
 
 SECTIONS=(programs short asan snapshot)
-figures_begin check-figures check- "$@"
+figures_begin check-figures check- bench/check/figures.txt "$@"
 WORK=$CARGO_TARGET_DIR/check-work
 mkdir -p "$WORK"
 
@@ -83,7 +84,7 @@ section_programs() {
         planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
-    run_plan programs 5
+    run_plan 5
 }
 
 section_short() {
@@ -94,7 +95,7 @@ section_short() {
         planned short "${words[0]}" glibc 0 - "${words[@]:1}"
         planned_behind "${CHECK[@]}" --fail-on errors -- :: short "${words[0]}" heapwright 0 - "${words[@]:1}"
     done <"$SCRATCH/short"
-    run_plan short 5
+    run_plan 5
 }
 
 section_asan() {
@@ -110,7 +111,7 @@ section_asan() {
         planned asan "$name" asan 0 - "${ASAN[@]}" "${words[2]}" "${words[@]:3}"
         valgrind_planned asan "$name" valgrind 1 - "${words[1]}" "${words[@]:3}"
     done <"$SCRATCH/built"
-    run_plan asan 5
+    run_plan 5
     tools
 }
 

@@ -12,13 +12,14 @@
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #
-# Without a section, all of them. Each run is a process of its own. Each round runs everything, in
-# an order that turns from round to round. There are 9 rounds of pr and 5 of the others; valgrind
-# runs once. The target folder's debug-figures/ keeps the results (results-*.tsv with each number,
-# figures.tsv, tables.md). Ends with 1 if a figure is missed or a run of heapwright fails. Takes
-# half an hour on a quiet machine. --quick runs everything once and small, without valgrind, which
-# --valgrind adds again. It fails only if a program does not run, prints something else, or has a
-# false finding.
+# Without a section, all of them. Runs are processes of their own, each round runs
+# all, and the order turns from round to round; there are 9 rounds of pr, 5 of the
+# others; valgrind runs once. The results are kept in the target folder's
+# debug-figures/ (results-*.tsv each single number, tables.md). Ends
+# with 1 if a figure is missed or a run of ours fails. Half an hour; wants a quiet
+# machine. --quick runs all once and small, without valgrind, and only fails
+# where something does not run, prints something else, or finds what is not there;
+# --valgrind puts valgrind back.
 #
 # HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are the options of all
 # runs of heapwright, before traces=.
@@ -28,7 +29,7 @@ setup debug
 . ci/figures.sh
 
 SECTIONS=(pr flat captures programs)
-figures_begin debug-figures '' "$@"
+figures_begin debug-figures "" bench/debug/figures.txt "$@"
 OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
 mkdir -p "$WORK"
@@ -94,7 +95,7 @@ section_pr() {
     zig_planned pr "$row" zig-safe 0 - "$WORK/zig-ReleaseSafe" default "$many"
     planned pr "$row" heapwright-fast 0 - "${OURS[@]}" HEAPWRIGHT=mode=fast "$program" "$many"
     planned pr "$row" glibc 0 - "$program" "$many"
-    run_plan pr 9
+    run_plan 9
 }
 
 # instructions OPTIONS N: of the rounds and the last frees, which are the function `measured`.
@@ -119,7 +120,7 @@ section_flat() {
         zig_planned flat "$n" zig-safe-16 1 - "$WORK/zig-ReleaseSafe" 16 "$n"
         planned flat "$n" glibc 0 - "$WORK/rounds" "$n"
     done
-    run_plan flat 5
+    run_plan 5
     last=${sizes[-1]}
     for config in "${configs[@]}"; do
         # The pinned memory: statistics at exit, with the survivors kept. Reads one line with words
@@ -166,7 +167,7 @@ section_programs() {
         check_planned programs "$name" glibc-check 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
-    run_plan programs 5
+    run_plan 5
 }
 
 figures_more() {

@@ -1,32 +1,45 @@
-# The common part of ci/debug.sh and ci/check.sh; sourced behind common.sh, not run: the command
-# line, the plan that bench/figures runs, and the report.
+# What the scripts that measure with bench/figures share; sourced behind common.sh, not run: the command line, the
+# plan that is run in turns, and the report by a file of figures (bench/figures/src/asked.rs).
 #
 # The script sets SECTIONS, defines section_NAME for each of them and calls
 #
-#   figures_begin FOLDER PREFIX "$@"    reads the command line; results go to the target
-#                                       folder's FOLDER, as results-PREFIX...SECTION.tsv
-#   figures_end                         runs the requested sections, and reports
+#   figures_begin FOLDER PREFIX ASKED "$@"   reads the command line; results go to the target folder's
+#                                            FOLDER, as results-PREFIX...SECTION.tsv
+#   figures_end                              runs the sections that were asked for, and reports
 #
-# PEERS, if set, names the other contenders. A section calls planned and its kin, then run_plan. Plans and results
-# name a section by PREFIX and its name. figures_more, if defined, prints text behind the tables.
+# SETTINGS names options with a value (--NAME VALUE, in the variable given_NAME); --with NAME=[VAR=VALUE ...]PATH may be
+# given several times. PEERS, if set, names who else runs. In a section: planned and its kin, then run_plan. Sections of
+# plans and results are PREFIX and their own. figures_more, if there, prints what follows the tables.
 
-# Variables of run_plan and the sections.
-quick='' slow='' fast='' given_rounds='' chosen=() failed=0
-# Set if the library did not know the options.
+# What run_plan and the sections want to know.
+quick='' slow='' fast='' given_rounds='' chosen=() given_with=() failed=0
+# Set where the library did not know the options.
 without_mode=
 
 figures_begin() {
-    local folder=$1
-    PREFIX=$2
-    shift 2
-    usage() { die "$1; usage: ci/$(basename "$0") [--quick [--valgrind] | --no-valgrind] [--rounds N] [${SECTIONS[*]} | report]..."; }
+    local folder=$1 name usage
+    PREFIX=$2 ASKED=$ROOT/$3
+    shift 3
+    usage="usage: ci/$(basename "$0") [--quick [--valgrind] | --no-valgrind] [--rounds N]"
+    for name in ${SETTINGS:-}; do
+        usage+=" [--$name ${name^^}]"
+        [ "$name" = with ] || printf -v "given_$name" %s ''
+    done
+    usage+=" [${SECTIONS[*]} | report]..."
     while [ $# -gt 0 ]; do
+        name=${1#--}
         case $1 in
+            --help | -h) say "$usage"; exit ;;
             --quick) quick=--quick ;;
             --valgrind) slow=1 ;;
             --no-valgrind) fast=1 ;;
-            --rounds) [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || usage "'${2:-}' is no number of rounds"; given_rounds=$2; shift ;;
-            *) [[ " ${SECTIONS[*]} report " == *" $1 "* ]] || usage "'$1' is not understood"; chosen+=("$1") ;;
+            --rounds) [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || die "'${2:-}' is no number of rounds; $usage"; given_rounds=$2; shift ;;
+            --*)
+                [[ $# -ge 2 && " ${SETTINGS:-} " == *" $name "* ]] || die "'$1' is not understood or needs a value; $usage"
+                if [ "$name" = with ]; then given_with+=("$2"); else printf -v "given_$name" %s "$2"; fi
+                shift
+                ;;
+            *) [[ " ${SECTIONS[*]} report " == *" $1 "* ]] || die "'$1' is not understood; $usage"; chosen+=("$1") ;;
         esac
         shift
     done
@@ -34,12 +47,17 @@ figures_begin() {
     [ -n "$quick$fast" ] || slow=1
     OUT=$CARGO_TARGET_DIR/$folder${quick:+/quick}
     mkdir -p "$OUT"
-    bench build -p debug-figures -p figures
+    bench build -p figures
 }
 
 # sized FULL QUICK: the requested one of the two.
 sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
-rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$quick" ]; then echo 1; else echo "$1"; fi; }
+rounds_of() { echo "${given_rounds:-$(sized "$1" 1)}"; }
+# numbers LIST: words of a list with commas, each a number.
+numbers() {
+    [[ $1 =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die "'$1' is no list of numbers"
+    echo "${1//,/ }"
+}
 
 # real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs. Installs the programs
 # that Debian has.
@@ -53,7 +71,7 @@ real_programs() {
 # the plan, which plan.rs explains. The command is a path.
 planned() {
     local IFS=$'\t'
-    printf '%s\n' "$PREFIX$*" >>"$SCRATCH/plan.$1"
+    printf '%s\n' "$PREFIX$*" >>"$SCRATCH/plan"
 }
 
 # planned_behind WRAPPER... :: the arguments of planned: another program runs the command, and
@@ -73,10 +91,44 @@ valgrind_planned() {
     planned_behind "$(command -v valgrind)" "${VALGRIND[@]}" :: "${@:1:3}" 1 "${@:5}"
 }
 
-run_plan() { # SECTION ROUNDS
-    # A library that does not know the options must not count as a fast one.
-    [ -z "$without_mode" ] || note "$1" - - no_mode 1
-    "$MADE/figures" run "$SCRATCH/plan.$1" "$(rounds_of "$2")" "$LAUNCHER" "$OUT/results-$PREFIX$1.tsv"
+# allocators OURS... [-- PEER,...]: sets ALLOCATORS to those of --only: ours, glibc, peers and those of --with,
+# NAME=[VAR=VALUE ...]PATH each.
+allocators() {
+    local all=() one name only=,${given_only:-},
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do all+=("$1"); shift; done
+    if [ -z "$quick" ] && [ $# -gt 1 ]; then
+        peers "$CARGO_TARGET_DIR/race/peers" "$2" >"$SCRATCH/peers"
+        mapfile -t -O ${#all[@]} all <"$SCRATCH/peers"
+    fi
+    all+=(${given_with[@]+"${given_with[@]}"} glibc=)
+    ALLOCATORS=()
+    for one in "${all[@]}"; do
+        name=${one%%=*}
+        [ "$only" != ,, ] && [[ $only != *,$name,* ]] || ALLOCATORS+=("$one")
+        only=${only//,$name,/,,}
+    done
+    [ -z "${only//,/}" ] || die "--only: there is no '${only//,/}'; there are $(printf '%s ' "${all[@]%%=*}")"
+}
+# settings_of ALLOCATOR: sets UNDER to NAME=VALUE words, LD_PRELOAD among them.
+settings_of() {
+    local words
+    read -r -a words <<<"${1#*=}"
+    UNDER=("${words[@]}")
+    [ ${#words[@]} -eq 0 ] || UNDER[-1]=LD_PRELOAD=${words[-1]}
+}
+# planned_under SECTION ROW OF_ROUNDS COMMAND...: a column for each of ALLOCATORS.
+planned_under() {
+    local one
+    for one in "${ALLOCATORS[@]}"; do
+        settings_of "$one"
+        planned "$1" "$2" "${one%%=*}" "$3" - ${UNDER[@]+"${UNDER[@]}"} "${@:4}"
+    done
+}
+
+run_plan() { # ROUNDS
+    # A library that does not know the options must not be taken for one that is fast.
+    [ -z "$without_mode" ] || note "$SECTION" - heapwright failed 1
+    "$MADE/figures" run "$SCRATCH/plan" "$(rounds_of "$1")" "$LAUNCHER" "$OUT/results-$PREFIX$SECTION.tsv"
 }
 note() { # SECTION ROW COLUMN METRIC VALUE [ROUND]: a number that is not from a plan, of the section that runs
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$PREFIX$1" "$2" "$3" "${6:-1}" "$4" "$5" >>"$OUT/results-$PREFIX$SECTION.tsv"
@@ -88,7 +140,7 @@ figures_end() {
     for section in "${chosen[@]}"; do
         [ "$section" != report ] || continue
         printf '%s\n' "--- $section" >&2
-        rm -f "$OUT/results-$PREFIX$section.tsv"
+        rm -f "$OUT/results-$PREFIX$section.tsv" "$SCRATCH/plan"
         SECTION=$section
         "section_$section"
     done
@@ -102,7 +154,7 @@ figures_end() {
     cat "${files[@]}" >"$SCRATCH/results"
     {
         [ -z "${PEERS:-}" ] || printf '%s.\n\n' "${PEERS#, }"
-        "$MADE/debug-figures" $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
+        "$MADE/figures" report $quick "$ASKED" "$SCRATCH/results" || failed=1
         ! declare -F figures_more >/dev/null || figures_more
         echo "$failed" >"$SCRATCH/failed"
     } >"$OUT/tables.md"

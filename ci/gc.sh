@@ -2,19 +2,13 @@
 # Measures the collected heap on the loads of bench/gc: against bdwgc under equal limits, and alone.
 # docs/gc-figures.md explains the output.
 #
-#   ci/gc.sh [options of bench/gc]
-#   ci/gc.sh --only gcbench,splay --rounds 3
-#   ci/gc.sh --quick           a minute: verifies only that everything runs
-#   ci/gc.sh balance [--quick] several heaps in one process, each sized by a factor or by the
-#                              square-root rule (hw_gc_balance): the mean memory and the CPU time of
-#                              all heaps together; a minute or two
-#   ci/gc.sh realm [options of bench/realm]
-#                              the safe interface (heapwright::gc::Realm) beside gc-arena, gc, dumpster,
-#                              Rc and Box; 5 rounds take about four minutes. --quick only verifies
-#                              that all run and compute the same. --strict also fails if a figure is
-#                              missed
-#   ci/gc.sh realm collections [--quick]
-#                              a realm's collections beside std's with Rc
+#   ci/gc.sh [--rounds N] [--quick] [gcbench | splay | strings | pauses | scaling | compact | fillers |
+#             quads | garbage | ephemerons | finalizers | report]...
+#                              without one of them, all. --quick: a minute, only that all runs
+#   ci/gc.sh realm [--rounds N] [--quick] [binary-trees | gcbench | splay | report]...
+#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster and Rc;
+#                              5 rounds take about four minutes. --quick only verifies that all run and
+#                              compute the same
 #   ci/gc.sh scheme            the Scheme in crates/heapwright-realm/examples/scheme, a client of the safe
 #                              interface: its suite and programs give the right results, with every
 #                              way to collect. The suite also runs with a verified collection after
@@ -29,52 +23,31 @@
 #   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe interface and the Scheme, in turns
 #                              with their peers: 7 rounds take an hour of a quiet machine
 #
-# The programs run in turns, each variant once a round; 7 rounds of all take about an hour on a quiet machine. The target folder's gc/ (or
-# --out) gets runs.txt, with the output of each run, and tables.md. Ends with 1 if a figure is missed or a run fails. A peer that runs out
-# of memory under a limit lacks that round, and the report says so.
+# The programs run in turns, each variant once a round; 7 rounds of all take about an hour and want a
+# quiet machine. Results are kept in the target folder's gc/. Ends with 1 if a figure is missed or a run
+# of ours fails; a peer that runs out of memory under a limit lacks that round, and the report says so.
 #
-# The figures of --quick mean nothing. It fails if a program does not end well, if a load computes
-# different results through different interfaces, or if the table of figures lacks a line.
+# --quick measures nothing worth reading. It fails where a program does not end well, and where the same
+# load computes something else through another door.
 #
-# HEAPWRIGHT_SO measures another library. --help lists the options.
+# HEAPWRIGHT_SO measures another library.
 #
 # One run of realm alone, for a profiler (in the target folder, after a build):
 #
-#   perf record bench/release/realm run splay heapwright size=8000
+#   perf record bench/release/realm splay heapwright size=8000
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup gc
 
-balance() {
-    local times=3 rounds=1500 size n sizes
-    preload_library
-    cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -Iinclude -o "$SCRATCH/balance" bench/gc/loads/balance.c \
-        -L"$(dirname "$HEAPWRIGHT_SO")" -lheapwright -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
-    [ "${1:-}" != --quick ] || { times=1 rounds=20; }
-    sizes=(factor:150 balance:65536 factor:175 balance:98304 factor:200 balance:131072 factor:250 balance:262144 factor:300 balance:393216)
-    for ((n = 0; n < times; n++)); do
-        for size in "${sizes[@]}"; do
-            "$SCRATCH/balance" "rule=${size%:*}" "size=${size#*:}" "rounds=$rounds" | sed -n 's/^result //p' >>"$SCRATCH/$size"
-        done
-    done
-    middle() { sed -E "s/.* $2=([0-9]+).*/\\1/" "$SCRATCH/$1" | median; }
-    printf '%-8s %10s %12s %12s %9s\n' rule size 'average MiB' collections 'CPU ms'
-    for size in "${sizes[@]}"; do
-        printf '%-8s %10s %12.1f %12s %9.0f\n' "${size%:*}" "${size#*:}" \
-            "$(awk -v b="$(middle "$size" average)" 'BEGIN { print b / 1048576 }')" "$(middle "$size" cycles)" \
-            "$(awk -v n="$(middle "$size" cpu_ns)" 'BEGIN { print n / 1e6 }')"
-    done
-}
-
 realm() {
-    # Built alone: with others, Cargo would unite features, and measure another library.
+    . ci/figures.sh
+    . bench/realm/plan.sh
+    SECTIONS=(binary-trees gcbench splay)
+    figures_begin realm '' bench/realm/figures.txt "$@"
+    # Alone: with others, Cargo would unite heapwright's features, and measure another one.
     bench build -p realm
-    if [ "${1:-}" = collections ]; then
-        "$MADE/collections" "${@:2}"
-        return
-    fi
-    [ "${1:-}" != --quick ] || "$MADE/collections" --quick
-    "$MADE/realm" "$@"
+    prepare_launcher
+    figures_end
 }
 
 scheme() {
@@ -149,73 +122,20 @@ SAID
 
 grown() {
     local rounds=${1:-7} status=0
-    ci/gc.sh realm --strict --rounds "$rounds" || status=1
-    ci/gc.sh --only gcbench,splay,strings,compact --rounds "$rounds" || status=1
+    ci/gc.sh realm --rounds "$rounds" || status=1
+    ci/gc.sh gcbench splay strings compact --rounds "$rounds" || status=1
     ci/gc.sh scheme table "$rounds" || status=1
     ci/gc.sh scheme serve || status=1
     return $status
 }
 
 case ${1:-} in
-    balance | realm | scheme | grown) "$@"; exit ;;
+    realm | scheme | grown) "$@"; exit ;;
 esac
 
-bench build -p gc
-GC=$MADE/gc
-OUT=$CARGO_TARGET_DIR/gc
-
-quick='' all=1
-for word in "$@"; do
-    case $word in
-        --help | -h) exec "$GC" --help ;;
-        --quick) quick=1 ;;
-        --only) all='' ;;
-    esac
-done
-
-# Unavailable peers are left out, and the table says that they were not measured.
-without=()
-[ -e /usr/include/gc.h ] || { say "without bdwgc"; without+=(--without bdwgc); }
-
-preload_library
-PROGRAMS=$SCRATCH/programs
-mkdir "$PROGRAMS"
-# A copy beside the programs, which find it there by this name.
-ln -s "$(realpath "$HEAPWRIGHT_SO")" "$PROGRAMS/libheapwright.so"
-COMPILE=(cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread)
-# ours NAME FILE: a load with heapwright's interface.
-ours() {
-    "${COMPILE[@]}" -DDOOR_HEAPWRIGHT -Iinclude -o "$PROGRAMS/$1" "bench/gc/loads/$2.c" \
-        -L"$PROGRAMS" -lheapwright -Wl,-rpath,"$PROGRAMS"
-}
-for load in gcbench splay strings scaling fillers quads garbage ephemerons finalizers; do
-    ours $load-heapwright $load
-    [[ " ${without[*]-} " == *" bdwgc "* ]] ||
-        "${COMPILE[@]}" -DDOOR_BDWGC -o "$PROGRAMS/$load-bdwgc" "bench/gc/loads/$load.c" -lgc
-done
-for load in pauses compact; do ours $load $load; done
-
-[ -z "$quick" ] || OUT=$OUT/quick
-status=0
-rm -f "$OUT/runs.txt"
-run() { "$GC" --programs "$PROGRAMS" --out "$OUT" ${without[@]+"${without[@]}"} "$@"; }
-if [ -z "$quick" ]; then
-    quiet_machine
-    run "$@" || status=$?
-    # 2: nothing was run.
-    [ $status -eq 2 ] || say "each run: $OUT/runs.txt"
-    exit $status
-fi
-refuses "'x' is no depth" gcbench-heapwright depth=x
-refuses "'dpeth=9' is no setting here" gcbench-heapwright dpeth=9
-refuses "there is no layout 'wide'" pauses layout=wide
-run "$@" >"$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "a run failed"; }
-if [ -n "$all" ]; then
-    # Each line of the table of targets, by its words.
-    for line in 'gcbench, 1 thread.*speed' 'gcbench, 2 threads.*peak' 'splay, 2 threads.*speed' 'strings, 1 thread.*speed' \
-        'gcbench.*with generations' 'fast path' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads' 'fillers.*generations' \
-        '8 mutators to 2' 'quads.*CPU time' 'garbage, leaf' 'ephemerons.*CPU time' 'finalizers.*CPU time'; do
-        grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }
-    done
-fi
-say "the loads run through each interface, and agree"
+. ci/figures.sh
+. bench/gc/plan.sh
+SECTIONS=(gcbench splay strings pauses scaling compact fillers quads garbage ephemerons finalizers)
+figures_begin gc '' bench/gc/figures.txt "$@"
+[ "${chosen[*]}" = report ] || gc_begin
+figures_end

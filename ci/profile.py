@@ -35,6 +35,8 @@ sys.stdout.flush()
 ctypes.CDLL(None).exit(0)"""
 # A site's truth in two runs may differ by so much.
 SAME = 0.01
+# Estimates are grouped by how many samples there should be.
+EDGES = [0, 10, 30, 100, 300, 1000, math.inf]
 
 
 def run(program, options, library):
@@ -131,6 +133,13 @@ def main(command, library, suite, sites, scratch, seeds):
                      *(f"{100 * share:.0f} %" for share in within), f"{statistics.mean((off / error) ** 2 for off, error, _ in offs):.2f}"]
             print("| " + " | ".join(cells) + " |", flush=True)
             every += offs
+    print("\n| samples that a site should have | estimates | error: median | 90th percentile | within 10 % | within 3 % |\n|---|--:|--:|--:|--:|--:|")
+    for least, most in zip(EDGES, EDGES[1:]):
+        shares = sorted(abs(off) for off, _, samples in every if least <= samples < most)
+        if shares:
+            within = [f"{100 * sum(share <= bound for share in shares) / len(shares):.0f} %" for bound in (0.10, 0.03)]
+            ends = [percent(statistics.median(shares)), percent(shares[len(shares) * 9 // 10])]
+            print("| " + " | ".join([f"{least} to {most}", str(len(shares)), *ends, *within]) + " |")
     # An estimate that is wrong on average, or whose error is not what the number of samples says.
     seen = [off / error for off, error, samples in every if samples >= 10]
     square, mean = statistics.mean(error**2 for error in seen), statistics.mean(seen)

@@ -8,40 +8,46 @@
 #   ci/sweep.sh --threads 1 --cells '^(malloc|new.*) (300|600)$' --rounds 9
 #   ci/sweep.sh --with mine=/opt/lib/libmine.so --only heapwright,mimalloc,mine
 #   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
-#   ci/sweep.sh --quick                    an instant for each cell, without peers: verifies only that all runs
-#   ci/sweep.sh --help                     the other options
+#   ci/sweep.sh --quick                    an instant a cell, without peers: only that all runs
 #
-# Prints tables, the worst cells, and targets with verdicts. The target folder's sweep/ (or --out)
-# gets results.tsv, with every cell's rounds, and sweep.html, with plots. Ends with 1 if a figure is
-# missed. Needs a quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures another
-# library.
+# Prints what is asked and found, the worst cells, and tables; the target folder's sweep/ gets the
+# results, every cell with its rounds. With several threads there are three times as many rounds,
+# because other work on the machine disturbs these more. Ends with 1 if a figure is missed. Wants a
+# quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 setup sweep
+. ci/figures.sh
 
-PEERS=mimalloc,snmalloc,rpmalloc,jemalloc,gperftools
-# The compiler must not know what malloc does: it would leave calls out.
-PLAIN=(-O2 -std=c++17 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
+SECTIONS=(sweep)
+SETTINGS='threads cells only with'
+figures_begin sweep '' bench/sweep/figures.txt "$@"
 
-bench build -p sweep
-SWEEP=$MADE/sweep
-quick=
-for word in "$@"; do
-    case $word in
-        --quick) quick=1 ;;
-        --help | -h) exec "$SWEEP" --help ;;
-    esac
-done
+# A group of cells is a process of its own under each allocator, so that what one pattern leaves behind does not reach the
+# others. heapwright with a cache for each CPU is measured with several threads only.
+section_sweep() {
+    local threads group ms of_rounds rounds library list
+    # The compiler must not know what malloc does: it would leave calls out.
+    c++ -O2 -std=c++17 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
+        -o "$SCRATCH/sweep" bench/sweep/sweep.cc
+    preload_library
+    prepare_launcher
+    library=$(realpath "$HEAPWRIGHT_SO") rounds=$(rounds_of 3) list=,${given_threads:-1,2,8},
+    allocators "heapwright=$library" "heapwright-percpu=HEAPWRIGHT=cache=percpu $library" -- mimalloc,snmalloc,rpmalloc,jemalloc,gperftools
+    all=("${ALLOCATORS[@]}")
+    "$SCRATCH/sweep" list "$given_cells" | cut -d' ' -f1,2 | uniq >"$SCRATCH/groups"
+    while read -r threads group; do
+        [[ $list == *,$threads,* ]] || continue
+        ALLOCATORS=("${all[@]}") ms=$(sized 20 0.1) of_rounds=0
+        if [ "$threads" = 1 ]; then
+            ms=$(sized 8 0.1) of_rounds=$rounds ALLOCATORS=()
+            for one in "${all[@]}"; do [[ $one == heapwright-percpu=* ]] || ALLOCATORS+=("$one"); done
+        fi
+        planned_under "$threads thread$([ "$threads" = 1 ] || echo s)" "$group" "$of_rounds" "$SCRATCH/sweep" "$threads" "$group" "$ms" "$given_cells"
+    done <"$SCRATCH/groups"
+    [ -s "$SCRATCH/plan" ] || die "there is no such cell"
+    [ -n "$quick" ] || ! grep -q threads "$SCRATCH/plan" || given_rounds=$((rounds * 3))
+    run_plan "$rounds"
+}
 
-preload_library
-prepare_launcher
-c++ "${PLAIN[@]}" -o "$SCRATCH/sweep" bench/sweep/sweep.cc
-with=() out=$CARGO_TARGET_DIR/sweep
-if [ -z "$quick" ]; then
-    peers "$CARGO_TARGET_DIR/race/peers" "$PEERS" >"$SCRATCH/peers"
-    while IFS= read -r line; do with+=(--with "$line"); done <"$SCRATCH/peers"
-    quiet_machine
-else
-    out=$out/quick
-fi
-"$SWEEP" --program "$SCRATCH/sweep" --launcher "$LAUNCHER" --ours "$(realpath "$HEAPWRIGHT_SO")" --out "$out" ${with[@]+"${with[@]}"} "$@"
+figures_end

@@ -64,7 +64,7 @@ add_sqlite() {
     local folder=("$SOURCES"/libsqlite3-sys-*/sqlite3) rows
     rows=$(sized 500000 30000)
     built sqlite cc -DSQLITE_THREADSAFE=0 -I"${folder[0]}" "$HERE/sqlite.c" "${folder[0]}/sqlite3.c" -lm || return 0
-    sed "s/@ROWS@/$rows/g" "$HERE/../debug/programs/query.sql" >"$WORK/query.$rows.sql"
+    sed "s/300000/$((2 * rows))/g; s/150000/$rows/g" "$HERE/../programs/query.sql" >"$WORK/query.$rows.sql"
     tabbed sqlite "$PLAIN" "$SANITIZED" "$WORK/query.$rows.sql"
 }
 

@@ -3,10 +3,8 @@
 # mode is measured with, the same ones everywhere, and prints one line each, its
 # words separated by tabs: NAME STDIN [NAME=VALUE...] COMMAND [ARGUMENT...].
 #
-# As in bench/programs (whose generator, server and rules these share), but of a second
-# to three under glibc, and each does more of what a debugging allocator is paid
-# for: many small blocks, made and freed. A program that is not installed is left
-# out with a word on stderr.
+# The programs are those of the race (bench/programs), smaller or larger. A program that is not
+# installed is left out with a word on stderr.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: prepare.sh WORK full|quick" >&2; exit 2; }
@@ -25,21 +23,21 @@ made() { generated "$1" "$2" "$1.$2" && echo "$WORK/$1.$2"; }
 add_python3() {
     local python
     python=$(python_here) || { missing python3 "no python3"; return; }
-    tabbed python3 - PYTHONMALLOC=malloc PYTHONHASHSEED=1 "$python" "$HERE/programs/objects.py" "$(sized 25 2)"
+    tabbed python3 - PYTHONMALLOC=malloc PYTHONHASHSEED=1 "$python" "$HERE/../programs/objects.py" "$(sized 100 8)"
 }
 
 add_ruby() {
     have ruby || { missing ruby "no ruby"; return; }
-    tabbed ruby - "$(ruby -e 'puts RbConfig.ruby')" --disable-gems "$HERE/programs/objects.rb" "$(sized 12 1)"
+    tabbed ruby - "$(ruby -e 'puts RbConfig.ruby')" --disable-gems "$HERE/../programs/records.rb" "$(sized 100 8)"
 }
 
-add_perl() { tabbed perl - PERL_HASH_SEED=0 "$(command -v perl)" "$HERE/programs/text.pl" "$(sized 20 2)"; }
+add_perl() { tabbed perl - PERL_HASH_SEED=0 "$(command -v perl)" "$HERE/../programs/text.pl" "$(sized 100 8)"; }
 
 add_sqlite3() {
     have sqlite3 || { missing sqlite3 "no sqlite3"; return; }
     local rows
-    rows=$(sized 300000 20000)
-    sed "s/@ROWS@/$rows/g" "$HERE/programs/query.sql" >"$WORK/query.$rows.sql"
+    rows=$(sized 150000 10000)
+    sed "s/300000/$((2 * rows))/g; s/150000/$rows/g" "$HERE/../programs/query.sql" >"$WORK/query.$rows.sql"
     tabbed sqlite3 "$WORK/query.$rows.sql" "$(command -v sqlite3)" :memory:
 }
 
@@ -48,7 +46,8 @@ add_git() {
     local commits
     commits=$(sized 1500 60)
     repository "repository.$commits.git" "$commits"
-    tabbed git - /bin/sh "$HERE/programs/git.sh" "$WORK/repository.$commits.git" "$commits"
+    tabbed git - GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 "$(command -v git)" \
+        -C "$WORK/repository.$commits.git" log -p --stat -M main
 }
 
 add_cc1() {

@@ -1,10 +1,11 @@
-"""Dictionaries, strings and JSON: what a Python service does all day.
+"""Dictionaries, strings and JSON: what a Python service does all day: objects.py [PERCENT]
 
 Run with PYTHONMALLOC=malloc, or Python's own small-object allocator would hide
 the system's.
 """
 
 import json
+import sys
 
 records = [
     {
@@ -13,7 +14,7 @@ records = [
         "tags": ["t%d" % (i % k) for k in range(2, 8)],
         "place": {"x": i * 0.5, "y": i * 0.25, "note": "n" * (i % 50)},
     }
-    for i in range(20000)
+    for i in range(200 * int(sys.argv[1] if len(sys.argv) > 1 else 100))
 ]
 
 for _ in range(2):

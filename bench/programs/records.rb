@@ -1,6 +1,6 @@
 # Records grouped, sorted, rendered and parsed again: strings, arrays and hashes
 # of every size. Ruby keeps small objects in pages of its own and asks malloc
-# for what does not fit there: longer strings, arrays, hash tables.
+# for what does not fit there: longer strings, arrays, hash tables. records.rb [PERCENT]
 require "json"
 
 state = 12345
@@ -9,7 +9,7 @@ random = lambda do |limit|
   (state >> 8) % limit
 end
 
-records = (1..32_000).map do |id|
+records = (1..320 * Integer(ARGV[0] || 100)).map do |id|
   {
     "id" => id,
     "name" => "name-#{random.call(5000)}",

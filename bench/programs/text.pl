@@ -1,12 +1,12 @@
 # Text into hashes of arrays, sorted and joined again: strings of every length
-# grow, are copied and dropped. Perl asks malloc for each of them.
+# grow, are copied and dropped. Perl asks malloc for each of them. text.pl [PERCENT]
 use strict;
 use warnings;
 
 my ($state, %index) = (12345);
 sub random { $state = ($state * 1103515245 + 12345) & 0x7fffffff; return $state >> 8 }
 
-for my $line (1 .. 24000) {
+for my $line (1 .. 240 * ($ARGV[0] // 100)) {
     my @words = map { "w" . random() % 5000 } 1 .. 4 + random() % 6;
     my $text = join " ", @words;
     push @{ $index{$_} }, $line . ":" . $text for @words;

@@ -1,6 +1,6 @@
 # ways: leaks
 # main: $PYTHON
-$CHECK "$PYTHON" -S "$ROOT/bench/programs/objects.py" 1
+$CHECK "$PYTHON" -S "$ROOT/bench/programs/objects.py"
 $CHECK "$PYTHON" -c 'import json, re, threading, decimal
 t = [threading.Thread(target=lambda: json.dumps(list(range(1000)))) for _ in range(4)]
 [x.start() for x in t]; [x.join() for x in t]

@@ -64,6 +64,32 @@ impl Cells {
         format!("{section}\t{row}\t{column}\t{round}\t{metric}\t{value}\n")
     }
 
+    /// Keeps of each metric's rounds the least, in these sections: other work on the machine only
+    /// adds.
+    pub fn keep_least(&mut self, of: impl Fn(&str) -> bool) {
+        for (_, rounds) in self.numbers.iter_mut().filter(|((cell, _), _)| of(&cell.0)) {
+            let least = rounds.values().copied().reduce(f64::min);
+            *rounds = least.into_iter().map(|least| (1, least)).collect();
+        }
+    }
+
+    /// Makes rows of their own of the metrics whose names are numbers: `ROW NAME`, with one metric.
+    pub fn split_rows(&mut self, of: impl Fn(&str) -> bool, metric: &str) {
+        for cell in self.order.clone().into_iter().filter(|cell| of(&cell.0)) {
+            let at = (cell.0.as_str(), cell.1.as_str(), cell.2.as_str());
+            let names = self.metrics(at).into_iter().filter_map(|name| name.parse::<u64>().ok());
+            let mut sizes: Vec<u64> = names.collect();
+            sizes.sort_unstable();
+            for size in sizes {
+                let row = (cell.0.clone(), format!("{} {size}", cell.1), cell.2.clone());
+                let at = (cell.0.as_str(), cell.1.as_str(), cell.2.as_str());
+                for (round, value) in self.of(at, &size.to_string()).cloned().unwrap_or_default() {
+                    self.add(&row, round, metric, value);
+                }
+            }
+        }
+    }
+
     /// All cells, as they came.
     pub fn cells(&self) -> &[Cell] {
         &self.order

@@ -6,8 +6,7 @@
 //!
 //! Lines of the same section and row are compared with each other and must print the same; the
 //! column says who runs. OF_ROUNDS is in how many of the rounds a line takes part, 0 for all (a
-//! slow peer runs once). STDIN is a file, or `-`. A script writes a plan; a bench may also make one
-//! itself.
+//! slow peer runs once). STDIN is a file, or `-`. A script writes a plan.
 
 use std::path::{Path, PathBuf};
 
@@ -29,14 +28,11 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A run in every round, which reads nothing.
-    pub fn new(
-        (section, row, column): (&str, &str, &str),
-        environment: &[String],
-        command: Vec<String>,
-    ) -> Self {
+    /// A run in every round, which reads nothing; settings may stand before the command.
+    pub fn new((section, row, column): (&str, &str, &str), words: Vec<String>) -> Self {
         let cell = (section.to_owned(), row.to_owned(), column.to_owned());
-        Self { cell, of_rounds: 0, stdin: None, environment: environment.to_vec(), command }
+        let (environment, command) = divided(words);
+        Self { cell, of_rounds: 0, stdin: None, environment, command }
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -44,11 +40,7 @@ impl Planned {
         let cell = (words.next()?, words.next()?, words.next()?);
         let of_rounds = words.next()?.parse().ok()?;
         let stdin = words.next().filter(|path| path != "-").map(PathBuf::from);
-        let mut command_began = false;
-        let (environment, command): (Vec<_>, Vec<_>) = words.partition(|word| {
-            command_began |= !is_setting(word);
-            !command_began
-        });
+        let (environment, command) = divided(words);
         (!command.is_empty()).then_some(Self { cell, of_rounds, stdin, environment, command })
     }
 
@@ -61,6 +53,15 @@ impl Planned {
     pub fn same_row(&self, other: &Self) -> bool {
         (&self.cell.0, &self.cell.1) == (&other.cell.0, &other.cell.1)
     }
+}
+
+/// The settings before a command, and the command.
+fn divided(words: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
+    let mut command_began = false;
+    words.into_iter().partition(|word| {
+        command_began |= !is_setting(word);
+        !command_began
+    })
 }
 
 fn is_setting(word: &str) -> bool {

@@ -20,13 +20,6 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// 53 bits, from 0 to below 1.
-    #[inline(always)]
-    pub fn fraction(&mut self) -> f64 {
-        // Signed, which is one instruction everywhere.
-        (self.bits() >> 11).cast_signed() as f64 * (1.0 / (1u64 << 53) as f64)
-    }
-
     /// From 0 to below `limit`, which has at most 32 bits.
     #[inline(always)]
     pub fn below(&mut self, limit: usize) -> usize {

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ::figures::machine::machine;
-use ::figures::report::write;
 use serde_json::{Value, json};
 
 const DATA: &str = "docs/figures.json";
@@ -80,6 +79,10 @@ fn commit() -> Result<String, String> {
     let pages = ["status", "--porcelain", "-uno", "--", ".", ":!docs", ":!*.md"];
     let changes = said("git", &pages).ok_or("git names no changes")?;
     Ok(if changes.is_empty() { head } else { head + "-dirty" })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
 fn data() -> Result<Value, String> {

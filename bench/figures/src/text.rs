@@ -1,6 +1,6 @@
 //! Numbers and tables that a person reads, in Markdown.
 
-use crate::statistics::{Estimate, median, of_rounds};
+use crate::statistics::Estimate;
 
 /// Three digits that count; thousands and millions as `k` and `M`.
 pub fn number(value: f64) -> String {
@@ -25,26 +25,6 @@ pub fn interval(estimate: Estimate) -> String {
     }
 }
 
-/// The median in a unit, `-` of nothing.
-pub fn middle(rounds: &[f64], unit: f64) -> String {
-    if rounds.is_empty() { "-".to_owned() } else { number(median(rounds) / unit) }
-}
-
-/// The median and its interval, `-` of nothing: of ratios.
-pub fn ratio(rounds: &[f64]) -> String {
-    of_rounds(rounds).map_or("-".to_owned(), interval)
-}
-
-/// Milliseconds.
-pub fn ms(ns: f64) -> String {
-    format!("{} ms", number(ns / 1e6))
-}
-
-/// MiB.
-pub fn mib(kib: f64) -> String {
-    format!("{:.1} MiB", kib / 1024.0)
-}
-
 /// A table: its head, and rows of as many cells. The first column is words.
 pub fn table<Cell: AsRef<str>>(head: &[&str], rows: &[Vec<Cell>]) -> String {
     let mut text = format!("| {} |\n|---|{}\n", head.join(" | "), "---:|".repeat(head.len() - 1));
@@ -58,22 +38,21 @@ pub fn table<Cell: AsRef<str>>(head: &[&str], rows: &[Vec<Cell>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::of_rounds;
 
     #[test]
     fn three_digits_count() {
         let shown = [0.0, 0.9744, 1.234, 12.34, 1234.0, 12_340.0, 123_400.0, 12_340_000.0];
         let shown = shown.map(number);
         assert_eq!(shown, ["0.000", "0.974", "1.23", "12.3", "1234", "12.3k", "123k", "12.3M"]);
-        assert_eq!((ms(1.5e6), mib(2048.0)), ("1.50 ms".to_owned(), "2.0 MiB".to_owned()));
     }
 
     #[test]
     fn few_rounds_show_their_range_and_one_has_none() {
-        assert_eq!(ratio(&[1.0, 3.0, 2.0]), "2.00 (1.00 to 3.00)");
-        assert_eq!(ratio(&[0.5; 6]), "0.500 (0.500 to 0.500)");
-        assert_eq!((ratio(&[60.0]), ratio(&[2.5])), ("60".to_owned(), "2.50".to_owned()));
-        assert_eq!((ratio(&[]), middle(&[], 1.0)), ("-".to_owned(), "-".to_owned()));
-        assert_eq!(middle(&[3e6, 1e6, 2e6], 1e6), "2.00");
+        let shown = |rounds: &[f64]| interval(of_rounds(rounds).unwrap());
+        assert_eq!(shown(&[1.0, 3.0, 2.0]), "2.00 (1.00 to 3.00)");
+        assert_eq!(shown(&[0.5; 6]), "0.500 (0.500 to 0.500)");
+        assert_eq!((shown(&[60.0]), shown(&[2.5])), ("60".to_owned(), "2.50".to_owned()));
     }
 
     #[test]

@@ -15,9 +15,8 @@
 //   step_p50 ... step_most    the calls
 //   batch_p50 ... batch_most  64 replacements, the work itself included
 //
-// Lines `pause` are the histogram of the calls: how many took 2^b nanoseconds or more, and less
-// than 2^(b+1). With incremental=0 nothing is called and collections stop the world: the
-// ratio of the two times is what the short pauses cost.
+// With incremental=0 nothing is called and collections stop the world: the ratio of the two times is
+// what the short pauses cost.
 
 #include "door_heapwright.h"
 #include "percentiles.h"
@@ -118,15 +117,6 @@ static __attribute__((noinline)) uint64_t work(void) {
     return sum;
 }
 
-static void histogram(const struct numbers *numbers) {
-    size_t buckets[64] = { 0 };
-    for (size_t i = 0; i < numbers->count; i++)
-        buckets[63 - __builtin_clzll(numbers->all[i] | 1)]++;
-    for (size_t i = 0; i < 64; i++)
-        if (buckets[i] != 0)
-            printf("pause bucket=%zu count=%zu\n", i, buckets[i]);
-}
-
 int main(int argc, char **argv) {
     settings_begin("pauses", argc, argv);
     hw_gc_options options = door_options();
@@ -144,7 +134,6 @@ int main(int argc, char **argv) {
         die(3, "out of memory");
     hw_gc_scan_stack(mutator, __builtin_frame_address(0));
     uint64_t sum = work();
-    histogram(&steps);
     result_begin(sum);
     field("steady_ns", steady_ns);
     field("steady_cpu", steady_cpu);

@@ -11,15 +11,11 @@ pub(crate) fn bench_folder() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Cargo, by the name it was called by.
-pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-}
-
 /// The folder and version of a crate; downloads it if need be.
 pub(crate) fn sources(name: &str) -> Result<(PathBuf, String), String> {
     let manifest = bench_folder().join("Cargo.toml");
-    let mut command = cargo();
+    // Cargo, by the name it was called by.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["metadata", "--format-version", "1", "--locked", "--manifest-path"]);
     let text = output(command.arg(manifest))?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;

@@ -51,7 +51,6 @@ pub(crate) const ALL: &[Entry] = entries! {
         debian::shared(name, "libjemalloc.so.2", "libjemalloc2")
     };
     "rpmalloc", "rpmalloc", RACED, |work, _| built::rpmalloc(work);
-    "rusty_alloc", "mimalloc v2 remade in Rust", RACED, |work, _| built::rusty_alloc(work);
     // The minimal one is the allocator alone.
     "gperftools", "tcmalloc of gperftools, Debian's", RACED, |_, name| {
         debian::shared(name, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")

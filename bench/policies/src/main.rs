@@ -1,29 +1,14 @@
-//! Ways to find a shared cache: raced by real threads over a stand-in for the caches, and simulated
-//! on machines with many CPUs.
-//!
-//! ```text
-//!   options    what is asked: caches, threads, operations, variants, rounds
-//!   race       each round runs every variant once, in an order that turns
-//!   stand_in   locks with a precedence, some lines behind each, threads that want them
-//!   table      a variant's ratio to the library's own policy within a round: the median and its
-//!              95 % interval by drawing rounds again; beside it the review's
-//!   simulator  (in the library part) the tables of simulated machines, and their costs
-//! ```
-//!
-//! The allocator is heapwright, because `calibrate` measures its calls. A race does not allocate.
+//! Simulates shared caches on machines with many CPUs, and measures what that is calibrated with.
+//! The allocator is heapwright, because `calibrate` measures its calls.
 #![forbid(unsafe_code)]
-
-mod options;
-mod race;
-mod stand_in;
-mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use options::{Asked, Simulation};
-use policies::simulator::calibration::Calibration;
-use policies::simulator::{measure, study};
+use figures::options::number;
+use policies::calibration::Calibration;
+use policies::measure;
+use policies::study::{Wanted, report};
 
 #[global_allocator]
 static HEAPWRIGHT: heapwright::Heapwright = heapwright::Heapwright;
@@ -31,52 +16,44 @@ static HEAPWRIGHT: heapwright::Heapwright = heapwright::Heapwright;
 /// The costs that were committed.
 const COMMITTED: &str = include_str!("../calibration.toml");
 
-fn list() {
-    println!(
-        "| policy | review, 40 threads | 80 threads | what it looks at, and what it waits for then |"
-    );
-    println!("|---|---:|---:|---|");
-    for variant in policies::ALL {
-        let review = variant.review.map_or("| |".to_owned(), |review| {
-            format!("{} s | {} s |", review.threads_40, review.threads_80)
-        });
-        println!("| {} | {review} {} |", variant.name, variant.what);
-    }
-}
-
-fn simulate(asked: &Simulation) -> Result<(), String> {
-    let calibration = match &asked.calibration {
-        None => Calibration::parse(COMMITTED)?,
-        Some(path) => {
-            let name = path.display();
-            let text =
-                std::fs::read_to_string(path).map_err(|e| format!("cannot read {name}: {e}"))?;
-            Calibration::parse(&text).map_err(|e| format!("{name}: {e}"))?
-        }
-    };
-    print!("{}", study::report(&calibration, &asked.wanted()));
-    Ok(())
-}
-
-fn calibrate(output: Option<PathBuf>) -> Result<(), String> {
-    let text = measure::calibrate()?.to_text();
-    let Some(path) = output else {
-        print!("{text}");
-        return Ok(());
-    };
-    std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+/// Simulates shared caches on machines with many CPUs; ci/policies.sh calls it
+#[derive(clap::Parser, Debug)]
+#[command(name = "policies")]
+enum Asked {
+    /// Prints tables in Markdown
+    Simulate {
+        /// The costs [default: those that were committed]
+        #[arg(long)]
+        calibration: Option<PathBuf>,
+        /// CPUs of the machines, with commas
+        #[arg(long, value_delimiter = ',', default_value = "8,16,32,64,128,192,256", value_parser = number(1..=4096_usize))]
+        cpus: Vec<usize>,
+        /// Simulated milliseconds of a run
+        #[arg(long, default_value = "20", value_parser = number(1..=1_000_000_u64))]
+        ms: u64,
+        /// How many; the median counts
+        #[arg(long, default_value = "5", value_parser = number(1..=1000_u64))]
+        seeds: u64,
+    },
+    /// Measures the costs on this machine and prints the file
+    Calibrate,
+    /// Measures the costs on one CPU, for `calibrate`
+    #[command(hide = true)]
+    CalibrateOneCpu,
 }
 
 fn main() -> ExitCode {
     figures::options::main(|asked: Asked| {
         match asked {
-            Asked::List => list(),
-            Asked::Race(options) => {
-                let numbers = race::run(&options)?;
-                print!("{}", table::report(&options, &numbers));
+            Asked::Simulate { calibration, cpus, ms, seeds } => {
+                let text = calibration.map_or(Ok(COMMITTED.to_owned()), |path| {
+                    std::fs::read_to_string(&path)
+                        .map_err(|e| format!("cannot read {}: {e}", path.display()))
+                })?;
+                let calibration = Calibration::parse(&text)?;
+                print!("{}", report(&calibration, &Wanted { cpus, ms, seeds }));
             }
-            Asked::Simulate(asked) => simulate(&asked)?,
-            Asked::Calibrate { output } => calibrate(output)?,
+            Asked::Calibrate => print!("{}", measure::calibrate()?.to_text()?),
             Asked::CalibrateOneCpu => {
                 let (handoff, slice) = measure::share_one_cpu();
                 println!("{handoff} {slice}");

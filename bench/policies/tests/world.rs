@@ -1,7 +1,7 @@
-//! The simulated world keeps its laws, whatever machine and policy it is given.
+//! The simulated world keeps its laws, whatever machine it is given.
 
-use policies::simulator::calibration::Costs;
-use policies::simulator::world::{Outcome, Setup, World, simulate};
+use policies::calibration::Costs;
+use policies::world::{Outcome, Setup, World, simulate};
 use proptest::prelude::*;
 
 fn costs() -> impl Strategy<Value = Costs> {
@@ -47,9 +47,8 @@ proptest! {
     fn no_lock_is_held_by_two_and_time_never_goes_back(
         costs in costs(),
         setup in setup(),
-        variant in 0..policies::ALL.len(),
     ) {
-        let mut world = World::new(policies::ALL[variant].name, &costs, setup).unwrap();
+        let mut world = World::new(&costs, setup);
         world.check().map_err(TestCaseError::fail)?;
         let mut now = 0;
         let mut ops = 0;
@@ -68,10 +67,10 @@ proptest! {
     }
 
     #[test]
-    fn every_thread_gets_somewhere(costs in costs(), setup in setup(), variant in 0..policies::ALL.len()) {
+    fn every_thread_gets_somewhere(costs in costs(), setup in setup()) {
         // Long enough for slices of all, and for naps.
         let setup = Setup { ns: 8_000_000, threads: setup.threads.min(6), ..setup };
-        let outcome = simulate(policies::ALL[variant].name, &costs, setup).unwrap();
+        let outcome = simulate(&costs, setup);
         prop_assert!(outcome.ops > 100, "{:?}", outcome);
         prop_assert!(outcome.ns <= setup.ns * setup.threads as u64);
     }
@@ -94,13 +93,13 @@ fn simple() -> Costs {
     }
 }
 
-fn run(cpus: usize, threads: usize, caches: usize, policy: &str) -> Outcome {
-    simulate(policy, &simple(), Setup { cpus, threads, caches, ns: 10_000_000, seed: 1 }).unwrap()
+fn run(cpus: usize, threads: usize, caches: usize) -> Outcome {
+    simulate(&simple(), Setup { cpus, threads, caches, ns: 10_000_000, seed: 1 })
 }
 
 #[test]
 fn a_thread_with_a_cache_of_its_own_pays_for_the_lock_alone() {
-    let outcome = run(8, 8, 8, policies::CHOSEN);
+    let outcome = run(8, 8, 8);
     assert_eq!((outcome.failed, outcome.waits, outcome.cold, outcome.caches), (0, 0, 0, 8));
     // A line is fetched once; then 5 + 100 of every 405 ns.
     assert!((105.0..105.1).contains(&outcome.ns_per_op()), "{outcome:?}");
@@ -110,8 +109,8 @@ fn a_thread_with_a_cache_of_its_own_pays_for_the_lock_alone() {
 
 #[test]
 fn more_threads_than_caches_wait_for_each_other() {
-    let two = run(8, 8, 2, policies::CHOSEN);
-    let four = run(8, 8, 4, policies::CHOSEN);
+    let two = run(8, 8, 2);
+    let four = run(8, 8, 4);
     assert!(two.waits > four.waits && four.waits > 0, "{two:?} {four:?}");
     assert!(two.ns_per_op() > four.ns_per_op() && four.ns_per_op() > 105.0);
     // Two locks, held for 105 ns at least.
@@ -120,22 +119,11 @@ fn more_threads_than_caches_wait_for_each_other() {
 
 #[test]
 fn threads_beyond_the_cpus_lose_them_and_some_while_they_hold_a_lock() {
-    let fits = run(8, 8, 8, policies::CHOSEN);
+    let fits = run(8, 8, 8);
     assert_eq!(fits.preempted, 0);
-    let more = run(8, 12, 8, policies::CHOSEN);
+    let more = run(8, 12, 8);
     assert!(more.preempted > 100 && more.holders > 0, "{more:?}");
     assert!(more.ns_per_op() > fits.ns_per_op());
-}
-
-#[test]
-fn who_does_not_look_around_stays_where_it_is() {
-    // Nine threads on eight caches: the first and the last share one.
-    let stay = run(16, 9, 8, "stay");
-    let look = run(16, 9, 8, "plain-all-current");
-    assert!(stay.waits > 0 && stay.failed >= stay.waits, "{stay:?}");
-    assert!(look.waits < stay.waits / 4, "{look:?} {stay:?}");
-    // All seven others stay alone: what is cold is cold in one cache.
-    assert!(stay.cold < stay.ops / 4 && stay.cold > 0);
 }
 
 #[test]
@@ -143,16 +131,8 @@ fn the_same_seed_is_the_same_outcome_and_another_is_not() {
     let with = |seed| {
         let costs = Costs { op: vec![50, 150], work: vec![100, 500], ..simple() };
         let setup = Setup { cpus: 4, threads: 6, caches: 3, ns: 2_000_000, seed };
-        simulate(policies::CHOSEN, &costs, setup).unwrap()
+        simulate(&costs, setup)
     };
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
-}
-
-#[test]
-fn an_unknown_policy_is_none() {
-    assert_eq!(
-        simulate("best", &simple(), Setup { cpus: 1, threads: 1, caches: 1, ns: 1, seed: 1 }),
-        None
-    );
 }

@@ -1,43 +1,37 @@
-//! heapwright's pools and arenas beside Zig's MemoryPool and Rust's pools.
+//! heapwright's pools and arenas beside Rust's pools.
 //!
 //! The question is always how one thing compares with another on the same
 //! machine in the same minute, so a run of this program measures one contender
 //! in one pattern, prints its numbers, and ends: `ci/pools.sh` has the runs started, one
-//! process each, in turns (`figures run`), and lets this program print the tables.
+//! process each, in turns (`plan.sh`), and judged (`figures.txt`).
 //!
 //! ```text
-//! pools plan OURS ZIG [quick]   the runs, a line each (see [`plan`]); folders of the programs
 //! pools run PATTERN ...   one of them: `figure ns X`, and what else the pattern tells
 //! pools one NAME COUNT    COUNT pairs of one contender, for a counter of
 //!                         instructions to watch
 //! pools golden            calls whose instructions are counted (see [`golden`])
-//! pools report FILE       the tables, then what was asked, measured and found
 //! ```
 //!
-//! A file is a pattern ([`article`], [`pairs`], [`shared`], [`churn`],
+//! A file is a pattern ([`pairs`], [`shared`], [`churn`],
 //! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
 //! crates, [`ours`] for heapwright. All are built into two programs of one source:
 //! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
 //! mimalloc.
 
 pub mod arenas;
-pub mod article;
 pub mod churn;
 pub mod golden;
 pub mod measure;
 pub mod ours;
 pub mod pairs;
 pub mod peers;
-pub mod plan;
-pub mod report;
 pub mod resident;
 pub mod shared;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 /// The seed of every pattern's random numbers: all contenders see the same requests in the same
-/// order. `zig/article.zig` has the same one.
+/// order.
 const SEED: u64 = 42;
 
 /// What both programs do: the arguments say.
@@ -45,9 +39,6 @@ pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["plan", ours, zig] => plan::print(ours, zig, false),
-        ["plan", ours, zig, "quick"] => plan::print(ours, zig, true),
-        ["run", "article", ref rest @ ..] => article::run(rest),
         ["run", "pairs", ref rest @ ..] => pairs::run(rest),
         ["run", "shared", ref rest @ ..] => shared::run(rest),
         ["run", "churn", ref rest @ ..] => churn::run(rest),
@@ -55,16 +46,6 @@ pub fn main() -> ExitCode {
         ["run", "resident", ref rest @ ..] => resident::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
         ["golden"] => golden::run(),
-        ["report", file] => {
-            return match report::print(Path::new(file)) {
-                Ok(true) => ExitCode::SUCCESS,
-                Ok(false) => ExitCode::FAILURE,
-                Err(why) => {
-                    eprintln!("pools: {why}");
-                    ExitCode::from(2)
-                }
-            };
-        }
         _ => None,
     };
     if done.is_none() {

@@ -7,93 +7,16 @@ use std::ptr::NonNull;
 use heapwright::arena::Arena;
 use heapwright::pool::{Pool, SharedPool};
 
-use crate::article::{Store, churn as article_churn};
 use crate::churn::{graph, list};
 use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::{arenas, golden, resident, shared};
 
-/// heapwright's malloc and free.
-struct Malloc<const BYTES: usize>;
-
-impl<const BYTES: usize> Store for Malloc<BYTES> {
-    #[inline(always)]
-    fn create(&mut self) -> *mut u8 {
-        heapwright::heap::malloc(BYTES)
-    }
-
-    #[inline(always)]
-    unsafe fn destroy(&mut self, object: *mut u8) {
-        // SAFETY: from `create`, once, says the caller.
-        unsafe { heapwright::heap::free(object) };
-    }
-}
-
-/// The arena. Nothing is taken back, until a limit is reached at which all is:
-/// the program goes on to hold pointers that it no longer looks at.
-struct Growing<const BYTES: usize> {
-    arena: Arena,
-    left: usize,
-    limit: usize,
-}
-
-impl<const BYTES: usize> Store for Growing<BYTES> {
-    #[inline(always)]
-    fn create(&mut self) -> *mut u8 {
-        if self.left < BYTES {
-            self.arena.reset();
-            self.left = self.limit;
-        }
-        self.left -= BYTES;
-        self.arena.alloc_layout(Layout::new::<Bytes<BYTES>>()).as_ptr()
-    }
-
-    #[inline(always)]
-    unsafe fn destroy(&mut self, _object: *mut u8) {}
-}
-
-/// When the arena is reset in the touched article.
-const ARENA_LIMIT: usize = 256 << 20;
-
-/// An object of the article.
+/// An object of the memory that is kept.
 struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
 
 /// Uninitialised, as the peers' are: what is written to an object is the pattern's.
 struct Slots<const BYTES: usize>(Pool<MaybeUninit<Bytes<BYTES>>>);
-
-impl<const BYTES: usize> Store for Slots<BYTES> {
-    #[inline(always)]
-    fn create(&mut self) -> *mut u8 {
-        self.0.create(MaybeUninit::uninit()).as_ptr().cast()
-    }
-
-    #[inline(always)]
-    unsafe fn destroy(&mut self, object: *mut u8) {
-        // SAFETY: a slot's address is not 0.
-        let object = unsafe { NonNull::new_unchecked(object.cast()) };
-        // SAFETY: from `create`, once, says the caller.
-        unsafe { self.0.destroy(object) };
-    }
-}
-
-/// The article's columns.
-pub fn article<const BYTES: usize, const TOUCHED: bool>(name: &str, rounds: usize) -> Option<()> {
-    match name {
-        "malloc" => article_churn::<BYTES, TOUCHED>(Malloc::<BYTES>, rounds),
-        "arena" => {
-            let limit = if TOUCHED { ARENA_LIMIT } else { usize::MAX };
-            let store = Growing::<BYTES> { arena: Arena::new(), left: limit, limit };
-            article_churn::<BYTES, TOUCHED>(store, rounds);
-        }
-        "pool" => article_churn::<BYTES, TOUCHED>(Slots::<BYTES>(Pool::new()), rounds),
-        "pool-huge" => {
-            let pool = Pool::builder().huge_pages(true).build();
-            article_churn::<BYTES, TOUCHED>(Slots::<BYTES>(pool), rounds);
-        }
-        _ => return None,
-    }
-    Some(())
-}
 
 /// The pairs.
 pub fn pairs(name: &str, work: Work) -> Option<()> {

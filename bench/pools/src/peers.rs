@@ -13,28 +13,10 @@ use sharded_slab::Slab as ShardedSlab;
 use slab::Slab;
 use slotmap::{DefaultKey, SlotMap};
 
-use crate::article::Store;
 use crate::churn::{graph, list};
 use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
-
-/// glibc's malloc and free, for the article.
-pub struct Glibc<const BYTES: usize>;
-
-impl<const BYTES: usize> Store for Glibc<BYTES> {
-    #[inline(always)]
-    fn create(&mut self) -> *mut u8 {
-        // SAFETY: malloc has no conditions.
-        unsafe { libc::malloc(BYTES) }.cast()
-    }
-
-    #[inline(always)]
-    unsafe fn destroy(&mut self, object: *mut u8) {
-        // SAFETY: from `create`, once, says the caller.
-        unsafe { libc::free(object.cast()) };
-    }
-}
 
 /// mimalloc called by hand.
 #[inline(always)]

@@ -40,17 +40,11 @@ impl Load {
         Self::ALL.into_iter().find(|load| load.name() == name)
     }
 
-    /// How large it is: as it is measured, or only to see that it runs. As it is measured, the
-    /// slowest peer needs less than ten seconds.
-    pub(crate) fn sizes(self, quick: bool) -> Sizes {
-        let of = |depth, size, rounds| Sizes { depth, size, rounds };
-        match (self, quick) {
-            (Self::BinaryTrees, false) => of(16, 0, 0),
-            (Self::BinaryTrees, true) => of(10, 0, 0),
-            (Self::GcBench, false) => of(16, 0, 0),
-            (Self::GcBench, true) => of(10, 0, 0),
-            (Self::Splay, false) => of(0, 4000, 500),
-            (Self::Splay, true) => of(0, 200, 10),
+    /// How large it is: the slowest peer needs less than ten seconds.
+    pub(crate) fn sizes(self) -> Sizes {
+        match self {
+            Self::BinaryTrees | Self::GcBench => Sizes { depth: 16, size: 0, rounds: 0 },
+            Self::Splay => Sizes { depth: 0, size: 4000, rounds: 500 },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who does it: six ways to share values in safe Rust, each in the words that its documentation
+//! Who does it: five ways to share values in safe Rust, each in the words that its documentation
 //! would use.
 //!
 //! | peer | what keeps a value | when it is looked for what is dead |
@@ -8,19 +8,19 @@
 //! | `gc` | a handle on the stack leads to it | when something is allocated, if it is time |
 //! | `dumpster` | it is counted, cycles excepted | when a handle is dropped, if it is time |
 //! | `rc` | it is counted | |
-//! | `boxes` | it is owned | |
 //!
 //! Where a store needs a cell it is the one that goes with the peer. Where a peer has to be called
 //! to collect, it is after each tree and each turn, for that is where a program would do so.
 
 #![allow(clippy::duplicate_mod, reason = "`handles.rs` is three peers' in common")]
 
+use std::time::{Duration, Instant};
+
 use crate::loads::{
     BinaryTrees, Collector, GcBench, Load, Sizes, Splay, binary_trees, gcbench, splay,
 };
-use crate::process::Clock;
+use crate::peak_kib;
 
-mod boxes;
 mod dumpster;
 mod gc;
 mod gc_arena;
@@ -37,17 +37,14 @@ pub(crate) trait Peer {
     fn splay(&self) -> impl Splay;
 }
 
-/// Their names on the command line, in the order of the tables. The first is whom the others are
-/// measured against.
-pub(crate) const NAMES: [&str; 6] = ["heapwright", "gc-arena", "gc", "dumpster", "rc", "box"];
+/// Their names on the command line.
+pub(crate) const NAMES: [&str; 5] = ["heapwright", "gc-arena", "gc", "dumpster", "rc"];
 
-/// Those that trace.
-pub(crate) const TRACING: [&str; 2] = ["gc-arena", "gc"];
-
-/// What came of a load. The clock stands still when what is alive at its end is given back.
+/// What came of a load. Time and memory are taken before what is alive at its end is given back.
 pub(crate) struct Done {
     pub(crate) checksum: u64,
-    pub(crate) clock: Clock,
+    pub(crate) wall: Duration,
+    pub(crate) peak_kib: u64,
     pub(crate) collector: Option<Collector>,
 }
 
@@ -59,29 +56,30 @@ pub(crate) fn run(peer: &str, load: Load, sizes: Sizes, most: usize) -> Option<D
         "gc" => with(&gc::Gc, load, sizes),
         "dumpster" => with(&dumpster::Dumpster, load, sizes),
         "rc" => with(&rc::Rc, load, sizes),
-        "box" => with(&boxes::Boxes, load, sizes),
         _ => return None,
     })
 }
 
 fn with(peer: &impl Peer, load: Load, sizes: Sizes) -> Done {
-    let clock = Clock::start();
+    let start = Instant::now();
     match load {
         Load::BinaryTrees => {
             let mut trees = peer.binary_trees();
             let checksum = binary_trees::work(&mut trees, sizes.depth);
-            Done { checksum, clock: clock.stop(), collector: trees.collector() }
+            let (wall, peak_kib) = (start.elapsed(), peak_kib());
+            Done { checksum, wall, peak_kib, collector: trees.collector() }
         }
         Load::GcBench => {
             let mut trees = peer.gcbench();
             let checksum = gcbench::work(&mut trees, sizes.depth);
-            Done { checksum, clock: clock.stop(), collector: trees.collector() }
+            let (wall, peak_kib) = (start.elapsed(), peak_kib());
+            Done { checksum, wall, peak_kib, collector: trees.collector() }
         }
         Load::Splay => {
             let mut tree = peer.splay();
             splay::work(&mut tree, sizes.size, sizes.rounds);
-            let (clock, collector) = (clock.stop(), tree.collector());
-            Done { checksum: splay::checksum(&mut tree), clock, collector }
+            let (wall, peak_kib, collector) = (start.elapsed(), peak_kib(), tree.collector());
+            Done { checksum: splay::checksum(&mut tree), wall, peak_kib, collector }
         }
     }
 }

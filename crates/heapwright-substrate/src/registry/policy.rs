@@ -24,9 +24,9 @@
 //! keeps a cache for some dozens of instructions.
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared TSD model"),
-//! which compared nine policies and chose this one. The others are types in bench/policies, which
-//! includes this file unchanged. Hence the `pub`, and hence only the tests name another module of
-//! the crate.
+//! which compared nine policies and chose this one; docs/decisions.md compares others. The
+//! simulator (bench/policies) includes this file unchanged. Hence the `pub`, and hence only the
+//! tests name another module of the crate.
 //!
 //! Called by `shared`.
 
@@ -116,7 +116,7 @@ pub(crate) mod tests {
     use std::cell::RefCell;
     use std::vec::Vec;
 
-    /// Caches, some of them free, that record the tries. (The tests of the other policies in
+    /// Caches, some of them free, that record the tries. (The tests of the simulator in
     /// bench/policies use it too.)
     #[derive(Clone, Debug)]
     pub(crate) struct Row {

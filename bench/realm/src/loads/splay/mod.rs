@@ -12,7 +12,6 @@
 //!
 //! - here: the load, and what a tree has to do
 //! - `shared`: a tree of nodes that are shared; a peer writes the node
-//! - a tree whose nodes are owned is another algorithm: it is the peer `boxes`' alone
 
 use figures::random::Random;
 
@@ -20,7 +19,7 @@ use super::Collector;
 
 mod shared;
 
-pub(crate) use shared::{LEFT, Node, RIGHT};
+pub(crate) use shared::Node;
 
 /// Nodes that a turn puts in.
 const MODIFIED: usize = 80;

@@ -18,9 +18,9 @@
 use super::Tree;
 
 /// The side of lesser keys.
-pub(crate) const LEFT: usize = 0;
+const LEFT: usize = 0;
 /// The side of greater keys.
-pub(crate) const RIGHT: usize = 1;
+const RIGHT: usize = 1;
 
 /// A reference to a node.
 pub(crate) trait Node: Clone {

@@ -1,0 +1,84 @@
+# The plan of ci/pools.sh, sourced: each run measures one contender in one pattern. Those of a row are compared with
+# each other, so they stand side by side in time. A contender: its column, its program (pools or pools-mimalloc) and
+# its name there.
+
+PAIRS=(
+    'owning: heapwright Pool|pools|pool-owning' 'owning: heapwright SharedPool|pools|shared-owning'
+    'owning: plurality Alloc|pools|plurality-alloc' 'owning: plurality Box|pools|plurality-box'
+    'owning: Box on mimalloc|pools-mimalloc|box' 'owning: Box on glibc|pools|box'
+    'raw: heapwright Pool|pools|pool-raw' 'raw: heapwright SharedPool|pools|shared-raw'
+    'raw: plurality|pools|plurality-raw' 'raw: mimalloc|pools|mimalloc-raw'
+    'keyed: heapwright Pool|pools|pool-keyed' 'keyed: slab|pools|slab' 'keyed: slotmap|pools|slotmap'
+    'keyed: sharded-slab|pools|sharded-slab'
+)
+SHARED=(
+    'heapwright SharedPool|pools|shared' 'plurality in a Mutex|pools|plurality'
+    'plurality each its own|pools|plurality-own' 'Box on mimalloc|pools-mimalloc|box'
+)
+CHURN=(
+    'heapwright Pool|pools|pool' 'heapwright SharedPool|pools|shared' 'plurality Alloc|pools|plurality-alloc'
+    'plurality Box|pools|plurality-box' 'plurality Box on mimalloc|pools-mimalloc|plurality-box'
+    'Box on mimalloc|pools-mimalloc|box' 'Box on glibc|pools|box'
+)
+ARENAS=('heapwright Arena|pools|arena' 'bumpalo|pools|bumpalo' 'bump-scope|pools|bump-scope')
+# of COUNT: a tenth of it where it only has to run.
+of() { echo $(($1 / $(sized 1 10))); }
+# row SECTION ROW LIST PATTERN MORE...: a run of each contender of the list.
+row() {
+    local -n list=$3
+    local contender column program name
+    for contender in "${list[@]}"; do
+        IFS='|' read -r column program name <<<"$contender"
+        planned "$1" "$2" "$column" 0 - "$MADE/$program" run "$4" "$name" "${@:5}"
+    done
+}
+
+section_pairs() {
+    local shape
+    for shape in pair in-order random-order; do row pairs "${shape//-/ }" PAIRS pairs $shape "$(of 5000000)"; done
+    run_plan 9
+}
+section_shared() {
+    local threads
+    for threads in 1 2 8; do row shared "$threads threads" SHARED shared own $threads "$(of 2000000)"; done
+    for threads in 2 8; do row 'handed over' "$threads threads" SHARED shared hand-over $threads "$(of 1000000)"; done
+    run_plan 9
+}
+section_churn() {
+    row churn graph CHURN churn graph "$(of 1000000)"
+    row churn list CHURN churn list "$(of 2000000)"
+    run_plan 9
+}
+section_arenas() {
+    local shape
+    for shape in u32 layout; do row arenas $shape ARENAS arena $shape "$(of 20000000)"; done
+    run_plan 9
+}
+section_resident() {
+    local row bytes objects shape
+    while read -r row bytes objects; do
+        for shape in random runs; do
+            # Memory is not a matter of luck: two rounds show that.
+            planned resident "$row B" $shape 2 - "$MADE/pools" run resident "$bytes" $shape "$(of "$objects")"
+        done
+    done <<<$'32 32 1000000\n200 200 1000000\n8192 8192 100000'
+    run_plan 9
+}
+
+counted() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : *//p'; }
+# Instructions: of a pair, the difference of two counts of pairs; of a call, as ci/golden.sh counts.
+section_instructions() {
+    local contender column program name few many path branches mean
+    [ "$(uname -m)" = x86_64 ] || { say "skip: instructions are counted on x86-64"; return; }
+    for contender in "${PAIRS[@]}"; do
+        IFS='|' read -r column program name <<<"$contender"
+        few=$(counted "$MADE/$program" one "$name" 10000) many=$(counted "$MADE/$program" one "$name" 110000)
+        note pairs instructions "$column" ns "$(awk "BEGIN { printf \"%.2f\", ($many - $few) / 100000 }")"
+    done
+    ci/golden.sh pools --print >"$SCRATCH/calls"
+    while read -r name path mean branches _; do
+        note instructions "$name" path ns "$path"
+        note instructions "$name" branches ns "$branches"
+        note instructions "$name" mean ns "$mean"
+    done <"$SCRATCH/calls"
+}
