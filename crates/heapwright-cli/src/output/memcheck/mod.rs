@@ -26,6 +26,7 @@ pub(crate) mod xml;
 use super::calls::{Call, calls};
 use super::units::count as grouped;
 use super::words;
+use crate::report::innermost::Innermost;
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
 
@@ -142,7 +143,8 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
         grouped(blocks)
     );
     let ready = |name: &str| {
-        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), None, leak.stack)
+        let innermost = Innermost::Allocated(leak.origin).shown();
+        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), &innermost, leak.stack)
     };
     Entry {
         pid: report.processes.get(leak.process).map_or(0, |process| process.pid),
@@ -207,7 +209,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
         what = format!("{what} ({})", words::happened(error));
     }
     let ready =
-        || words::block_for(report, UNNAMED, suppression, None, words::asked(finding), stack);
+        || words::block_for(report, UNNAMED, suppression, None, &words::innermost(error, stack), stack);
     Entry {
         pid: report.processes.get(error.process).map_or(0, |process| process.pid),
         thread: finding.here.thread.max(1),

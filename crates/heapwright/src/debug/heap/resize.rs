@@ -182,7 +182,7 @@ impl Heap {
         let mine = entered.mine();
         let sequence = mine.sequence(&self.sequence);
         let word =
-            Word::live(usize::MAX, request.align, request.origin.record() as u8, mine.thread);
+            Word::live(usize::MAX, request.align, request.maker() as u8, mine.thread);
         record.hand_out(here.stack, sequence, word);
         self.note_peak();
         true
