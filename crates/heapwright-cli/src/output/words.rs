@@ -101,7 +101,7 @@ pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<St
 }
 
 /// Returns the calls inside a stack of an error, with which memcheck's stack would begin.
-pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<&'static str> {
+pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<String> {
     let happened = error.moments.iter().find(|happened| happened.stack == stack);
     match happened {
         Some(happened) if !error.finding.is_found_later() => {
@@ -122,7 +122,7 @@ pub(crate) fn block_for(
     name: &str,
     kind: &str,
     leak: Option<Reach>,
-    innermost: &[&str],
+    innermost: &[String],
     stack: StackId,
 ) -> Option<String> {
     let mut block = format!("{{\n   {name}\n   {kind}\n");
@@ -175,9 +175,19 @@ fn block_lines(frame: &Frame) -> Vec<String> {
 /// Returns whether a file is a part of the C library, whose symbols have versions, or stands in for
 /// it.
 fn is_of_c_library(file: &str) -> bool {
-    ["libheapwright", "libc.so", "libc-", "libpthread", "libm.so", "libdl", "librt", "libresolv", "ld-linux"]
-        .iter()
-        .any(|start| file.starts_with(start))
+    [
+        "libheapwright",
+        "libc.so",
+        "libc-",
+        "libpthread",
+        "libm.so",
+        "libdl",
+        "librt",
+        "libresolv",
+        "ld-linux",
+    ]
+    .iter()
+    .any(|start| file.starts_with(start))
 }
 
 fn leak_kind(reach: Reach) -> Option<&'static str> {

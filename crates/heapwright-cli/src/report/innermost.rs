@@ -35,10 +35,7 @@ const ALLOCATORS: [(Origin, &[Calls]); 10] = [
     (Origin::PosixMemalign, &[&["memalign", "posix_memalign"], &["posix_memalign"]]),
     (Origin::New, &[&["_Znwm"], &["_ZnwmRKSt9nothrow_t"]]),
     (Origin::NewArray, &[&["_Znam"], &["_ZnamRKSt9nothrow_t"]]),
-    (
-        Origin::AlignedNew,
-        &[&["_ZnwmSt11align_val_t"], &["_ZnwmSt11align_val_tRKSt9nothrow_t"]],
-    ),
+    (Origin::AlignedNew, &[&["_ZnwmSt11align_val_t"], &["_ZnwmSt11align_val_tRKSt9nothrow_t"]]),
     (
         Origin::AlignedNewArray,
         &[&["_ZnamSt11align_val_t"], &["_ZnamSt11align_val_tRKSt9nothrow_t"]],
@@ -101,16 +98,30 @@ impl Innermost {
         known.map_or_else(|| every().collect(), <[Calls]>::to_vec)
     }
 
-    /// Returns the calls to generate, innermost first.
-    pub(crate) fn shown(self) -> Vec<&'static str> {
-        let is_unknown = matches!(self, Self::Freed(Call::Unknown));
+    /// Returns whether the call is known, so that the first form is the most likely one.
+    pub(super) fn is_known(self) -> bool {
+        let (unknown, rust) = (Self::Allocated(Origin::Unknown), Self::Allocated(Origin::Rust));
+        let delete = [Self::Freed(Call::Delete), Self::Freed(Call::DeleteArray)];
+        ![unknown, rust, Self::Freed(Call::Unknown)].contains(&self) && !delete.contains(&self)
+    }
+
+    /// Returns the patterns to generate, innermost first.
+    pub(crate) fn shown(self) -> Vec<String> {
         match self {
-            Self::Accessed(Function::Unknown) => Vec::new(),
-            Self::Accessed(function) => vec![function.word()],
-            _ if is_unknown => Vec::new(),
-            _ => self.forms().first().copied().unwrap_or_default().to_vec(),
+            Self::Accessed(Function::Unknown) | Self::Freed(Call::Unknown) => Vec::new(),
+            Self::Accessed(function) => vec![function.word().to_owned()],
+            Self::Allocated(_) | Self::Freed(_) => {
+                let calls = self.forms().first().copied().unwrap_or_default();
+                calls.iter().copied().map(pattern).collect()
+            }
         }
     }
+}
+
+/// Returns a pattern for a function and for its form with more parameters: records do not tell
+/// `new(std::nothrow)` from `new`, nor a sized `delete`.
+fn pattern(name: &str) -> String {
+    if name.starts_with("_Z") { format!("{name}*") } else { name.to_owned() }
 }
 
 fn find<T: PartialEq>(table: &'static [(T, &'static [Calls])], one: T) -> Option<&'static [Calls]> {

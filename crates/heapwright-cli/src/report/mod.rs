@@ -50,6 +50,7 @@ use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
 use heapwright_record::debug::{Call, Entry, FindingKind, Origin, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
+use innermost::Innermost;
 use input::reading;
 use model::{
     Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Stacks, Step,
@@ -62,7 +63,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
-use innermost::Innermost;
 use suppressions::{Kind, Line, Stack, Suppressions};
 
 /// The most groups of blocks that are reported one by one.

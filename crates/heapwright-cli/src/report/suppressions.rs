@@ -297,9 +297,8 @@ fn simple(line: &str) -> Result<Rule, String> {
             "a suppression without a pattern would hide everything; '*' does",
         ));
     }
-    let is_chain = pattern.contains(CALLED_BY)
-        || pattern.ends_with(CALLED_BY.trim_end())
-        || is_call(pattern);
+    let is_chain =
+        pattern.contains(CALLED_BY) || pattern.ends_with(CALLED_BY.trim_end()) || is_call(pattern);
     let frames =
         if is_chain { Frames::Chain(chain(pattern)?) } else { Frames::Anywhere(anywhere(pattern)) };
     Ok(Rule { hides, frames })
@@ -453,9 +452,7 @@ impl Frames {
                     .iter()
                     .any(|text| !text.is_empty() && glob(pattern, text))
             }),
-            Self::Chain(calls) => {
-                stacks.iter().any(|stack| begins(calls, &chained(&stack.lines)))
-            }
+            Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, &chained(&stack.lines))),
             Self::Stack(patterns) => {
                 stacks.iter().any(|stack| stack.is_where && are_at_start_of(patterns, stack))
             }
@@ -483,7 +480,15 @@ fn are_at_start(patterns: &[Pattern], lines: &[Line<'_>], innermost: Innermost) 
         return is_start(patterns, lines, 0)
             || behind.is_some_and(|behind| is_start(behind, lines, 0));
     }
-    let with = |calls: &&[&'static str]| {
+    let with = |(form, calls): (usize, &&[&'static str])| {
+        // Only names, not wildcards, match what other versions of valgrind show.
+        let named = patterns
+            .iter()
+            .zip(*calls)
+            .all(|(pattern, &name)| matches!(pattern, Pattern::Function(text) if text == name));
+        if form != 0 && innermost.is_known() && !named {
+            return false;
+        }
         let module = innermost::MODULE;
         let inside = calls.iter().map(|&name| Line { name, module, ..Line::default() });
         let all: Vec<Line<'_>> = inside.chain(lines.iter().copied()).collect();
@@ -492,7 +497,7 @@ fn are_at_start(patterns: &[Pattern], lines: &[Line<'_>], innermost: Innermost) 
         is_start(&patterns[skipped..], &all[skipped..], calls.len() - skipped)
     };
     let is_named = patterns.first().is_some_and(Pattern::is_innermost);
-    innermost.forms().iter().any(with) || !is_named && is_start(patterns, lines, 0)
+    innermost.forms().iter().enumerate().any(with) || !is_named && is_start(patterns, lines, 0)
 }
 
 /// The most calls that valgrind's stacks have inside the C library before the function that the
@@ -671,7 +676,8 @@ impl Pattern {
                 if names.peek().is_none() { is(&"???") } else { names.any(|name| is(&name)) }
             }
             Self::Object(name) => {
-                glob(name, line.module) || real_path(line.module).is_some_and(|path| glob(name, &path))
+                glob(name, line.module)
+                    || real_path(line.module).is_some_and(|path| glob(name, &path))
             }
             Self::Source(name) => {
                 let file = line.source.rsplit('/').next().unwrap_or_default();
@@ -959,8 +965,14 @@ mod tests {
             (Call::DeleteArray, "fun:_ZdaPv", "fun:_ZdlPv"),
             (Call::Realloc, "fun:realloc", "fun:free"),
         ] {
-            assert!(is_hidden(&format!("{right} {rest}"), freed, Innermost::Freed(call)), "{call:?}");
-            assert!(!is_hidden(&format!("{wrong} {rest}"), freed, Innermost::Freed(call)), "{call:?}");
+            assert!(
+                is_hidden(&format!("{right} {rest}"), freed, Innermost::Freed(call)),
+                "{call:?}"
+            );
+            assert!(
+                !is_hidden(&format!("{wrong} {rest}"), freed, Innermost::Freed(call)),
+                "{call:?}"
+            );
         }
     }
 
@@ -1023,10 +1035,7 @@ mod tests {
         let nameless = Line { module: "/lib/libc.so.6", ..Line::default() };
         let without = [realpath, nameless, STACK[2]];
         let suggested = suggestion(&with);
-        assert_eq!(
-            suggested.as_deref(),
-            Some("realpath@libc.so.6 <- *@libc.so.6 <- main@prog")
-        );
+        assert_eq!(suggested.as_deref(), Some("realpath@libc.so.6 <- *@libc.so.6 <- main@prog"));
         assert_eq!(suggested, suggestion(&without));
         let rule = suppressions(&format!("leak:{}", suggested.expect("has names")));
         assert!(rule.hides(LOST, &[stack(&with, MADE)]).is_some());

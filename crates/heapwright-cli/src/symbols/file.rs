@@ -14,6 +14,7 @@
 use super::debug::{self, Elf, ElfSymbol, Information};
 use super::{Function, Rights};
 use addr2line::demangle_auto;
+use gimli::DwLang;
 use object::SymbolKind;
 use object::read::{Object as _, ObjectSymbol as _};
 use std::borrow::Cow;
@@ -22,6 +23,16 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
+
+/// The numbers of C++'s versions in debug information.
+const CXX: [DwLang; 6] = [
+    gimli::DW_LANG_C_plus_plus,
+    gimli::DW_LANG_C_plus_plus_03,
+    gimli::DW_LANG_C_plus_plus_11,
+    gimli::DW_LANG_C_plus_plus_14,
+    gimli::DW_LANG_C_plus_plus_17,
+    gimli::DW_LANG_C_plus_plus_20,
+];
 
 /// The names in an ELF file.
 pub(super) struct File {
@@ -72,8 +83,7 @@ impl File {
             information =
                 separate.as_ref().and_then(|object| Information::of(object, path, rights));
         }
-        let [functions, exported, separate_functions, variables] =
-            [const { OnceCell::new() }; 4];
+        let [functions, exported, separate_functions, variables] = [const { OnceCell::new() }; 4];
         Ok(Self {
             object,
             separate,
@@ -88,7 +98,7 @@ impl File {
 
     /// Returns the functions at an address of the file, inlined ones first.
     pub(super) fn functions(&self, address: u64) -> Vec<Function> {
-        let mut functions = self.described(address).unwrap_or_default();
+        let (mut functions, is_cxx) = self.described(address).unwrap_or_default();
         // The outermost function has a symbol; inlined ones have none.
         let Some(outermost) = functions.last_mut() else {
             functions.extend(self.symbol(address).or_else(|| self.separate_symbol(address)));
@@ -102,7 +112,7 @@ impl File {
             (outermost.name, outermost.symbol) = (symbol.name, symbol.symbol);
             outermost.is_private = false;
         } else if outermost.symbol.is_none()
-            && is_of_cxx(outermost.source.as_deref())
+            && is_cxx
             && let Some(symbol) = self.symbol(address)
         {
             // The linker name of a static function is only in the symbols.
@@ -122,10 +132,10 @@ impl File {
         Some((demangled(found.name), address - found.address))
     }
 
-    /// Returns the functions by the debug information.
-    fn described(&self, address: u64) -> Option<Vec<Function>> {
+    /// Returns the functions by the debug information, and whether the outermost one is C++.
+    fn described(&self, address: u64) -> Option<(Vec<Function>, bool)> {
         let mut frames = self.information.as_ref()?.frames(address)?;
-        let mut functions = Vec::new();
+        let (mut functions, mut is_cxx) = (Vec::new(), false);
         while let Ok(Some(frame)) = frames.next() {
             let raw = frame.function.as_ref().and_then(|name| name.raw_name().ok());
             // A static function has no linker name here. (Its bare name may be a mangled type: `pm`.)
@@ -133,6 +143,8 @@ impl File {
                 true => demangled(raw),
                 false => raw.to_owned(),
             });
+            let language = frame.function.as_ref().and_then(|name| name.language);
+            is_cxx = language.is_some_and(|language| CXX.contains(&language));
             let location = frame.location.as_ref();
             functions.push(Function {
                 symbol: raw.map(Cow::into_owned).filter(|raw| Some(raw) != name.as_ref()),
@@ -143,7 +155,7 @@ impl File {
                 is_private: self.separate.is_some(),
             });
         }
-        Some(functions)
+        Some((functions, is_cxx))
     }
 
     /// Returns the function by the file's own symbols.
@@ -204,15 +216,6 @@ impl Symbol {
         let symbol = Some(self.name.to_owned()).filter(|symbol| *symbol != name);
         Function { name: Some(name), symbol, ..Function::default() }
     }
-}
-
-/// Returns whether a source is C++, so that its functions have linker names of their own.
-fn is_of_cxx(source: Option<&str>) -> bool {
-    let ending = source.and_then(|source| Path::new(source).extension()?.to_str());
-    ending.is_some_and(|ending| {
-        ["cc", "cpp", "cxx", "c++", "C", "hpp", "hh", "hxx", "h", "ipp", "tcc", "inl"]
-            .contains(&ending)
-    })
 }
 
 /// Returns whether a name is a linker name of C++ or Rust.

@@ -157,7 +157,10 @@ mod tests {
     #[test]
     fn heuristics_have_memchecks_names() {
         let near = |text: &[u8]| Heuristics::parse(text).map(|chosen| chosen.near);
-        assert_eq!((near(b"all"), near(b"none"), near(b"newarray")), (Some(true), Some(false), Some(false)));
+        assert_eq!(
+            (near(b"all"), near(b"none"), near(b"newarray")),
+            (Some(true), Some(false), Some(false))
+        );
         let two = Heuristics { length64: true, new_array: true, ..Heuristics::NONE };
         assert_eq!(Heuristics::parse(b"newarray+length64"), Some(two));
         assert_eq!((Heuristics::parse(b""), Heuristics::parse(b"newarray+x")), (None, None));

@@ -208,8 +208,9 @@ fn of_error(report: &Report, error: &Error) -> Entry {
         (stack, more) = (allocated, vec![(created.to_owned(), allocated)]);
         what = format!("{what} ({})", words::happened(error));
     }
-    let ready =
-        || words::block_for(report, UNNAMED, suppression, None, &words::innermost(error, stack), stack);
+    let ready = || {
+        words::block_for(report, UNNAMED, suppression, None, &words::innermost(error, stack), stack)
+    };
     Entry {
         pid: report.processes.get(error.process).map_or(0, |process| process.pid),
         thread: finding.here.thread.max(1),

@@ -127,7 +127,7 @@ fn ready(
     kind: &str,
     block: &str,
     leak: Option<Reach>,
-    innermost: &[&str],
+    innermost: &[String],
     stack: StackId,
 ) {
     match report.wanted.suppressions {

@@ -56,9 +56,7 @@ pub(super) fn holds(
         Origin::AlignedNewArray => block.word.align(),
         _ => WORD,
     };
-    let has_vtable = |at: usize| {
-        word(at).is_some_and(|vtable| is_vtable(vtable, proc_mem, roots))
-    };
+    let has_vtable = |at: usize| word(at).is_some_and(|vtable| is_vtable(vtable, proc_mem, roots));
     chosen.std_string && offset == 3 * WORD && is_string()
         || chosen.length64 && count() == Some(rest)
         || chosen.new_array && offset == cookie && is_array()
@@ -86,16 +84,14 @@ fn is_vtable(address: usize, proc_mem: &ProcMem, roots: &Roots) -> bool {
     if address < LEAST_VTABLE || !address.is_multiple_of(WORD) {
         return false;
     }
-    let is_data =
-        |address: usize| roots.regions(Root::Globals).any(|data| data.contains(address));
+    let is_data = |address: usize| roots.regions(Root::Globals).any(|data| data.contains(address));
     if !is_data(address) {
         return false;
     }
     let mut words = [0; VTABLE_WORDS];
     let got = proc_mem.read_words(address, &mut words);
     let entries = words[..got].iter().filter(|&&entry| entry != 0);
-    let is_code =
-        |entry: usize| crate::stacks::module_range(entry).is_some() && !is_data(entry);
+    let is_code = |entry: usize| crate::stacks::module_range(entry).is_some() && !is_data(entry);
     let mut entries = entries.map(|&entry| is_code(entry));
     entries.next() == Some(true) && entries.next() == Some(true)
 }
