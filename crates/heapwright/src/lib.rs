@@ -134,6 +134,7 @@ pub mod options {
     //! | `leak_signal` | a signal | debug: look for leaks when it comes |
     //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
+    //! | `heuristics` | `all`, `none`, memcheck's names joined by `+` | debug: which pointers to the middle of a block surely lead to it |
     //! | `rules` | a path | debug: a sealed file in which processes leave each other what unwind tables say (`heapwright check` makes it) |
     //!
     //! A bad option is ignored, with one line on standard error. An option without effect in the

@@ -240,9 +240,13 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     for (place, &process) in order.iter().enumerate() {
         places[process] = place;
     }
+    let progress = Progress::naming(
+        (gathered.errors.len() + gathered.leaks.len().min(MOST_LEAKS)) as u64,
+        options.quiet,
+    );
     let mut builder = ReportBuilder {
         gathered,
-        naming: Naming::new(gathered),
+        naming: Naming::new(gathered, &progress),
         suppressions,
         everything: options.everything,
         places,
@@ -261,8 +265,6 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
         let leak = &lost.leak;
         (severity(leak.reach), std::cmp::Reverse(leak.bytes.saturating_add(leak.indirect_bytes)))
     });
-    let progress =
-        Progress::naming((errors.len() + leaks.len().min(MOST_LEAKS)) as u64, options.quiet);
     let limit = options.limit.unwrap_or(usize::MAX);
     for (at, error) in errors.iter().enumerate() {
         if builder.report.errors.len() >= limit {
@@ -281,7 +283,6 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     }
     builder.rest_of_leaks(leaks.get(MOST_LEAKS..).unwrap_or_default());
     builder.processes(&order);
-    drop(progress);
     let ReportBuilder { naming, suppressions, mut report, .. } = builder;
     report.stacks = naming.stacks;
     report.cut = naming.cut;

@@ -13,6 +13,7 @@ use super::gather::Gathered;
 use super::input::Fetch;
 use super::model::{StackId, Stacks};
 use super::modules::{Modules, NOWHERE, Spot};
+use super::progress::Progress;
 use super::source::Sources;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function, Names, Place};
@@ -21,6 +22,7 @@ use std::collections::{BTreeSet, HashMap};
 /// The stacks and names that a report collects.
 pub(super) struct Naming<'g> {
     gathered: &'g Gathered,
+    progress: &'g Progress,
     fetch: Fetch,
     /// The names of each file of code; `None` until one is needed.
     names: Vec<Option<Names>>,
@@ -40,9 +42,10 @@ pub(super) struct Naming<'g> {
 }
 
 impl<'g> Naming<'g> {
-    pub(super) fn new(gathered: &'g Gathered) -> Self {
+    pub(super) fn new(gathered: &'g Gathered, progress: &'g Progress) -> Self {
         Self {
             gathered,
+            progress,
             fetch: Fetch::default(),
             names: gathered.files.list.iter().map(|_| None).collect(),
             frames: HashMap::new(),
@@ -169,7 +172,9 @@ impl<'g> Naming<'g> {
 
     fn names(&mut self, file: u32) -> &Names {
         let known = &self.gathered.files.list[file as usize];
-        self.names[file as usize]
-            .get_or_insert_with(|| Names::of(&known.file, known.began, &known.rights))
+        self.names[file as usize].get_or_insert_with(|| {
+            self.progress.reads(&known.file.path);
+            Names::of(&known.file, known.began, &known.rights)
+        })
     }
 }

@@ -446,7 +446,16 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
         return;
     }
     line("LEAK SUMMARY:");
-    words::leak_sums(report).iter().for_each(|sum| line(sum));
+    let is_hidden = !report.wanted.details.contains(&Reach::Possible)
+        && report.total(Reach::Possible) != Amount::default();
+    for sum in words::leak_sums(report) {
+        let more = if is_hidden && sum.contains("possibly lost") {
+            " (listed by --show possible)"
+        } else {
+            ""
+        };
+        line(&format!("{sum}{more}"));
+    }
     let silent: u64 = checks.map(|check| u64::from(check.silent)).sum();
     if silent != 0 {
         line(&format!(
