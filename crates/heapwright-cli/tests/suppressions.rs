@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, done, heapwright, stderr, stdout, text};
+use common::{Folder, done, heapwright, stderr, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -113,9 +113,14 @@ fn the_first_line_of_a_suppression_names_the_function_that_allocated() {
 /// its debug file names.
 const LIBRARY: &str = "
 #include <stdlib.h>
-__attribute__((noinline)) static void *inner(void) { void *p = malloc(40); __asm__(\"\" : : : \"memory\"); return p; }
-static inline __attribute__((always_inline)) void *inlined(void) { void *p = inner(); __asm__(\"\" : : : \"memory\"); return p; }
-void *__internal_name_of_copy(void) { void *p = inlined(); __asm__(\"\" : : : \"memory\"); return p; }
+#define GOES_ON __asm__(\"\" : : : \"memory\")
+__attribute__((noinline)) static void *inner(void) { void *p = malloc(40); GOES_ON; return p; }
+static inline __attribute__((always_inline)) void *inlined(void) {
+    void *p = inner();
+    GOES_ON;
+    return p;
+}
+void *__internal_name_of_copy(void) { void *p = inlined(); GOES_ON; return p; }
 extern __typeof(__internal_name_of_copy) copy __attribute__((alias(\"__internal_name_of_copy\")));
 ";
 
@@ -161,10 +166,9 @@ fn a_function_has_one_name_with_and_without_the_librarys_debug_file() {
         line.expect("is suggested").to_owned()
     };
     let fingerprint = || {
-        let sarif = stdout(&check(
-            &["--fail-on", "none", "--format", "sarif", "-o", "-"],
-            &[text(&program)],
-        ));
+        let file = folder.path("report.sarif");
+        check(&["--fail-on", "none", "--format", "sarif", "-o", text(&file)], &[text(&program)]);
+        let sarif = std::fs::read_to_string(file).expect("is written");
         let sarif: Value = serde_json::from_str(&sarif).unwrap_or_else(|_| panic!("{sarif}"));
         let result = &sarif["runs"][0]["results"][0];
         assert_eq!(result["ruleId"], "definitely-lost", "{sarif}");
@@ -189,8 +193,8 @@ fn a_function_has_one_name_with_and_without_the_librarys_debug_file() {
     assert_eq!(hides("fun:malloc fun:__internal_name_of_copy"), 0);
 }
 
-/// Keeps pointers to the middle of four blocks: behind their length, at a second table of functions,
-/// behind a count, and at nothing in particular.
+/// Keeps pointers to the middle of four blocks: behind their length, at a second table of
+/// functions, behind a count, and at nothing in particular.
 const INSIDE: &str = "
 #include <stdint.h>
 #include <stdlib.h>
@@ -239,7 +243,11 @@ fn pointers_into_blocks_lead_to_them_where_memchecks_heuristics_say_so() {
 #[test]
 fn counts_are_the_programs_and_a_lone_call_is_a_rule() {
     let folder = Folder::new();
-    let source = "#include <stdlib.h>\nvoid *volatile p;\nint main(void) { p = malloc(10); p = 0; return 0; }";
+    let source = "
+#include <stdlib.h>
+void *volatile p;
+int main(void) { p = malloc(10); p = 0; return 0; }
+";
     let program = folder.compile("greet", &["-g", "-O0"], source);
     let printed = stderr(&valgrind(&folder, &[], &[text(&program)]));
     assert!(printed.contains("total heap usage: 1 allocs, 0 frees, "), "{printed}");

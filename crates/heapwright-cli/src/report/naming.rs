@@ -26,8 +26,8 @@ pub(super) struct Naming<'g> {
     fetch: Fetch,
     /// The names of each file of code; `None` until one is needed.
     names: Vec<Option<Names>>,
-    /// Indexes of frames, by place, by the address in the process, and by the distance from the byte
-    /// to look up to the address.
+    /// Indexes of frames, by place, by the address in the process, and by the distance from the
+    /// byte to look up to the address.
     frames: HashMap<(Spot, u64, u64), u32>,
     /// The functions at each file and address that was looked up.
     functions: HashMap<(u32, u64), Vec<Function>>,

@@ -28,7 +28,7 @@
 //! **A block** has a name, a type, and the frames of a stack from the innermost on. `*` and `?` are
 //! wildcards, `...` stands for any number of frames, and frames after the last line are ignored.
 //! Functions are compared by their linker names and their readable names, without a version
-//! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, and `__libc_start_main`
+//! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
 //! and `_start`. A function without a name is called `???`.
 //!
 //! Valgrind's stacks begin in its own `malloc`, ours in its caller. A block whose first line names

@@ -5,8 +5,9 @@
 //! only.
 //!
 //! A function has one name, whatever a separate debug file calls it: the shortest one that the file
-//! itself has for it, or exports if it has debug information. So `strdup` is `strdup` with and without the C library's debug file, which
-//! calls it `__GI___strdup`. Functions that only a separate debug file names are private.
+//! itself has for it, or exports if it has debug information. So `strdup` is `strdup` with and
+//! without the C library's debug file, which calls it `__GI___strdup`. Functions that only a separate
+//! debug file names are private.
 //!
 //! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
 //! few pages of a large program. Parts that do not parse are left out.
@@ -138,7 +139,7 @@ impl File {
         let (mut functions, mut is_cxx) = (Vec::new(), false);
         while let Ok(Some(frame)) = frames.next() {
             let raw = frame.function.as_ref().and_then(|name| name.raw_name().ok());
-            // A static function has no linker name here. (Its bare name may be a mangled type: `pm`.)
+            // A static function has no linker name here, and its bare name may look mangled: `pm`.
             let name = raw.as_deref().map(|raw| match is_mangled(raw) {
                 true => demangled(raw),
                 false => raw.to_owned(),

@@ -3,8 +3,8 @@
 //! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit:
 //! buffers of streams, locales, the reserve for exceptions. This command frees nothing. It leaves a
 //! block out of the report if a library function allocated the block and the library's globals
-//! still reach it. Such a block counts as freed. Streams that the program opened, and copies that it
-//! keeps (`strdup`), are reported.
+//! still reach it. Such a block counts as freed. Streams that the program opened, and copies that
+//! it keeps (`strdup`), are reported.
 
 use crate::report::model::{Leak, Report};
 use heapwright_record::debug::{Reach, Root};

@@ -1,10 +1,10 @@
 //! Heuristics: pointers into the middle of a block that surely lead to it.
 //!
 //! ```text
-//!   stdstring            | length | capacity | count | characters ...       the characters of an old std::string
-//!   length64             ... | bytes that follow | bytes ...                the bytes
-//!   newarray             | cookie: count | element | element | ...          the first element
-//!   multipleinheritance  | vtable | fields ... | vtable | fields ...        a second base
+//!   stdstring            | length | capacity | count | characters ...   a std::string's characters
+//!   length64             ... | bytes that follow | bytes ...            the bytes
+//!   newarray             | cookie: count | element | element | ...      the first element
+//!   multipleinheritance  | vtable | fields ... | vtable | fields ...    a second base
 //! ```
 //!
 //! These are memcheck's (`--leak-check-heuristics`). Two reach further: the length may be at any

@@ -41,7 +41,8 @@ use super::index::{Block, Index, Live};
 use super::roots::{Region, Roots};
 use super::zeroed::ZeroedArray;
 
-/// Pointers up to this many bytes into a block surely lead to it, unless other heuristics are chosen.
+/// Pointers up to this many bytes into a block surely lead to it, unless the user has chosen
+/// heuristics.
 const NEAR: usize = 64;
 /// The kernel reads blocks from this size on, because the program may have protected their pages.
 pub(super) const BY_KERNEL: usize = 4096;
