@@ -6,8 +6,8 @@
 //!
 //! A function has one name, whatever a separate debug file calls it: the shortest one that the file
 //! itself has for it, or exports if it has debug information. So `strdup` is `strdup` with and
-//! without the C library's debug file, which calls it `__GI___strdup`. Functions that only a separate
-//! debug file names are private.
+//! without the C library's debug file, which calls it `__GI___strdup`. Functions that only a
+//! separate debug file names are private.
 //!
 //! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
 //! few pages of a large program. Parts that do not parse are left out.
