@@ -737,21 +737,33 @@ mod tests {
         Suppressions::default().add(text, "file").expect_err("is wrong").to_string()
     }
 
+    const NOTHING: Line<'static> = Line {
+        name: "",
+        symbol: "",
+        source: "",
+        line: None,
+        module: "",
+        is_below_main: false,
+        is_private: false,
+        is_inlined: false,
+    };
+
     const STACK: [Line<'static>; 3] = [
-        Line { name: "strdup", symbol: "", source: "", line: None, module: "/lib/libc.so.6" },
+        Line { name: "strdup", module: "/lib/libc.so.6", ..NOTHING },
         Line {
             name: "ns::load(char const*)",
             symbol: "_ZN2ns4loadEPKc",
             source: "/src/load.cc",
             line: Some(12),
             module: "/usr/bin/prog",
+            ..NOTHING
         },
         Line {
             name: "main",
-            symbol: "",
             source: "/src/main.cc",
             line: Some(3),
             module: "/usr/bin/prog",
+            ..NOTHING
         },
     ];
 
