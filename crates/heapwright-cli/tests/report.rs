@@ -236,7 +236,7 @@ fn names_are_demangled_and_suppressions_know_both() {
     let first = &frames(&record)[0];
     assert!(first.contains(" in void shop::fill<shop::Cart>(shop::Cart*) "), "{first}");
     let printed = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
-    let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   \
+    let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   fun:free\n   \
                  fun:_ZN4shop4fillINS_4CartEEEvPT_\n   ...\n}\n";
     assert!(printed.contains(block), "{printed}");
     for (name, text) in [
