@@ -6,8 +6,8 @@
 //! subcommand's documented code. The table is in docs/command.md.
 
 use crate::commands::{
-    bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,
-    replay, report, run, top, trim, valgrind, workload,
+    bench, cargo, check, checked, diff, docs, doctor, explain, findings, heap, library, profile,
+    record, replay, report, run, top, trim, valgrind, workload,
 };
 use crate::output;
 use crate::process::Exit;
@@ -43,6 +43,7 @@ enum Command {
     Top(top::Args),
     Trim(trim::Args),
     Explain(explain::Args),
+    Findings(findings::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
     Report(report::Args),
@@ -80,6 +81,7 @@ pub(crate) fn run() -> Exit {
         Command::Top(args) => (top::run(&args), 1),
         Command::Trim(args) => (trim::run(&args), 1),
         Command::Explain(args) => (explain::run(&args), 1),
+        Command::Findings(args) => (findings::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),
         Command::Report(args) => (report::run(&args), report::COULD_NOT),

@@ -43,7 +43,7 @@ fn a_bug_has_an_exit_code_of_its_own() {
         "in main ",
         "prog.c:8:9",
         "    >     8 |         free(block);",
-        "    to suppress it: double-free:main@prog <-",
+        "    to suppress it: double-free:main@prog\n",
         "== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");

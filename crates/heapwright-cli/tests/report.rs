@@ -236,7 +236,7 @@ fn names_are_demangled_and_suppressions_know_both() {
     let first = &frames(&record)[0];
     assert!(first.contains(" in void shop::fill<shop::Cart>(shop::Cart*) "), "{first}");
     let printed = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
-    let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   \
+    let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   fun:free\n   \
                  fun:_ZN4shop4fillINS_4CartEEEvPT_\n   ...\n}\n";
     assert!(printed.contains(block), "{printed}");
     for (name, text) in [
@@ -545,7 +545,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
 ==7== LEAK SUMMARY:
 ==7==    definitely lost: 40 bytes in 1 blocks
 ==7==    indirectly lost: 800 bytes in 20 blocks
-==7==      possibly lost: 80 bytes in 2 blocks
+==7==      possibly lost: 80 bytes in 2 blocks (listed by --show possible)
 ==7==    still reachable: 120 bytes in 3 blocks
 ==7==         suppressed: 0 bytes in 0 blocks
 ==7== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)
@@ -915,4 +915,14 @@ fn a_guarded_block_of_fast_mode_is_reported_from_its_record() {
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
+}
+
+#[test]
+fn a_findings_page_is_printed() {
+    let list = stdout(&done(heapwright().arg("findings")));
+    assert!(list.lines().any(|line| line.starts_with("double-free ")), "{list}");
+    let page = stdout(&done(heapwright().args(["findings", "double-free"])));
+    assert!(page.starts_with("double-free\n\n") && page.contains("How to fix it\n"), "{page}");
+    let output = done(heapwright().args(["findings", "nonsense"]));
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(2), 1));
 }

@@ -46,7 +46,8 @@ fn begin_guarding() {
 #[cold]
 pub(crate) fn begin_debugging() {
     // The first block makes the heap get from the kernel now what a thread's first block needs.
-    let block = heap::malloc(1);
+    // `debug_prepare` takes it out of the counts.
+    let block = heap::malloc(0);
     // SAFETY: the block is null or was just allocated, and is freed once.
     unsafe { heap::free(block) };
     cxx::distinguish_forms();

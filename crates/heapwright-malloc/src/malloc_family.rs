@@ -24,7 +24,7 @@
 //! before this one, may have its own `malloc`, and a block must come from and return to one heap.
 
 use crate::errno;
-use heapwright::heap::{self, ALIGNED, MALLOC};
+use heapwright::heap::{self, ALIGNED, MALLOC, POSIX_MEMALIGN};
 use libc::{c_int, c_void, size_t};
 
 /// Gives a block of at least `size` bytes.
@@ -163,7 +163,7 @@ pub(crate) unsafe fn align_into(result: *mut *mut c_void, alignment: usize, size
     if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
-    let block = heap::malloc_aligned(size, alignment);
+    let block = heap::malloc_aligned_for::<POSIX_MEMALIGN>(size, alignment);
     if block.is_null() {
         return libc::ENOMEM;
     }

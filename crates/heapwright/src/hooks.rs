@@ -134,7 +134,9 @@ pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
 #[cfg(feature = "debug")]
 #[inline(always)]
 fn resized(what: Return, size: usize) -> Request {
-    Request { size, align: what.align.unwrap_or(1), zero: false, origin: what.origin }
+    let origin =
+        if what.origin.is_freed_by(Origin::Malloc) { Origin::Realloc } else { what.origin };
+    Request { size, align: what.align.unwrap_or(1), zero: false, origin }
 }
 
 /// Returns the usable bytes of a block. `None`: the block is not the debug heap's.

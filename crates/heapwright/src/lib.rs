@@ -131,6 +131,7 @@ pub mod options {
     //! | `leak_signal` | a signal | debug: look for leaks when this signal arrives |
     //! | `growth` | `on`, `off` | debug: count live blocks now and then, in the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
+    //! | `heuristics` | `all`, `none`, memcheck's names joined by `+` | debug: which pointers to the middle of a block surely lead to it |
     //! | `rules` | a path | debug: a sealed file in which processes share unwind rules (`heapwright check` makes it) |
     //!
     //! A bad option is ignored, with one line on standard error. An option without effect in the

@@ -37,6 +37,10 @@ pub enum Origin {
     NewArray = 3,
     /// Rust's `GlobalAlloc` and `Allocator`, both ways.
     Rust = 4,
+    /// `posix_memalign`; also freed by `free`.
+    PosixMemalign = 5,
+    /// `realloc` of a block, in a debug heap; also freed by `free`.
+    Realloc = 6,
 }
 
 /// [`Origin::Malloc`], as a parameter of a function.
@@ -49,10 +53,12 @@ pub const NEW: u8 = Origin::New as u8;
 pub const NEW_ARRAY: u8 = Origin::NewArray as u8;
 /// [`Origin::Rust`], as a parameter of a function.
 pub const RUST: u8 = Origin::Rust as u8;
+/// [`Origin::PosixMemalign`], as a parameter of a function.
+pub const POSIX_MEMALIGN: u8 = Origin::PosixMemalign as u8;
 
 impl Origin {
     /// Returns the origin for the parameter `FROM` of a function: one of [`MALLOC`], [`ALIGNED`],
-    /// [`NEW`], [`NEW_ARRAY`], [`RUST`]. Other numbers do not compile.
+    /// [`NEW`], [`NEW_ARRAY`], [`RUST`], [`POSIX_MEMALIGN`]. Other numbers do not compile.
     ///
     /// ```
     /// use heapwright::heap::{NEW, Origin};
@@ -61,13 +67,14 @@ impl Origin {
     #[inline(always)]
     #[must_use]
     pub const fn of<const FROM: u8>() -> Self {
-        const { assert!(FROM <= RUST, "no origin has this number") };
+        const { assert!(FROM <= POSIX_MEMALIGN, "no origin has this number") };
         match FROM {
             MALLOC => Self::Malloc,
             ALIGNED => Self::Aligned,
             NEW => Self::New,
             NEW_ARRAY => Self::NewArray,
-            _ => Self::Rust,
+            RUST => Self::Rust,
+            _ => Self::PosixMemalign,
         }
     }
 
@@ -81,7 +88,10 @@ impl Origin {
     #[must_use]
     pub const fn is_freed_by(self, other: Self) -> bool {
         const fn family(origin: Origin) -> u8 {
-            if matches!(origin, Origin::Aligned) { MALLOC } else { origin as u8 }
+            match origin {
+                Origin::Aligned | Origin::PosixMemalign | Origin::Realloc => MALLOC,
+                other => other as u8,
+            }
         }
         family(self) == family(other)
     }
@@ -96,6 +106,8 @@ impl Origin {
             Self::New => record::Origin::New,
             Self::NewArray => record::Origin::NewArray,
             Self::Rust => record::Origin::Rust,
+            Self::PosixMemalign => record::Origin::PosixMemalign,
+            Self::Realloc => record::Origin::Realloc,
         }
     }
 
@@ -104,9 +116,11 @@ impl Origin {
     pub(crate) const fn of_record(record: record::Origin) -> Self {
         match record {
             record::Origin::Aligned => Self::Aligned,
-            record::Origin::New => Self::New,
-            record::Origin::NewArray => Self::NewArray,
+            record::Origin::New | record::Origin::AlignedNew => Self::New,
+            record::Origin::NewArray | record::Origin::AlignedNewArray => Self::NewArray,
             record::Origin::Rust => Self::Rust,
+            record::Origin::PosixMemalign => Self::PosixMemalign,
+            record::Origin::Realloc => Self::Realloc,
             _ => Self::Malloc,
         }
     }
@@ -164,6 +178,17 @@ impl Request {
             Origin::New => record::Call::New,
             Origin::NewArray => record::Call::NewArray,
             _ => record::Call::Malloc,
+        }
+    }
+
+    /// Returns the function that makes the block, as in records.
+    #[inline(always)]
+    pub(crate) const fn maker(self) -> record::Origin {
+        match self.origin {
+            Origin::Malloc if self.zero => record::Origin::Calloc,
+            Origin::New if self.align > 1 => record::Origin::AlignedNew,
+            Origin::NewArray if self.align > 1 => record::Origin::AlignedNewArray,
+            origin => origin.record(),
         }
     }
 }

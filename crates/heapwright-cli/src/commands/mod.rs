@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod findings;
 pub(crate) mod heap;
 pub(crate) mod library;
 pub(crate) mod profile;

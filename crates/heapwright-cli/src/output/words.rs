@@ -2,9 +2,10 @@
 //! ready to use.
 
 use super::units;
+use crate::report::innermost::Innermost;
 use crate::report::lines;
 use crate::report::model::{Amount, Error, Happened, Leak, Report, StackId};
-use crate::report::suppressions::{is_main, suggestion};
+use crate::report::suppressions::{is_main, short_name, suggestion};
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Role, Text};
 use heapwright_record::escaped;
@@ -99,6 +100,17 @@ pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<St
     Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
+/// Returns the calls inside a stack of an error, with which memcheck's stack would begin.
+pub(crate) fn innermost(error: &Error, stack: StackId) -> Vec<String> {
+    let happened = error.moments.iter().find(|happened| happened.stack == stack);
+    match happened {
+        Some(happened) if !error.finding.is_found_later() => {
+            Innermost::of(&error.finding, happened.role).shown()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Returns the function of the C library that made the access, if the finding names one.
 pub(crate) fn asked(finding: &Finding) -> Option<&'static str> {
     Some(finding.function.word()).filter(|_| finding.function != debug::Function::Unknown)
@@ -110,30 +122,19 @@ pub(crate) fn block_for(
     name: &str,
     kind: &str,
     leak: Option<Reach>,
-    function: Option<&str>,
+    innermost: &[String],
     stack: StackId,
 ) -> Option<String> {
     let mut block = format!("{{\n   {name}\n   {kind}\n");
     if let Some(word) = leak.and_then(leak_kind) {
         let _ = writeln!(block, "   match-leak-kinds: {word}");
     }
-    if let Some(function) = function {
+    for function in innermost {
         let _ = writeln!(block, "   fun:{function}");
     }
     let mut lines = 0;
-    for frame in report.stacks.frames(stack) {
-        let functions = if frame.functions.is_empty() {
-            let place = frame.place.as_ref().map(|place| printable((&*place.path).into()));
-            vec![place.map_or_else(|| String::from("..."), |path| format!("obj:{path}"))]
-        } else {
-            let name =
-                |function: &Function| function.symbol.clone().or_else(|| function.name.clone());
-            let line = |function| {
-                name(function).map_or_else(|| String::from("..."), |name| format!("fun:{name}"))
-            };
-            frame.functions.iter().map(line).collect()
-        };
-        for line in functions {
+    for frame in report.stacks.outside(stack) {
+        for line in block_lines(frame) {
             let _ = writeln!(block, "   {line}");
             lines += 1;
         }
@@ -144,6 +145,49 @@ pub(crate) fn block_for(
         }
     }
     (lines != 0).then(|| block + "}\n")
+}
+
+/// Returns the lines of a block for a frame. They hold on machines with and without separate debug
+/// files, which alone know private functions, and the versions of the C library's symbols:
+/// valgrind calls `fopen` there `fopen@@GLIBC_2.2.5`.
+fn block_lines(frame: &Frame) -> Vec<String> {
+    let path = frame.place.as_ref().map(|place| printable((&*place.path).into()));
+    let file = path.as_deref().map(|path| path.rsplit('/').next().unwrap_or_default());
+    // (The file may be known by a link to it.)
+    let object = || file.map_or_else(|| String::from("..."), |file| format!("obj:*/{file}*"));
+    let Some((outermost, inlined)) = frame.functions.split_last() else { return vec![object()] };
+    let mut lines: Vec<String> = if inlined.iter().any(|function| function.is_private) {
+        vec![String::from("...")]
+    } else {
+        let names = inlined.iter().map(|function| function.name.as_deref().map(short_name));
+        // Valgrind knows inlined functions by their bare names, which may have parameters of types.
+        names.map(|name| name.map_or("...".into(), |name| format!("fun:{name}*"))).collect()
+    };
+    lines.push(match outermost.symbol.as_ref().or(outermost.name.as_ref()) {
+        None => String::from("..."),
+        Some(_) if outermost.is_private => object(),
+        Some(name) if file.is_some_and(is_of_c_library) => format!("fun:{name}*"),
+        Some(name) => format!("fun:{name}"),
+    });
+    lines
+}
+
+/// Returns whether a file is a part of the C library, whose symbols have versions, or stands in for
+/// it.
+fn is_of_c_library(file: &str) -> bool {
+    [
+        "libheapwright",
+        "libc.so",
+        "libc-",
+        "libpthread",
+        "libm.so",
+        "libdl",
+        "librt",
+        "libresolv",
+        "ld-linux",
+    ]
+    .iter()
+    .any(|start| file.starts_with(start))
 }
 
 fn leak_kind(reach: Reach) -> Option<&'static str> {

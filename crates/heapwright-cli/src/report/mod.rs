@@ -14,6 +14,7 @@
 //! interner      every distinct stack once
 //! gather        entries become causes, stacks and processes
 //! growth        arithmetic: stacks that grow for good
+//! innermost     the calls with which memcheck's stacks begin
 //! suppressions  which findings are hidden
 //! naming        stacks get frames, and frames names; source: lines around them
 //! unseen        processes without a last look
@@ -35,6 +36,7 @@ pub(crate) mod explained;
 mod gather;
 mod growth;
 pub(crate) mod held;
+pub(crate) mod innermost;
 mod input;
 mod interner;
 pub(crate) mod model;
@@ -51,8 +53,9 @@ mod unseen;
 
 use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Entry, FindingKind, Function, Reach, Role, Root};
+use heapwright_record::debug::{Call, Entry, FindingKind, Origin, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
+use innermost::Innermost;
 use input::reading;
 use model::{
     Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Stacks, Step,
@@ -65,7 +68,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
-use suppressions::{Kind, Line, Suppressions};
+use suppressions::{Kind, Line, Stack, Suppressions};
 
 /// The most groups of blocks that are reported one by one.
 const MOST_LEAKS: usize = 100_000;
@@ -242,9 +245,13 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     for (place, &process) in order.iter().enumerate() {
         places[process] = place;
     }
+    let progress = Progress::naming(
+        (gathered.errors.len() + gathered.leaks.len().min(MOST_LEAKS)) as u64,
+        options.quiet,
+    );
     let mut builder = ReportBuilder {
         gathered,
-        naming: Naming::new(gathered),
+        naming: Naming::new(gathered, &progress),
         suppressions,
         everything: options.everything,
         places,
@@ -263,8 +270,6 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
         let leak = &lost.leak;
         (severity(leak.reach), std::cmp::Reverse(leak.bytes.saturating_add(leak.indirect_bytes)))
     });
-    let progress =
-        Progress::naming((errors.len() + leaks.len().min(MOST_LEAKS)) as u64, options.quiet);
     let limit = options.limit.unwrap_or(usize::MAX);
     for (at, error) in errors.iter().enumerate() {
         if builder.report.errors.len() >= limit {
@@ -283,7 +288,6 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     }
     builder.rest_of_leaks(leaks.get(MOST_LEAKS..).unwrap_or_default());
     builder.processes(&order);
-    drop(progress);
     let ReportBuilder { naming, suppressions, mut report, .. } = builder;
     report.stacks = naming.stacks;
     report.cut = naming.cut;
@@ -342,8 +346,15 @@ impl ReportBuilder<'_> {
         for happened in &moments {
             self.naming.name(happened.stack);
         }
-        let stacks = moments.iter().map(|happened| happened.stack);
-        if let Some(rule) = self.hidden(Kind::Error(finding.kind), finding.function, stacks) {
+        let is_seen = !finding.is_found_later()
+            && moments.first().is_some_and(|happened| {
+                happened.role == Role::Here && happened.stack != StackId::NONE
+            });
+        let stacks = moments.iter().map(|happened| {
+            let innermost = Innermost::of(&finding, happened.role);
+            (happened.stack, innermost, !is_seen || happened.role == Role::Here)
+        });
+        if let Some(rule) = self.hidden(Kind::Error(finding.kind), stacks) {
             let (used, hidden) = (&mut self.suppressions.used[rule], &mut self.report.suppressed);
             used.times = used.times.saturating_add(error.times);
             hidden.errors += 1;
@@ -373,7 +384,8 @@ impl ReportBuilder<'_> {
             self.naming.name(stack);
         }
         let amount = Amount { blocks: leak.blocks, bytes: leak.bytes };
-        if let Some(rule) = self.hidden(Kind::Leak(leak.reach), Function::Unknown, [stack]) {
+        let whole = (stack, Innermost::Allocated(leak.origin), true);
+        if let Some(rule) = self.hidden(Kind::Leak(leak.reach), [whole]) {
             let used = &mut self.suppressions.used[rule];
             used.times += 1;
             used.amount += amount;
@@ -502,7 +514,8 @@ impl ReportBuilder<'_> {
         let mark = self.naming.mark();
         let stack = self.naming.stack(number, false);
         self.naming.name(stack);
-        if let Some(rule) = self.hidden(Kind::Growth, Function::Unknown, [stack]) {
+        let whole = (stack, Innermost::Allocated(Origin::Unknown), true);
+        if let Some(rule) = self.hidden(Kind::Growth, [whole]) {
             self.suppressions.used[rule].times += 1;
             self.report.suppressed.growths += 1;
             self.naming.forget(mark);
@@ -514,20 +527,22 @@ impl ReportBuilder<'_> {
     }
 
     /// Returns the suppression that hides a finding with these stacks, and adds the finding to its
-    /// causes.
+    /// causes. Each stack has the calls inside it, and whether it is where the finding was seen.
     fn hidden(
         &mut self,
         kind: Kind,
-        function: Function,
-        stacks: impl IntoIterator<Item = StackId>,
+        stacks: impl IntoIterator<Item = (StackId, Innermost, bool)>,
     ) -> Option<usize> {
         if self.suppressions.is_empty() {
             return None;
         }
-        let stacks: Vec<Vec<Line<'_>>> =
-            stacks.into_iter().map(|stack| lines(&self.naming.stacks, stack)).collect();
-        let rule = self.suppressions.hides(kind, function, &stacks)?;
-        let place = stacks.iter().find_map(|stack| suppressions::suggestion(stack));
+        let stack = |(stack, innermost, is_where)| {
+            let lines = lines(&self.naming.stacks, stack);
+            Stack { lines, innermost, is_where }
+        };
+        let stacks: Vec<Stack<'_>> = stacks.into_iter().map(stack).collect();
+        let rule = self.suppressions.hides(kind, &stacks)?;
+        let place = stacks.iter().find_map(|stack| suppressions::suggestion(&stack.lines));
         let cause = format!("{kind:?} {}", place.unwrap_or_default());
         self.suppressions.used[rule].causes.insert(cause);
         Some(rule)
@@ -537,19 +552,27 @@ impl ReportBuilder<'_> {
 /// Returns a stack as suppressions see it: inlined functions are frames, too.
 pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    for frame in stacks.frames(stack) {
+    let mut is_below_main = false;
+    for frame in stacks.outside(stack) {
         let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
         let module = std::str::from_utf8(path).unwrap_or_default();
         if frame.functions.is_empty() {
-            lines.push(Line { module, ..Line::default() });
+            lines.push(Line { module, is_below_main, ..Line::default() });
         }
-        lines.extend(frame.functions.iter().map(|function| Line {
-            name: function.name.as_deref().unwrap_or_default(),
-            symbol: function.symbol.as_deref().unwrap_or_default(),
-            source: function.source.as_deref().unwrap_or_default(),
-            line: function.line,
-            module,
-        }));
+        for (at, function) in frame.functions.iter().enumerate() {
+            let name = function.name.as_deref().unwrap_or_default();
+            lines.push(Line {
+                name,
+                symbol: function.symbol.as_deref().unwrap_or_default(),
+                source: function.source.as_deref().unwrap_or_default(),
+                line: function.line,
+                module,
+                is_below_main: is_below_main || suppressions::is_below_main(name),
+                is_private: function.is_private,
+                is_inlined: at + 1 < frame.functions.len(),
+            });
+            is_below_main |= name == "main";
+        }
     }
     lines
 }

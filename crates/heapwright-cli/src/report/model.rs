@@ -541,9 +541,17 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// Returns the frames of a stack, innermost first.
+    /// Returns the frames of a stack, innermost first, without calls inside the preloaded library.
     pub(crate) fn frames(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> {
-        self.stacks[stack.0 as usize].iter().map(|&frame| &self.frames[frame as usize])
+        let frames = self.stacks[stack.0 as usize].iter();
+        frames
+            .map(|&frame| &self.frames[frame as usize])
+            .filter(|frame| !frame.is_inside_heapwright())
+    }
+
+    /// Returns the frames from the first one that is not of the preloaded library.
+    pub(crate) fn outside(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        self.frames(stack).skip_while(|frame| frame.is_of_heapwright())
     }
 }
 

@@ -6,25 +6,31 @@
 //! ```
 //!
 //! A program has a few thousand places that allocate, and any number of stacks. Looking up each
-//! place once makes the report of a large program fast.
+//! place once makes the report of a large program fast. Processes may have loaded a file at other
+//! addresses: a stack has the addresses of one process.
 
 use super::gather::Gathered;
 use super::input::Fetch;
 use super::model::{StackId, Stacks};
 use super::modules::{Modules, NOWHERE, Spot};
+use super::progress::Progress;
 use super::source::Sources;
 use crate::symbols::plumbing::is_plumbing;
-use crate::symbols::{Frame, Names, Place};
+use crate::symbols::{Frame, Function, Names, Place};
 use std::collections::{BTreeSet, HashMap};
 
 /// The stacks and names that a report collects.
 pub(super) struct Naming<'g> {
     gathered: &'g Gathered,
+    progress: &'g Progress,
     fetch: Fetch,
     /// The names of each file of code; `None` until one is needed.
     names: Vec<Option<Names>>,
-    /// Indexes of frames, by place and by the distance from the byte to look up to the address.
-    frames: HashMap<(Spot, u64), u32>,
+    /// Indexes of frames, by place, by the address in the process, and by the distance from the
+    /// byte to look up to the address.
+    frames: HashMap<(Spot, u64, u64), u32>,
+    /// The functions at each file and address that was looked up.
+    functions: HashMap<(u32, u64), Vec<Function>>,
     /// The file and address to look up for each frame; `None` once it was looked up.
     unasked: Vec<Option<(u32, u64)>>,
     ids: HashMap<(u32, bool), StackId>,
@@ -36,12 +42,14 @@ pub(super) struct Naming<'g> {
 }
 
 impl<'g> Naming<'g> {
-    pub(super) fn new(gathered: &'g Gathered) -> Self {
+    pub(super) fn new(gathered: &'g Gathered, progress: &'g Progress) -> Self {
         Self {
             gathered,
+            progress,
             fetch: Fetch::default(),
             names: gathered.files.list.iter().map(|_| None).collect(),
             frames: HashMap::new(),
+            functions: HashMap::new(),
             unasked: Vec::new(),
             ids: HashMap::new(),
             asked: Vec::new(),
@@ -100,7 +108,7 @@ impl<'g> Naming<'g> {
         let spot = modules.spot(address, asked);
         let (files, frames, unasked) =
             (&self.gathered.files, &mut self.stacks.frames, &mut self.unasked);
-        *self.frames.entry((spot, back)).or_insert_with(|| {
+        *self.frames.entry((spot, address, back)).or_insert_with(|| {
             let known = files.list.get(spot.file as usize);
             let place = known.map(|known| Place {
                 path: known.file.path.clone(),
@@ -119,7 +127,15 @@ impl<'g> Naming<'g> {
         for at in 0..self.stacks.stacks[stack.0 as usize].len() {
             let frame = self.stacks.stacks[stack.0 as usize][at] as usize;
             if let Some((file, offset)) = self.unasked[frame].take() {
-                self.stacks.frames[frame].functions = self.names(file).functions(offset);
+                let functions = match self.functions.get(&(file, offset)) {
+                    Some(functions) => functions.clone(),
+                    None => {
+                        let functions = self.names(file).functions(offset);
+                        self.functions.insert((file, offset), functions.clone());
+                        functions
+                    }
+                };
+                self.stacks.frames[frame].functions = functions;
             }
         }
     }
@@ -156,7 +172,9 @@ impl<'g> Naming<'g> {
 
     fn names(&mut self, file: u32) -> &Names {
         let known = &self.gathered.files.list[file as usize];
-        self.names[file as usize]
-            .get_or_insert_with(|| Names::of(&known.file, known.began, &known.rights))
+        self.names[file as usize].get_or_insert_with(|| {
+            self.progress.reads(&known.file.path);
+            Names::of(&known.file, known.began, &known.rights)
+        })
     }
 }

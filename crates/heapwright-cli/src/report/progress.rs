@@ -21,6 +21,14 @@ impl Progress {
         Self(output::bar(length, template, !quiet && std::io::stderr().is_terminal()))
     }
 
+    /// Names the file of code whose symbols are read now, which may take most of the time.
+    pub(super) fn reads(&self, path: &[u8]) {
+        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let file = output::printable(file.into());
+        self.0.set_message(format!("symbols of {file}"));
+        self.0.tick();
+    }
+
     pub(super) fn more(&self, steps: u64) {
         self.0.inc(steps);
     }

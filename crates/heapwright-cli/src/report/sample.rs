@@ -136,6 +136,7 @@ fn stacks() -> Stacks {
         line: Some(line).filter(|line| *line != 0),
         column: Some(9).filter(|_| line == 71),
         symbol: None,
+        is_private: false,
     };
     let mut stacks = Stacks::default();
     let mut address = 0;

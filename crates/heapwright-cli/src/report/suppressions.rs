@@ -21,16 +21,24 @@
 //! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <-
 //! FUNCTION@MODULE`. The module is the last part of its file's name and may be left out; `*` and
 //! `?` are wildcards. The chain skips functions that get memory for others (`symbols::plumbing`) at
-//! its start, and ignores the callers of its last function. Reports suggest such chains: a bare
-//! `^main$` hides everything that main calls.
+//! its start, and inlined functions that only a separate debug file names. It ignores the callers
+//! of its last function. A chain of one call has a module: `main@shop`. Reports suggest chains: a
+//! bare `^main$` hides everything that main calls.
 //!
 //! **A block** has a name, a type, and the frames of a stack from the innermost on. `*` and `?` are
 //! wildcards, `...` stands for any number of frames, and frames after the last line are ignored.
-//! Functions are compared by their linker names and their readable names. Valgrind's stacks begin
-//! in its own `malloc`, ours in its caller: a first line that names the allocating or freeing
-//! function counts as matched. So do the first lines up to the C library's function that made an
-//! access, by its name or by valgrind's names for it: `memcpy@@GLIBC_2.14`,
-//! `__memcpy_avx_unaligned_erms`, `memmove`. Any stack of the finding may match.
+//! Functions are compared by their linker names and their readable names, without a version
+//! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
+//! and `_start`. A function without a name is called `???`.
+//!
+//! Valgrind's stacks begin in its own `malloc`, ours in its caller. A block whose first line names
+//! an allocating or freeing function is compared with a stack that begins with the function that
+//! was called ([`super::innermost`]); another block is compared with the stack as it is. Lines up
+//! to the C library's function that made an access count as matched, by its name or by valgrind's
+//! names for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
+//!
+//! As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
+//! were found later, any stack of the finding may match.
 //!
 //! ```text
 //! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
@@ -44,13 +52,15 @@
 //! The parameter (`write(buf)`) follows `Memcheck:Param`, as in valgrind. A block matches a stack
 //! that was cut at the most calls with as many lines as the stack has calls.
 
+use super::innermost::{self, Innermost};
 use super::model::{LEAKS, Used, leak_kinds};
 use crate::bounds;
 use crate::symbols::plumbing::is_plumbing_name;
 use anyhow::{Context, bail};
 use heapwright_record::debug::{FindingKind, Function, Reach};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The findings that a suppression can hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +87,21 @@ pub(crate) struct Line<'a> {
     pub(super) source: &'a str,
     pub(super) line: Option<u32>,
     pub(super) module: &'a str,
+    /// Whether it is a caller of `main`.
+    pub(super) is_below_main: bool,
+    /// Whether only a separate debug file names the function.
+    pub(super) is_private: bool,
+    /// Whether the function was inlined into the next one.
+    pub(super) is_inlined: bool,
+}
+
+/// A stack of a finding in the form that suppressions match.
+pub(super) struct Stack<'a> {
+    pub(super) lines: Vec<Line<'a>>,
+    /// The calls inside the first line.
+    pub(super) innermost: Innermost,
+    /// Whether blocks in valgrind's language are compared with it.
+    pub(super) is_where: bool,
 }
 
 /// All suppressions of a run.
@@ -134,40 +159,6 @@ const ACCESSES: [FindingKind; 5] = [
     FindingKind::UseAfterPoison,
 ];
 
-/// The functions with which valgrind's stacks begin.
-const ALLOCATORS: [&str; 30] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "free",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "pvalloc",
-    "malloc_usable_size",
-    "_Znwm",
-    "_ZnwmRKSt9nothrow_t",
-    "_ZnwmSt11align_val_t",
-    "_ZnwmSt11align_val_tRKSt9nothrow_t",
-    "_Znam",
-    "_ZnamRKSt9nothrow_t",
-    "_ZnamSt11align_val_t",
-    "_ZnamSt11align_val_tRKSt9nothrow_t",
-    "_ZdlPv",
-    "_ZdlPvm",
-    "_ZdlPvRKSt9nothrow_t",
-    "_ZdlPvmSt11align_val_t",
-    "_ZdaPv",
-    "_ZdaPvm",
-    "_ZdaPvRKSt9nothrow_t",
-    "operator new(unsigned long)",
-    "operator new[](unsigned long)",
-    "operator delete(void*)",
-    "operator delete[](void*)",
-];
-
 impl Suppressions {
     /// Appends the suppressions of a file.
     pub(super) fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
@@ -217,15 +208,9 @@ impl Suppressions {
         self.rules.is_empty()
     }
 
-    /// Returns the suppression that hides a finding with these stacks, if any. `function` is the C
-    /// library's function that made the access.
-    pub(super) fn hides(
-        &self,
-        kind: Kind,
-        function: Function,
-        stacks: &[Vec<Line<'_>>],
-    ) -> Option<usize> {
-        self.rules.iter().position(|rule| rule.hides(kind) && rule.frames.are_in(function, stacks))
+    /// Returns the suppression that hides a finding with these stacks, if any.
+    pub(super) fn hides(&self, kind: Kind, stacks: &[Stack<'_>]) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.hides(kind) && rule.frames.are_in(stacks))
     }
 }
 
@@ -239,7 +224,7 @@ pub(crate) fn is_main(name: &str) -> bool {
 
 /// Returns the narrowest pattern that hides a finding with this stack and also holds for another
 /// build of the program: the innermost calls, up to `main` or a thread's first function. `None` if
-/// no call has a name.
+/// no call has a name. A function that only a separate debug file names counts by its module.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     let call = |line: &Line<'_>| {
         let file = line.module.rsplit('/').next().unwrap_or_default();
@@ -248,16 +233,13 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
             (true, _) => line.symbol,
             (false, "") if file.is_empty() => return None,
             (false, "") => "*",
+            (false, _) if line.is_private => "*",
             (false, name) => name,
         };
-        // With debug information, the C library's functions have internal names: `__GI___strdup`.
-        let is_libc = file.starts_with("libc.so") || file.starts_with("libc-");
-        let bare = name.trim_start_matches("__GI_").trim_start_matches('_');
-        let name = if is_libc && name != "*" { format!("*{bare}") } else { name.to_owned() };
-        Some(if file.is_empty() { name } else { format!("{name}@{file}") })
+        Some(if file.is_empty() { name.to_owned() } else { format!("{name}@{file}") })
     };
     let mut calls: Vec<String> = Vec::new();
-    for line in without_plumbing(stack).iter().take(CALLS) {
+    for line in chained(stack).iter().take(CALLS) {
         if !calls.is_empty() && BEGINNINGS.iter().any(|name| line.name.starts_with(name)) {
             break;
         }
@@ -268,9 +250,19 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     }
     match &calls[..] {
         [] => None,
-        [only] => Some(format!("{only}{}", CALLED_BY.trim_end())),
+        // (A bare name would match anywhere.)
+        [only] if !is_call(only) => Some(format!("{only}@*")),
         _ => Some(calls.join(CALLED_BY)),
     }
+}
+
+/// Returns whether a pattern without arrows is one call and its module: `main@shop`.
+fn is_call(pattern: &str) -> bool {
+    !pattern.contains('/')
+        && !pattern.contains("@@")
+        && pattern
+            .rsplit_once('@')
+            .is_some_and(|(function, module)| !function.is_empty() && !module.is_empty())
 }
 
 /// The callers of a program's or a thread's first function. Other libraries have other names.
@@ -305,7 +297,8 @@ fn simple(line: &str) -> Result<Rule, String> {
             "a suppression without a pattern would hide everything; '*' does",
         ));
     }
-    let is_chain = pattern.contains(CALLED_BY) || pattern.ends_with(CALLED_BY.trim_end());
+    let is_chain =
+        pattern.contains(CALLED_BY) || pattern.ends_with(CALLED_BY.trim_end()) || is_call(pattern);
     let frames =
         if is_chain { Frames::Chain(chain(pattern)?) } else { Frames::Anywhere(anywhere(pattern)) };
     Ok(Rule { hides, frames })
@@ -347,9 +340,28 @@ fn anywhere(pattern: &str) -> String {
     }
 }
 
+/// Types of memcheck's, versions 3.19 to 3.25, for errors that heapwright does not detect.
+const UNSEEN: [&str; 9] = [
+    "Param",
+    "User",
+    "CoreMem",
+    "Jump",
+    "Overlap",
+    "FishyValue",
+    "ReallocZero",
+    "BadAlign",
+    "BadSize",
+];
+
+/// Returns whether a type of memcheck's is this word and a size: `Addr8`.
+fn is_sized(what: &str, word: &str) -> bool {
+    let size = what.strip_prefix(word).unwrap_or_default();
+    matches!(size, "1" | "2" | "4" | "8" | "16" | "32")
+}
+
 /// Returns whether a type of memcheck's is for uninitialised values.
 fn is_of_uninitialised(what: &str) -> bool {
-    what == "Cond" || what.starts_with("Value")
+    what == "Cond" || what == "Value0" || is_sized(what, "Value")
 }
 
 type Named = (String, Rule);
@@ -367,22 +379,23 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     };
     let what = what.trim();
     let tools: Vec<&str> = tools.split(',').map(str::trim).collect();
-    let ours = |tool: &str| tools.iter().any(|name| name.eq_ignore_ascii_case(tool));
-    if !ours("heapwright") && !ours("memcheck") {
+    let is_ours = tools.iter().any(|name| name.eq_ignore_ascii_case("heapwright"));
+    if !is_ours && !tools.contains(&"Memcheck") {
         // Another tool's block is not read; nor does valgrind read it.
         let (hides, frames) = (Hides::Nothing, Frames::Stack(Vec::new()));
         return Ok(((*name).to_owned(), Rule { hides, frames }));
     }
     let mut hides = match what {
-        _ if ours("heapwright") => match heading(&what.to_ascii_lowercase()) {
+        _ if is_ours => match heading(&what.to_ascii_lowercase()) {
             Some(hides) => hides,
             None => return Err((*at, format!("there is nothing of the type '{what}'"))),
         },
         "Leak" => Hides::Leaks(LEAKS.to_vec()),
         "Free" => Hides::Kinds(FREES.to_vec()),
-        what if what.starts_with("Addr") => Hides::Kinds(ACCESSES.to_vec()),
+        what if is_sized(what, "Addr") => Hides::Kinds(ACCESSES.to_vec()),
         what if is_of_uninitialised(what) => Hides::Kinds(vec![FindingKind::Uninitialised]),
-        _ => Hides::Nothing,
+        what if UNSEEN.contains(&what) => Hides::Nothing,
+        _ => return Err((*at, format!("there is nothing of the type '{what}'"))),
     };
     let rest = match rest {
         // The parameter, under any name: `write(buf)`.
@@ -432,32 +445,59 @@ fn is_location(line: &str) -> bool {
 }
 
 impl Frames {
-    fn are_in(&self, function: Function, stacks: &[Vec<Line<'_>>]) -> bool {
+    fn are_in(&self, stacks: &[Stack<'_>]) -> bool {
         match self {
-            Self::Anywhere(pattern) => stacks.iter().flatten().any(|line| {
+            Self::Anywhere(pattern) => stacks.iter().flat_map(|stack| &stack.lines).any(|line| {
                 [line.name, line.symbol, line.source, line.module]
                     .iter()
                     .any(|text| !text.is_empty() && glob(pattern, text))
             }),
-            Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, without_plumbing(stack))),
-            Self::Stack(patterns) => stacks.iter().any(|stack| {
-                let begins = |patterns: &[Pattern]| begins(within(patterns, stack), stack);
-                let behind = behind_function(patterns, function);
-                if begins(patterns) || behind.is_some_and(begins) {
-                    return true;
-                }
-                // The allocating function, with which valgrind's stack begins.
-                let is_allocator = match patterns.first() {
-                    Some(Pattern::Function(name)) => {
-                        ALLOCATORS.iter().any(|allocator| glob(name, allocator))
-                    }
-                    Some(Pattern::Object(name)) => name.contains("vgpreload"),
-                    _ => false,
-                };
-                is_allocator && begins(&patterns[1..])
-            }),
+            Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, &chained(&stack.lines))),
+            Self::Stack(patterns) => {
+                stacks.iter().any(|stack| stack.is_where && are_at_start_of(patterns, stack))
+            }
         }
     }
+}
+
+/// Returns whether a stack begins with the frames of a block, with or without the inlined calls
+/// that only a separate debug file knows of.
+fn are_at_start_of(patterns: &[Pattern], stack: &Stack<'_>) -> bool {
+    let is_visible = |line: &&Line<'_>| !(line.is_private && line.is_inlined);
+    let visible: Vec<Line<'_>> = stack.lines.iter().filter(is_visible).copied().collect();
+    are_at_start(patterns, &stack.lines, stack.innermost)
+        || visible.len() < stack.lines.len() && are_at_start(patterns, &visible, stack.innermost)
+}
+
+fn are_at_start(patterns: &[Pattern], lines: &[Line<'_>], innermost: Innermost) -> bool {
+    let most = most_lines(lines);
+    let is_start = |patterns: &[Pattern], lines: &[Line<'_>], inside: usize| {
+        let end = most.map_or(patterns.len(), |most| (most + inside).min(patterns.len()));
+        begins(&patterns[..end], lines)
+    };
+    if let Innermost::Accessed(function) = innermost {
+        let behind = behind_function(patterns, function);
+        return is_start(patterns, lines, 0)
+            || behind.is_some_and(|behind| is_start(behind, lines, 0));
+    }
+    let with = |(form, calls): (usize, &&[&'static str])| {
+        // Only names, not wildcards, match what other versions of valgrind show.
+        let named = patterns
+            .iter()
+            .zip(*calls)
+            .all(|(pattern, &name)| matches!(pattern, Pattern::Function(text) if text == name));
+        if form != 0 && innermost.is_known() && !named {
+            return false;
+        }
+        let module = innermost::MODULE;
+        let inside = calls.iter().map(|&name| Line { name, module, ..Line::default() });
+        let all: Vec<Line<'_>> = inside.chain(lines.iter().copied()).collect();
+        // Valgrind's library is in other folders elsewhere.
+        let skipped = usize::from(patterns.first().is_some_and(Pattern::is_library));
+        is_start(&patterns[skipped..], &all[skipped..], calls.len() - skipped)
+    };
+    let is_named = patterns.first().is_some_and(Pattern::is_innermost);
+    innermost.forms().iter().enumerate().any(with) || !is_named && is_start(patterns, lines, 0)
 }
 
 /// The most calls that valgrind's stacks have inside the C library before the function that the
@@ -500,23 +540,25 @@ fn is_called(pattern: &str, function: Function) -> bool {
     names.any(|name| glob(pattern, name) || glob(bare, name))
 }
 
-/// Returns a stack from the first frame that is no plumbing; all of it without such a frame.
-pub(super) fn without_plumbing<'s, 'a>(stack: &'s [Line<'a>]) -> &'s [Line<'a>] {
+/// Returns the lines of a stack that chains are compared with: from the first one that is no
+/// plumbing (all without such a line), without calls that only a separate debug file knows of.
+fn chained<'a>(stack: &[Line<'a>]) -> Vec<Line<'a>> {
     let first = stack.iter().position(|line| !is_plumbing_name(line.name));
-    &stack[first.unwrap_or_default()..]
+    let lines = stack[first.unwrap_or_default()..].iter();
+    lines.filter(|line| !(line.is_private && line.is_inlined)).copied().collect()
 }
 
 /// The least number of calls of a stack that was cut: valgrind keeps twelve, one of them its own.
 const CUT: usize = 11;
 
-/// Returns the lines of a block to compare with a stack. Lines beyond the end of a stack that was
-/// cut are left out, as valgrind leaves out lines beyond `--num-callers`.
-fn within<'p>(patterns: &'p [Pattern], stack: &[Line<'_>]) -> &'p [Pattern] {
+/// Returns the most lines of a block to compare with a stack, if it was cut. Valgrind, too, leaves
+/// out lines beyond `--num-callers`.
+fn most_lines(stack: &[Line<'_>]) -> Option<usize> {
     let is_end = |line: &Line<'_>| {
         is_main(line.name) || BEGINNINGS.iter().any(|name| line.name.starts_with(name))
     };
     let is_cut = stack.len() >= CUT && !stack.last().is_some_and(is_end);
-    patterns.get(..stack.len()).filter(|_| is_cut).unwrap_or(patterns)
+    is_cut.then_some(stack.len())
 }
 
 /// Returns whether a stack begins with these frames. After a mismatch, only the last `...` is tried
@@ -548,7 +590,72 @@ fn begins(patterns: &[Pattern], stack: &[Line<'_>]) -> bool {
     }
 }
 
+/// The names of callers of `main`: valgrind's, the C library's, the linker's.
+const BELOW_MAIN: [&str; 3] = ["(below main)", "__libc_start_main", "_start"];
+
+/// Returns whether valgrind calls a function `(below main)`, wherever it is.
+pub(super) fn is_below_main(name: &str) -> bool {
+    BELOW_MAIN.contains(&name) || matches!(name, "__libc_start_call_main" | "generic_start_main")
+}
+
+/// Returns the name of a function without its scope and its parameters: `load` of
+/// `ns::load(char const*)`. Valgrind knows inlined functions by it.
+pub(crate) fn short_name(name: &str) -> &str {
+    let (mut depth, mut start, mut end) = (0_u32, 0, name.len());
+    for (at, letter) in name.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 && at > start => {
+                end = at;
+                break;
+            }
+            ':' | ' ' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+    }
+    let short = &name[start..end];
+    short.split_once('<').map_or(short, |(bare, _)| bare)
+}
+
+/// Returns the path of a file of code without links, which valgrind knows it by.
+fn real_path(module: &str) -> Option<Arc<str>> {
+    static KNOWN: Mutex<BTreeMap<String, Option<Arc<str>>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = known.get(module) {
+        return path.clone();
+    }
+    let path = std::fs::canonicalize(module).ok();
+    let path = path.and_then(|path| Some(Arc::from(path.to_str()?)));
+    known.insert(module.to_owned(), path.clone());
+    path
+}
+
+/// Returns a pattern without the version of a symbol: `fopen` of `fopen@@GLIBC_2.2.5`.
+fn without_version(pattern: &str) -> &str {
+    match pattern.split_once('@') {
+        Some((name, _)) if !name.is_empty() => name,
+        _ => pattern,
+    }
+}
+
 impl Pattern {
+    /// Returns whether it names an innermost call of valgrind's stacks: an allocating or freeing
+    /// function, or its library.
+    fn is_innermost(&self) -> bool {
+        match self {
+            Self::AnyNumber => true,
+            Self::Function(pattern) => innermost::is_any(|name| glob(pattern, name)),
+            Self::Object(pattern) => self.is_library() || glob(pattern, innermost::MODULE),
+            Self::Call(..) | Self::Source(_) => false,
+        }
+    }
+
+    /// Returns whether it names valgrind's library with the allocating functions.
+    fn is_library(&self) -> bool {
+        matches!(self, Self::Object(pattern) if pattern.contains("vgpreload_"))
+    }
+
     fn matches(&self, line: &Line<'_>) -> bool {
         match self {
             Self::AnyNumber => true,
@@ -560,9 +667,18 @@ impl Pattern {
                 is_named && module.as_ref().is_none_or(|module| glob(module, file))
             }
             Self::Function(name) => {
-                [line.symbol, line.name].iter().any(|text| !text.is_empty() && glob(name, text))
+                let is = |text: &&str| glob(name, text) || glob(without_version(name), text);
+                let short = if line.is_inlined { short_name(line.name) } else { "" };
+                let names = [line.symbol, line.name, short];
+                let names = names.into_iter().filter(|name| !name.is_empty());
+                let below_main: &[&str] = if line.is_below_main { &BELOW_MAIN } else { &[] };
+                let mut names = names.chain(below_main.iter().copied()).peekable();
+                if names.peek().is_none() { is(&"???") } else { names.any(|name| is(&name)) }
             }
-            Self::Object(name) => glob(name, line.module),
+            Self::Object(name) => {
+                glob(name, line.module)
+                    || real_path(line.module).is_some_and(|path| glob(name, &path))
+            }
             Self::Source(name) => {
                 let file = line.source.rsplit('/').next().unwrap_or_default();
                 let with_line = |text: &str| line.line.map(|line| format!("{text}:{line}"));
@@ -609,6 +725,7 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapwright_record::debug::{Call, Origin};
 
     fn suppressions(text: &str) -> Suppressions {
         let mut suppressions = Suppressions::default();
@@ -620,26 +737,49 @@ mod tests {
         Suppressions::default().add(text, "file").expect_err("is wrong").to_string()
     }
 
+    const NOTHING: Line<'static> = Line {
+        name: "",
+        symbol: "",
+        source: "",
+        line: None,
+        module: "",
+        is_below_main: false,
+        is_private: false,
+        is_inlined: false,
+    };
+
     const STACK: [Line<'static>; 3] = [
-        Line { name: "strdup", symbol: "", source: "", line: None, module: "/lib/libc.so.6" },
+        Line { name: "strdup", module: "/lib/libc.so.6", ..NOTHING },
         Line {
             name: "ns::load(char const*)",
             symbol: "_ZN2ns4loadEPKc",
             source: "/src/load.cc",
             line: Some(12),
             module: "/usr/bin/prog",
+            ..NOTHING
         },
         Line {
             name: "main",
-            symbol: "",
             source: "/src/main.cc",
             line: Some(3),
             module: "/usr/bin/prog",
+            ..NOTHING
         },
     ];
 
+    fn stack<'a>(lines: &[Line<'a>], innermost: Innermost) -> Stack<'a> {
+        Stack { lines: lines.to_vec(), innermost, is_where: true }
+    }
+
+    const MADE: Innermost = Innermost::Allocated(Origin::Malloc);
+
     fn hidden(text: &str, kind: Kind) -> bool {
-        suppressions(text).hides(kind, Function::Unknown, &[STACK.to_vec()]).is_some()
+        let innermost = match kind {
+            Kind::Error(kind) if FREES.contains(&kind) => Innermost::Freed(Call::Free),
+            Kind::Error(_) => Innermost::Accessed(Function::Unknown),
+            _ => MADE,
+        };
+        suppressions(text).hides(kind, &[stack(&STACK, innermost)]).is_some()
     }
 
     const LOST: Kind = Kind::Leak(Reach::Definite);
@@ -678,7 +818,8 @@ mod tests {
         let hidden = |frames: &str, function| {
             let text = format!("{{\na\nMemcheck:Addr8\n{frames}\n}}");
             let overflow = Kind::Error(FindingKind::Overflow);
-            suppressions(&text).hides(overflow, function, &[STACK[1..].to_vec()]).is_some()
+            let stack = stack(&STACK[1..], Innermost::Accessed(function));
+            suppressions(&text).hides(overflow, &[stack]).is_some()
         };
         for frames in [
             "fun:memcpy@@GLIBC_2.14\nfun:_ZN2ns4load*\nfun:main",
@@ -708,11 +849,13 @@ mod tests {
             "leak:strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog",
             "leak:strdup <- _ZN2ns4load* <-",
             "leak:strdup@libc.so* <-",
+            "leak:strdup@libc.so*",
         ] {
             assert!(hidden(right, LOST), "{right}");
         }
         for wrong in [
             "leak:main@prog <-",
+            "leak:main@prog",
             "leak:ns::load(char const*)@prog <- main@prog",
             "leak:strdup <- main",
             "leak:strdup@prog <-",
@@ -724,16 +867,20 @@ mod tests {
             module: "/lib/libstdc++.so.6",
             ..Line::default()
         };
-        let stack = [&[new], &STACK[..]].concat();
-        let suggested = suggestion(&stack).expect("has names");
-        assert_eq!(suggested, "*strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
-        let hides = |stack: &[Line<'static>]| {
-            suppressions(&format!("leak:{suggested}"))
-                .hides(LOST, Function::Unknown, &[stack.to_vec()])
-                .is_some()
+        let all = [&[new], &STACK[..]].concat();
+        let suggested = suggestion(&all).expect("has names");
+        assert_eq!(suggested, "strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
+        let hides = |suggested: &str, lines: &[Line<'static>]| {
+            suppressions(&format!("leak:{suggested}")).hides(LOST, &[stack(lines, MADE)]).is_some()
         };
-        assert!(hides(&stack) && hides(&STACK) && !hides(&STACK[1..]));
-        assert_eq!(suggestion(&STACK[2..]).as_deref(), Some("main@prog <-"));
+        let is_hidden = |lines: &[Line<'static>]| hides(&suggested, lines);
+        assert!(is_hidden(&all) && is_hidden(&STACK) && !is_hidden(&STACK[1..]));
+        let main = suggestion(&STACK[2..]).expect("has a name");
+        assert_eq!(main, "main@prog");
+        assert!(hides(&main, &STACK[2..]) && !hides(&main, &STACK[1..]));
+        let bare = Line { name: "main", ..Line::default() };
+        assert_eq!(suggestion(&[bare]).as_deref(), Some("main@*"));
+        assert!(hides("main@*", &[bare]));
         assert_eq!(suggestion(&[]), None);
     }
 
@@ -781,11 +928,135 @@ mod tests {
             assert_eq!(hidden(&block(kind, "..."), Kind::Error(finding)), hides, "{kind}");
         }
         assert!(!hidden(&block("Memcheck:Param", "write(buf)\nfun:main"), LOST));
-        // Blocks for other tools are not read. Types of newer valgrinds may have an additional
-        // line.
+        // Blocks for other tools are not read. (Valgrind, too, knows its tools by capital letters.)
+        assert!(!hidden(&block("memcheck:Lake", ""), LOST));
         assert!(!hidden(&block("Helgrind:Race", ""), LOST));
         assert!(!hidden(&block("drd:ConflictingAccess", "any\nfun:main"), LOST));
-        assert!(!hidden(&block("Memcheck:Newer", "any\n...\nfun:main"), LOST));
+        assert!(!hidden(&block("Memcheck:ReallocZero", "...\nfun:main"), LOST));
+    }
+
+    #[test]
+    fn the_first_line_is_the_function_that_was_called() {
+        let is_hidden = |frames: &str, kind, innermost| {
+            let types = if matches!(kind, Kind::Leak(_)) { "Leak" } else { "Free" };
+            let text = format!("{{\na\nMemcheck:{types}\n{}\n}}", frames.replace(' ', "\n"));
+            suppressions(&text).hides(kind, &[stack(&STACK, innermost)]).is_some()
+        };
+        let rest = "fun:strdup ... fun:main";
+        for (origin, right, wrong) in [
+            (Origin::Malloc, "fun:malloc fun:*alloc fun:m* fun:malloc\nfun:realloc", "fun:calloc"),
+            (Origin::Calloc, "fun:calloc fun:*alloc obj:*vgpreload_*", "fun:malloc fun:realloc"),
+            (Origin::Realloc, "fun:realloc", "fun:malloc fun:calloc fun:malloc\nfun:realloc"),
+            (Origin::Aligned, "fun:memalign fun:aligned_alloc", "fun:posix_memalign fun:malloc"),
+            (
+                Origin::PosixMemalign,
+                "fun:posix_memalign fun:memalign\nfun:posix_memalign",
+                "fun:memalign fun:aligned_alloc fun:malloc",
+            ),
+            (Origin::New, "fun:_Znwm fun:_Zn* fun:_ZnwmRKSt9nothrow_t", "fun:_Znam fun:malloc"),
+            (Origin::NewArray, "fun:_Znam fun:_Zna*", "fun:_Znwm fun:_ZnwmSt11align_val_t"),
+            (Origin::AlignedNew, "fun:_ZnwmSt11align_val_t fun:_Znw*", "fun:_Znwm fun:memalign"),
+            (Origin::Unknown, "fun:malloc fun:calloc fun:_Znwm fun:memalign", "fun:other"),
+        ] {
+            // (There memcheck's stacks begin with two calls.)
+            let any: &[&str] = match origin {
+                Origin::PosixMemalign => &["...", "fun:* fun:*"],
+                _ => &["...", "fun:*", "obj:*"],
+            };
+            for first in right.split(' ').chain(any.iter().copied()) {
+                let made = Innermost::Allocated(origin);
+                assert!(is_hidden(&format!("{first} {rest}"), LOST, made), "{origin:?} {first}");
+            }
+            for first in wrong.split(' ') {
+                let made = Innermost::Allocated(origin);
+                assert!(!is_hidden(&format!("{first} {rest}"), LOST, made), "{origin:?} {first}");
+            }
+            // A file without the function is taken as it is.
+            assert!(is_hidden(rest, LOST, Innermost::Allocated(origin)));
+        }
+        let freed = Kind::Error(FindingKind::InvalidFree);
+        for (call, right, wrong) in [
+            (Call::Free, "fun:free", "fun:_ZdlPv"),
+            (Call::Delete, "fun:_ZdlPv", "fun:free"),
+            (Call::Delete, "fun:_ZdlPvm", "fun:_ZdaPv"),
+            (Call::DeleteArray, "fun:_ZdaPv", "fun:_ZdlPv"),
+            (Call::Realloc, "fun:realloc", "fun:free"),
+        ] {
+            assert!(
+                is_hidden(&format!("{right} {rest}"), freed, Innermost::Freed(call)),
+                "{call:?}"
+            );
+            assert!(
+                !is_hidden(&format!("{wrong} {rest}"), freed, Innermost::Freed(call)),
+                "{call:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn callers_of_main_have_three_names_and_functions_without_a_name_one() {
+        let below = |name| Line { name, is_below_main: true, ..Line::default() };
+        let lines = [
+            Line { name: "main", ..Line::default() },
+            below(""),
+            below("__libc_start_main"),
+            below("_start"),
+        ];
+        let is_hidden = |frames: &str| {
+            let text = format!("{{\na\nMemcheck:Leak\n{}\n}}", frames.replace('|', "\n"));
+            suppressions(&text).hides(LOST, &[stack(&lines, MADE)]).is_some()
+        };
+        for right in [
+            "fun:malloc|...|fun:(below main)",
+            "fun:malloc|fun:main|fun:(below main)|fun:(below main)|fun:(below main)",
+            "...|fun:__libc_start_main*",
+            "...|fun:__libc_start_main@@GLIBC_2.34",
+            "fun:malloc|...|fun:_start",
+        ] {
+            assert!(is_hidden(right), "{right}");
+        }
+        assert!(!is_hidden("fun:malloc|fun:(below main)") && !is_hidden("...|fun:(below mai)"));
+        let nameless = [Line { module: "/lib/x.so", ..Line::default() }];
+        let is_hidden = |frames: &str| {
+            let text = format!("{{\na\nMemcheck:Leak\nfun:malloc\n{frames}\n}}");
+            suppressions(&text).hides(LOST, &[stack(&nameless, MADE)]).is_some()
+        };
+        assert!(is_hidden("fun:*") && is_hidden("fun:???") && is_hidden("obj:*/x.so"));
+        assert!(!is_hidden("fun:x*") && !is_hidden("fun:main"));
+    }
+
+    #[test]
+    fn versions_of_symbols_do_not_count() {
+        let lines = [Line { name: "fopen", ..Line::default() }, STACK[2]];
+        let is_hidden = |frames: &str| {
+            let text = format!("{{\na\nMemcheck:Leak\nfun:malloc\n{frames}\n}}");
+            suppressions(&text).hides(LOST, &[stack(&lines, MADE)]).is_some()
+        };
+        for right in ["fun:fopen", "fun:fopen@@GLIBC_2.2.5", "fun:fopen@GLIBC_2.0", "fun:fo*@*"] {
+            assert!(is_hidden(right), "{right}");
+        }
+        assert!(!is_hidden("fun:fopen64@@GLIBC_2.2.5") && !is_hidden("fun:fope"));
+    }
+
+    #[test]
+    fn calls_that_only_a_separate_debug_file_names_are_not_in_chains() {
+        let private = |name, is_inlined| Line {
+            name,
+            module: "/lib/libc.so.6",
+            is_private: true,
+            is_inlined,
+            ..Line::default()
+        };
+        let realpath = Line { name: "realpath", module: "/lib/libc.so.6", ..Line::default() };
+        let with = [private("realpath_stk", true), realpath, private("inner", false), STACK[2]];
+        let nameless = Line { module: "/lib/libc.so.6", ..Line::default() };
+        let without = [realpath, nameless, STACK[2]];
+        let suggested = suggestion(&with);
+        assert_eq!(suggested.as_deref(), Some("realpath@libc.so.6 <- *@libc.so.6 <- main@prog"));
+        assert_eq!(suggested, suggestion(&without));
+        let rule = suppressions(&format!("leak:{}", suggested.expect("has names")));
+        assert!(rule.hides(LOST, &[stack(&with, MADE)]).is_some());
+        assert!(rule.hides(LOST, &[stack(&without, MADE)]).is_some());
     }
 
     #[test]
@@ -799,7 +1070,7 @@ mod tests {
             let frames: String =
                 names[..calls].iter().map(|name| format!("fun:{name}\n")).collect();
             suppressions(&format!("{{\na\nMemcheck:Leak\n{before}{frames}}}"))
-                .hides(LOST, Function::Unknown, &[stack])
+                .hides(LOST, &[super::Stack { lines: stack, innermost: MADE, is_where: true }])
                 .is_some()
         };
         assert!(hidden("", 20, stack(11, "f11")) && hidden("fun:malloc\n", 20, stack(11, "f11")));
@@ -826,6 +1097,8 @@ mod tests {
                 "{\n name\n Leak\n fun:x\n}",
                 "file:3: 'Leak' is not TOOL:TYPE, such as Memcheck:Leak",
             ),
+            ("{\n name\n Memcheck:Lake\n ...\n}", "file:3: there is nothing of the type 'Lake'"),
+            ("{\n name\n Memcheck:Addr\n ...\n}", "file:3: there is nothing of the type 'Addr'"),
             (
                 "{\n name\n Memcheck:Leak\n function:x\n}",
                 "file:4: 'function:x' is no frame: fun:, obj:, src: or ...",

@@ -34,6 +34,9 @@ pub(super) type Bytes = EndianSlice<'static, RunTimeEndian>;
 /// An ELF file, mapped.
 pub(super) type Elf = object::File<'static, &'static [u8]>;
 
+/// A symbol of an ELF file.
+pub(super) type ElfSymbol<'f> = object::Symbol<'static, 'f, &'static [u8]>;
+
 /// The debug information of a file, and of files that it leads to.
 pub(super) struct Information {
     context: Context<Bytes>,

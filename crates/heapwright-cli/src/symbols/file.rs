@@ -4,19 +4,36 @@
 //! Without it, they come from the symbols, which have no lines. Variables come from the symbols
 //! only.
 //!
+//! A function has one name, whatever a separate debug file calls it: the shortest one that the file
+//! itself has for it, or exports if it has debug information. So `strdup` is `strdup` with and
+//! without the C library's debug file, which calls it `__GI___strdup`. Functions that only a
+//! separate debug file names are private.
+//!
 //! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
 //! few pages of a large program. Parts that do not parse are left out.
 
-use super::debug::{self, Elf, Information};
+use super::debug::{self, Elf, ElfSymbol, Information};
 use super::{Function, Rights};
 use addr2line::demangle_auto;
+use gimli::DwLang;
 use object::SymbolKind;
 use object::read::{Object as _, ObjectSymbol as _};
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
+
+/// The numbers of C++'s versions in debug information.
+const CXX: [DwLang; 6] = [
+    gimli::DW_LANG_C_plus_plus,
+    gimli::DW_LANG_C_plus_plus_03,
+    gimli::DW_LANG_C_plus_plus_11,
+    gimli::DW_LANG_C_plus_plus_14,
+    gimli::DW_LANG_C_plus_plus_17,
+    gimli::DW_LANG_C_plus_plus_20,
+];
 
 /// The names in an ELF file.
 pub(super) struct File {
@@ -25,6 +42,8 @@ pub(super) struct File {
     separate: Option<Elf>,
     information: Option<Information>,
     functions: OnceCell<Symbols>,
+    exported: OnceCell<Symbols>,
+    separate_functions: OnceCell<Symbols>,
     variables: OnceCell<Symbols>,
     /// The time of the last change.
     pub(super) changed: Option<SystemTime>,
@@ -65,43 +84,68 @@ impl File {
             information =
                 separate.as_ref().and_then(|object| Information::of(object, path, rights));
         }
-        let (functions, variables) = (OnceCell::new(), OnceCell::new());
-        Ok(Self { object, separate, information, functions, variables, changed })
+        let [functions, exported, separate_functions, variables] = [const { OnceCell::new() }; 4];
+        Ok(Self {
+            object,
+            separate,
+            information,
+            functions,
+            exported,
+            separate_functions,
+            variables,
+            changed,
+        })
     }
 
     /// Returns the functions at an address of the file, inlined ones first.
     pub(super) fn functions(&self, address: u64) -> Vec<Function> {
-        let mut functions = self.described(address).unwrap_or_default();
+        let (mut functions, is_cxx) = self.described(address).unwrap_or_default();
         // The outermost function has a symbol; inlined ones have none.
-        match functions.last_mut() {
-            // A lambda's debug information may lack its parent's name.
-            Some(outermost)
-                if outermost.name.as_deref().is_none_or(|name| name == "operator()") =>
-            {
-                if let Some(symbol) = self.symbol(address) {
-                    (outermost.name, outermost.symbol) = (symbol.name, symbol.symbol);
-                }
-            }
-            Some(_) => {}
-            None => functions.extend(self.symbol(address)),
+        let Some(outermost) = functions.last_mut() else {
+            functions.extend(self.symbol(address).or_else(|| self.separate_symbol(address)));
+            return functions;
+        };
+        // A lambda's debug information may lack its parent's name.
+        let is_vague = outermost.name.as_deref().is_none_or(|name| name == "operator()");
+        let is_from_symbols = is_vague || outermost.is_private;
+        let symbol = if is_from_symbols { self.symbol(address) } else { self.exported(address) };
+        if let Some(symbol) = symbol {
+            (outermost.name, outermost.symbol) = (symbol.name, symbol.symbol);
+            outermost.is_private = false;
+        } else if outermost.symbol.is_none()
+            && is_cxx
+            && let Some(symbol) = self.symbol(address)
+        {
+            // The linker name of a static function is only in the symbols.
+            outermost.symbol = symbol.symbol;
         }
         functions
     }
 
     /// Returns the variable at an address of the file, and the offset in the variable.
     pub(super) fn variable(&self, address: u64) -> Option<(String, u64)> {
-        let found = self.variables.get_or_init(|| self.collect(&[SymbolKind::Data])).at(address)?;
+        let variables = self.variables.get_or_init(|| {
+            let own = self.object.symbols().chain(self.object.dynamic_symbols());
+            let separate = self.separate.iter().flat_map(|object| object.symbols());
+            Symbols::of(SymbolKind::Data, own.chain(separate))
+        });
+        let found = variables.at(address)?;
         Some((demangled(found.name), address - found.address))
     }
 
-    /// Returns the functions by the debug information.
-    fn described(&self, address: u64) -> Option<Vec<Function>> {
+    /// Returns the functions by the debug information, and whether the outermost one is C++.
+    fn described(&self, address: u64) -> Option<(Vec<Function>, bool)> {
         let mut frames = self.information.as_ref()?.frames(address)?;
-        let mut functions = Vec::new();
+        let (mut functions, mut is_cxx) = (Vec::new(), false);
         while let Ok(Some(frame)) = frames.next() {
             let raw = frame.function.as_ref().and_then(|name| name.raw_name().ok());
-            let name =
-                frame.function.as_ref().and_then(|name| Some(name.demangle().ok()?.into_owned()));
+            // A static function has no linker name here, and its bare name may look mangled: `pm`.
+            let name = raw.as_deref().map(|raw| match is_mangled(raw) {
+                true => demangled(raw),
+                false => raw.to_owned(),
+            });
+            let language = frame.function.as_ref().and_then(|name| name.language);
+            is_cxx = language.is_some_and(|language| CXX.contains(&language));
             let location = frame.location.as_ref();
             functions.push(Function {
                 symbol: raw.map(Cow::into_owned).filter(|raw| Some(raw) != name.as_ref()),
@@ -109,46 +153,75 @@ impl File {
                 source: location.and_then(|at| Some(at.file?.to_owned())),
                 line: location.and_then(|at| at.line).filter(|&line| line != 0),
                 column: location.and_then(|at| at.column).filter(|&column| column != 0),
+                is_private: self.separate.is_some(),
             });
         }
-        Some(functions)
+        Some((functions, is_cxx))
     }
 
-    /// Returns the function by the symbols.
+    /// Returns the function by the file's own symbols.
     fn symbol(&self, address: u64) -> Option<Function> {
-        let functions = self.functions.get_or_init(|| self.collect(&[SymbolKind::Text]));
-        let found = functions.at(address)?;
-        let name = demangled(found.name);
-        let symbol = Some(found.name.to_owned()).filter(|symbol| *symbol != name);
-        Some(Function { name: Some(name), symbol, ..Function::default() })
+        let all = || self.object.symbols().chain(self.object.dynamic_symbols());
+        let functions = self.functions.get_or_init(|| Symbols::of(SymbolKind::Text, all()));
+        Some(functions.at(address)?.function())
     }
 
-    fn collect(&self, kinds: &[SymbolKind]) -> Symbols {
-        let mut symbols = Vec::new();
-        for object in [Some(&self.object), self.separate.as_ref()].into_iter().flatten() {
-            for symbol in object.symbols().chain(object.dynamic_symbols()) {
-                if symbol.is_definition()
-                    && kinds.contains(&symbol.kind())
-                    && let Ok(name) = symbol.name()
-                    && !name.is_empty()
-                {
-                    symbols.push(Symbol { address: symbol.address(), size: symbol.size(), name });
-                }
-            }
-        }
-        // If several names have one address, the last of the longest symbols counts.
-        symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
-        Symbols(symbols)
+    /// Returns the function by the symbols that the file exports.
+    fn exported(&self, address: u64) -> Option<Function> {
+        let all = || self.object.dynamic_symbols();
+        let exported = self.exported.get_or_init(|| Symbols::of(SymbolKind::Text, all()));
+        Some(exported.at(address)?.function())
+    }
+
+    /// Returns the function by the symbols of the separate debug file.
+    fn separate_symbol(&self, address: u64) -> Option<Function> {
+        let symbols = || self.separate.iter().flat_map(|object| object.symbols());
+        let functions =
+            self.separate_functions.get_or_init(|| Symbols::of(SymbolKind::Text, symbols()));
+        Some(Function { is_private: true, ..functions.at(address)?.function() })
     }
 }
 
 impl Symbols {
+    /// Sorts the symbols of a kind.
+    fn of<'f>(kind: SymbolKind, all: impl Iterator<Item = ElfSymbol<'f>>) -> Self {
+        let mut symbols = Vec::new();
+        for symbol in all {
+            if symbol.is_definition()
+                && symbol.kind() == kind
+                && let Ok(name) = symbol.name()
+                && !name.is_empty()
+            {
+                symbols.push(Symbol { address: symbol.address(), size: symbol.size(), name });
+            }
+        }
+        // If several names have one address, the shortest of the longest symbols counts.
+        symbols.sort_by_key(|symbol| {
+            let length = symbol.name.split('@').next().map_or(0, str::len);
+            (symbol.address, symbol.size, Reverse((length, symbol.name)))
+        });
+        Self(symbols)
+    }
+
     fn at(&self, address: u64) -> Option<&Symbol> {
         let after = self.0.partition_point(|symbol| symbol.address <= address);
         let symbol = self.0.get(after.checked_sub(1)?)?;
         let within = symbol.size == 0 || address - symbol.address < symbol.size;
         within.then_some(symbol)
     }
+}
+
+impl Symbol {
+    fn function(&self) -> Function {
+        let name = demangled(self.name);
+        let symbol = Some(self.name.to_owned()).filter(|symbol| *symbol != name);
+        Function { name: Some(name), symbol, ..Function::default() }
+    }
+}
+
+/// Returns whether a name is a linker name of C++ or Rust.
+fn is_mangled(name: &str) -> bool {
+    ["_Z", "__Z", "_R"].iter().any(|start| name.starts_with(start))
 }
 
 fn demangled(name: &str) -> String {

@@ -35,6 +35,22 @@ pub(crate) struct Frame {
     pub(crate) functions: Vec<Function>,
 }
 
+impl Frame {
+    /// Returns whether the code is in heapwright's preloaded library.
+    pub(crate) fn is_of_heapwright(&self) -> bool {
+        let path = self.place.as_ref().map(|place| &*place.path).unwrap_or_default();
+        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        file.starts_with(b"libheapwright")
+    }
+
+    /// Returns whether it is a call inside the preloaded library, between a function of the C
+    /// library and the library's check of it.
+    pub(crate) fn is_inside_heapwright(&self) -> bool {
+        let outermost = self.functions.last().and_then(|function| function.name.as_deref());
+        self.is_of_heapwright() && outermost.is_some_and(|name| name.starts_with("heapwright_"))
+    }
+}
+
 /// A byte of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -54,6 +70,9 @@ pub(crate) struct Function {
     pub(crate) column: Option<u32>,
     /// The linker's name, if it differs.
     pub(crate) symbol: Option<String>,
+    /// Whether only a separate debug file names it: on a machine without that file, the function
+    /// has no name, or no call of its own if it was inlined.
+    pub(crate) is_private: bool,
 }
 
 /// A file of code that a record names.

@@ -135,11 +135,11 @@ numbers! {
         Function = 18 "function",
     }
 
-    /// The kind of call that allocated a block.
+    /// The function that allocated a block, or its kind.
     Origin: u8 as from_u8 {
-        /// `malloc`, `calloc`, `realloc`.
+        /// `malloc`, and `realloc` of a null pointer; in older records `calloc` and `realloc`, too.
         Malloc = 1 "malloc",
-        /// `aligned_alloc`, `posix_memalign` and similar.
+        /// `aligned_alloc`, `memalign` and similar; in older records `posix_memalign`, too.
         Aligned = 2 "aligned_alloc",
         /// C++'s `operator new`.
         New = 3 "new",
@@ -147,6 +147,16 @@ numbers! {
         NewArray = 4 "new[]",
         /// Rust's global allocator.
         Rust = 5 "Rust's allocator",
+        /// `calloc`.
+        Calloc = 6 "calloc",
+        /// `realloc` of a block.
+        Realloc = 7 "realloc",
+        /// `posix_memalign`.
+        PosixMemalign = 8 "posix_memalign",
+        /// C++'s `operator new` with an alignment.
+        AlignedNew = 9 "aligned new",
+        /// C++'s `operator new[]` with an alignment.
+        AlignedNewArray = 10 "aligned new[]",
     }
 
     /// The memory that a pointer leads to.

@@ -108,9 +108,12 @@ impl Finding {
                         Origin::Unknown => "block of another allocator",
                         Origin::Malloc => "block of malloc",
                         Origin::Aligned => "block of aligned_alloc",
-                        Origin::New => "block of new",
-                        Origin::NewArray => "block of new[]",
+                        Origin::New | Origin::AlignedNew => "block of new",
+                        Origin::NewArray | Origin::AlignedNewArray => "block of new[]",
                         Origin::Rust => "block of Rust's allocator",
+                        Origin::Calloc => "block of calloc",
+                        Origin::Realloc => "block of realloc",
+                        Origin::PosixMemalign => "block of posix_memalign",
                     },
                 });
                 out.text(" given to ");

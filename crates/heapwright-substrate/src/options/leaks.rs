@@ -13,6 +13,55 @@ pub enum Reported {
     All,
 }
 
+/// The shapes of blocks to whose middle a pointer may lead; see `heapwright::options`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Heuristics {
+    /// A pointer to any of the first 64 bytes.
+    pub near: bool,
+    /// Characters behind a length, a capacity and a count.
+    pub std_string: bool,
+    /// Bytes behind their number.
+    pub length64: bool,
+    /// Elements behind their number.
+    pub new_array: bool,
+    /// A second vtable.
+    pub multiple_inheritance: bool,
+}
+
+impl Heuristics {
+    const ALL: Self = Self {
+        near: true,
+        std_string: true,
+        length64: true,
+        new_array: true,
+        multiple_inheritance: true,
+    };
+    const NONE: Self = Self {
+        near: false,
+        std_string: false,
+        length64: false,
+        new_array: false,
+        multiple_inheritance: false,
+    };
+
+    /// Parses memcheck's names, joined by `+`.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut chosen = Self::NONE;
+        for name in text.split(|&byte| byte == b'+') {
+            match name {
+                b"all" => chosen = Self::ALL,
+                b"none" => {}
+                b"stdstring" => chosen.std_string = true,
+                b"length64" => chosen.length64 = true,
+                b"newarray" => chosen.new_array = true,
+                b"multipleinheritance" => chosen.multiple_inheritance = true,
+                _ => return None,
+            }
+        }
+        Some(chosen)
+    }
+}
+
 /// The settings of leak checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leaks {
@@ -24,11 +73,18 @@ pub struct Leaks {
     pub growth: bool,
     /// The groups of reachable blocks that are reported one by one.
     pub reachable: Reported,
+    /// The pointers to the middle of a block that surely lead to it.
+    pub heuristics: Heuristics,
 }
 
 impl Leaks {
-    pub(super) const DEFAULT: Self =
-        Self { at_exit: false, signal: 0, growth: false, reachable: Reported::Top };
+    pub(super) const DEFAULT: Self = Self {
+        at_exit: false,
+        signal: 0,
+        growth: false,
+        reachable: Reported::Top,
+        heuristics: Heuristics::ALL,
+    };
 }
 
 /// Sets the option `name`. `None`: it is not one of these.
@@ -44,6 +100,14 @@ pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result
         (b"reachable", b"top") => leaks.reachable = Reported::Top,
         (b"reachable", b"all") => leaks.reachable = Reported::All,
         (b"reachable", _) => return Some(Err(Wrong::Value("must be none, top or all"))),
+        (b"heuristics", value) => match Heuristics::parse(value) {
+            Some(chosen) => leaks.heuristics = chosen,
+            None => {
+                let wrong = "must be all, none, or some of stdstring, length64, newarray and \
+                             multipleinheritance, joined by +";
+                return Some(Err(Wrong::Value(wrong)));
+            }
+        },
         (b"leak_signal", value) => match signal(value) {
             Some(number) => leaks.signal = number,
             None => {
@@ -88,6 +152,18 @@ mod tests {
         assert_eq!(signal(b"SIGUSR1"), Some(10));
         assert_eq!((signal(b"40"), signal(b"33"), signal(b"11")), (Some(40), None, None));
         assert_eq!((signal(b""), signal(b"KILL")), (None, None));
+    }
+
+    #[test]
+    fn heuristics_have_memchecks_names() {
+        let near = |text: &[u8]| Heuristics::parse(text).map(|chosen| chosen.near);
+        assert_eq!(
+            (near(b"all"), near(b"none"), near(b"newarray")),
+            (Some(true), Some(false), Some(false))
+        );
+        let two = Heuristics { length64: true, new_array: true, ..Heuristics::NONE };
+        assert_eq!(Heuristics::parse(b"newarray+length64"), Some(two));
+        assert_eq!((Heuristics::parse(b""), Heuristics::parse(b"newarray+x")), (None, None));
     }
 
     #[cfg(target_os = "linux")]

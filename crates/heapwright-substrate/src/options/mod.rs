@@ -237,7 +237,7 @@ enum Wrong {
 #[cfg(not(feature = "debug"))]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, publish, purge, huge_pages, window; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, rules";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, heuristics, rules";
 
 /// Parses the string; calls `complain` for each ignored option.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {

@@ -66,6 +66,9 @@ pub fn check_leaks() -> Option<LeakCheck> {
 
 /// Prepares a process in debug mode before `main`; see `leaks`.
 pub(crate) fn prepare() {
+    if let Some(heap) = heap() {
+        heap.leave_out_own_block();
+    }
     begin_record();
     leaks::prepare();
 }

@@ -1,7 +1,7 @@
 //! The record of a slot: 24 bytes, far from the slot.
 //!
 //! ```text
-//!   word       | free thread 16 | alloc thread 16 | size 16 | .. | kept 1 | align 5 | origin 3 | state 3 |
+//!   word       | free thread 16 | alloc thread 16 | size 16 | .. | kept 1 | align 5 | origin 4 | state 3 |
 //!   stacks     allocated at 32 | freed at 32
 //!   sequence   allocated 32    | freed 32
 //!
@@ -32,7 +32,7 @@ pub(crate) enum State {
 }
 
 /// The bit of a block that the program declared as no leak.
-const KEPT: u64 = 1 << 11;
+const KEPT: u64 = 1 << 12;
 /// The size in a word whose span has the true one.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
@@ -51,7 +51,7 @@ impl Word {
         let size = if size < SIZE_IN_SPAN { size } else { SIZE_IN_SPAN };
         Self(
             1 | (origin as u64) << 3
-                | (align as u64) << 6
+                | (align as u64) << 7
                 | (size as u64) << 16
                 | (thread as u64) << 32,
         )
@@ -92,11 +92,11 @@ impl Word {
     }
 
     pub(crate) const fn origin(self) -> u8 {
-        (self.0 >> 3 & 7) as u8
+        (self.0 >> 3 & 15) as u8
     }
 
     pub(crate) const fn align(self) -> usize {
-        1 << (self.0 >> 6 & 31)
+        1 << (self.0 >> 7 & 31)
     }
 
     pub(crate) const fn size(self) -> usize {
@@ -186,7 +186,7 @@ mod tests {
         #![proptest_config(crate::cases::cases(200))]
 
         #[test]
-        fn a_word_says_what_was_put_in(size in 0usize..70_000, shift in 0u32..17, origin in 0u8..6, a in any::<u16>(), b in any::<u16>()) {
+        fn a_word_says_what_was_put_in(size in 0usize..70_000, shift in 0u32..17, origin in 0u8..11, a in any::<u16>(), b in any::<u16>()) {
             let word = Word::live(size, 1 << shift, origin, a);
             prop_assert_eq!(word.state(), State::Live);
             prop_assert_eq!((word.size(), word.align()), (size.min(SIZE_IN_SPAN), 1 << shift));

@@ -179,6 +179,13 @@ impl ThreadState {
         bump(&self.made_bytes, bytes as u64);
     }
 
+    /// Takes a block without bytes, made and freed, out of the counts.
+    pub(crate) fn count_one_less(&self) {
+        for counter in [&self.made, &self.freed] {
+            counter.store(counter.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+        }
+    }
+
     /// Resets the counts.
     pub(crate) fn count_nothing(&self) {
         for counter in [&self.made, &self.freed, &self.made_bytes, &self.freed_bytes] {

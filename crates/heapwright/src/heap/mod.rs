@@ -62,7 +62,7 @@ pub use crate::hooks::{
     debug_prepare, debugging, fault, forget_code, guarding, is_guarded, keep, keep_new,
     lift_guards, poison, poisoned_bytes, put_guard_back, put_guards_back, remember_code,
 };
-pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
+pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, POSIX_MEMALIGN, RUST};
 #[cfg(feature = "debug")]
 pub use crate::tallies::{Allocations, CannotCount, count_sites};
 pub use crate::trace::{trace_at_exit, traces};

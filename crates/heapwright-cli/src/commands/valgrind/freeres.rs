@@ -3,8 +3,8 @@
 //! Valgrind has the C library (`__libc_freeres`) and libstdc++ free their own memory at exit:
 //! buffers of streams, locales, the reserve for exceptions. This command frees nothing. It leaves a
 //! block out of the report if a library function allocated the block and the library's globals
-//! still reach it. Streams that the program opened, and copies that it keeps (`strdup`), are
-//! reported.
+//! still reach it. Such a block counts as freed. Streams that the program opened, and copies that
+//! it keeps (`strdup`), are reported.
 
 use crate::report::model::{Leak, Report};
 use heapwright_record::debug::{Reach, Root};
@@ -29,13 +29,13 @@ pub(super) fn leave_out(report: &mut Report, c_library: bool, cxx_library: bool)
             report.leaks.push(leak);
             continue;
         }
-        let check = report
-            .processes
-            .get_mut(leak.process)
-            .and_then(|process| process.checks.get_mut(leak.check));
-        if let Some(check) = check {
+        let Some(process) = report.processes.get_mut(leak.process) else { continue };
+        if let Some(check) = process.checks.get_mut(leak.check) {
             check.live.blocks = check.live.blocks.saturating_sub(leak.lost.blocks);
             check.live.bytes = check.live.bytes.saturating_sub(leak.lost.bytes);
+        }
+        if let Some(end) = &mut process.end {
+            end.frees = end.frees.saturating_add(leak.lost.blocks);
         }
     }
 }

@@ -127,6 +127,7 @@ fn library_options(asked: &Asked) -> Vec<String> {
         options.push("leaks=exit,reachable=all".to_owned());
     }
     options.extend(asked.frames.map(|frames| format!("traces={frames}")));
+    options.extend(asked.heuristics.iter().map(|names| format!("heuristics={names}")));
     options
 }
 

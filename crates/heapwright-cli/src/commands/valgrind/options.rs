@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A `.valgrindrc` in the current folder is read only if the user owns it and no other user can
-//! write to it. In files and VALGRIND_OPTS the prefixes `--memcheck:` and `--heapwright:` are
-//! removed, and options for other tools are skipped.
+//! write to it. The prefixes `--memcheck:` and `--heapwright:` are removed, and options for other
+//! tools (`--helgrind:`) are skipped.
 
 use super::refused;
 use super::target::To;
@@ -49,6 +49,8 @@ pub(super) struct Asked {
     pub(super) skip: Vec<String>,
     pub(super) leaks: Leaks,
     pub(super) show: Vec<Reach>,
+    /// The library's value of `heuristics`, if not the default.
+    pub(super) heuristics: Option<String>,
     pub(super) errors_for: Vec<Reach>,
     pub(super) error_exitcode: Option<u8>,
     pub(super) suppressions: Vec<PathBuf>,
@@ -85,7 +87,7 @@ pub(super) enum Leaks {
 }
 
 /// The options that are accepted and have no effect.
-const NO_EFFECT: [&str; 62] = [
+const NO_EFFECT: [&str; 61] = [
     // heapwright does not look for uninitialised values.
     "undef-value-errors",
     "track-origins",
@@ -100,7 +102,6 @@ const NO_EFFECT: [&str; 62] = [
     "redzone-size",
     "alignment",
     "leak-resolution",
-    "leak-check-heuristics",
     "show-realloc-size-zero",
     "realloc-zero-bytes-frees",
     // The program runs directly on the processor.
@@ -191,7 +192,11 @@ pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
             "--" => break,
             "-h" | "--help" | "--help-debug" | "--help-dyn-options" => return Ok(Line::Help),
             "--version" => return Ok(Line::Version),
-            option => parser.option(option)?,
+            option => {
+                if let Some(option) = for_memcheck(option) {
+                    parser.option(&option)?;
+                }
+            }
         }
     }
     if rest.is_empty() {
@@ -269,6 +274,7 @@ impl Parser {
             skip: Vec::new(),
             leaks: Leaks::Summary,
             show: vec![Reach::Definite, Reach::Possible],
+            heuristics: None,
             errors_for: vec![Reach::Definite, Reach::Possible],
             error_exitcode: None,
             suppressions: Vec::new(),
@@ -392,6 +398,13 @@ impl Parser {
                     _ => return Err(wrong("no, summary, yes or full")),
                 }
             }
+            "leak-check-heuristics" => {
+                let names: Vec<&str> = value.split(',').collect();
+                if names.iter().any(|name| !HEURISTICS.contains(name)) {
+                    return Err(wrong(&format!("{}, joined by commas", HEURISTICS.join(", "))));
+                }
+                asked.heuristics = Some(names.join("+")).filter(|_| !names.contains(&"all"));
+            }
             "show-leak-kinds" => asked.show = leak_kinds(value).map_err(|_| wrong(KINDS))?,
             "errors-for-leak-kinds" => {
                 asked.errors_for = leak_kinds(value).map_err(|_| wrong(KINDS))?;
@@ -428,6 +441,10 @@ impl Parser {
         Ok(())
     }
 }
+
+/// The values of `--leak-check-heuristics`.
+const HEURISTICS: [&str; 6] =
+    ["all", "none", "stdstring", "length64", "newarray", "multipleinheritance"];
 
 const KINDS: &str = "definite, indirect, possible, reachable, all or none, joined by commas";
 
@@ -488,6 +505,8 @@ usage: heapwright valgrind [options] program [arguments]
   --leak-check=no|summary|full   look for leaks when a process ends [summary]
   --show-leak-kinds=K,...        report these one by one [definite,possible]
   --errors-for-leak-kinds=K,...  these are errors [definite,possible]
+  --leak-check-heuristics=H,...  which pointers into blocks keep them: all, none, stdstring,
+                                 length64, newarray, multipleinheritance [all]
   --show-reachable=yes --show-possibly-lost=no    the same in earlier words
   --show-mismatched-frees=no|yes report frees by the wrong function [yes]
   --run-libc-freeres=no|yes --run-cxx-freeres=no|yes

@@ -27,6 +27,7 @@ pub(crate) mod xml;
 use super::units::count as grouped;
 use super::words;
 use crate::report::calls::{Call, calls};
+use crate::report::innermost::Innermost;
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
 
@@ -143,7 +144,8 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
         grouped(blocks)
     );
     let ready = |name: &str| {
-        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), None, leak.stack)
+        let innermost = Innermost::Allocated(leak.origin).shown();
+        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), &innermost, leak.stack)
     };
     Entry {
         pid: report.processes.get(leak.process).map_or(0, |process| process.pid),
@@ -207,8 +209,9 @@ fn of_error(report: &Report, error: &Error) -> Entry {
         (stack, more) = (allocated, vec![(created.to_owned(), allocated)]);
         what = format!("{what} ({})", words::happened(error));
     }
-    let ready =
-        || words::block_for(report, UNNAMED, suppression, None, words::asked(finding), stack);
+    let ready = || {
+        words::block_for(report, UNNAMED, suppression, None, &words::innermost(error, stack), stack)
+    };
     Entry {
         pid: report.processes.get(error.process).map_or(0, |process| process.pid),
         thread: finding.here.thread.max(1),

@@ -2,7 +2,8 @@
 //!
 //! A fingerprint is a hash (FNV-1a, 64 bits) of the rule and of the functions' names in every
 //! stack; a place without a name counts by its file. Addresses and lines are left out, because they
-//! change with every build. Equal fingerprints get numbers: `...:1`.
+//! change with every build. So are names that only a separate debug file knows, because another
+//! machine may lack it. Equal fingerprints get numbers: `...:1`.
 
 use crate::report::calls::calls;
 use crate::report::model::{StackId, Stacks};
@@ -18,7 +19,12 @@ impl Fingerprints {
         hash.word(rule);
         for &id in ids {
             for call in calls(stacks, id) {
-                match call.function.and_then(|function| function.name.as_deref()) {
+                let is_private = call.function.is_some_and(|function| function.is_private);
+                if is_private && call.inlined {
+                    continue;
+                }
+                let function = call.function.filter(|_| !is_private);
+                match function.and_then(|function| function.name.as_deref()) {
                     Some(name) => hash.word(name),
                     None => hash.word(&call.module().unwrap_or_default()),
                 }
@@ -72,6 +78,15 @@ mod tests {
         }
         assert_eq!(of(&report.stacks, "growth"), before);
         assert_ne!(of(&report.stacks, "possibly-lost"), before);
+        // A machine without the separate debug file has the module alone.
+        let functions = std::mem::take(&mut report.stacks.frames[3].functions);
+        let without = of(&report.stacks, "growth");
+        report.stacks.frames[3].functions = functions;
+        for function in &mut report.stacks.frames[3].functions {
+            function.is_private = true;
+        }
+        assert_eq!(of(&report.stacks, "growth"), without);
+        report.stacks.frames[3].functions[0].is_private = false;
         report.stacks.frames[3].functions[0].name = Some("main2".into());
         assert_ne!(of(&report.stacks, "growth"), before);
     }

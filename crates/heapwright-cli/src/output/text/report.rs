@@ -29,6 +29,7 @@ use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
 use crate::report::calls::look_at;
+use crate::report::innermost::Innermost;
 use crate::report::model::{
     Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId,
 };
@@ -103,7 +104,7 @@ pub(in crate::output) fn write_error(out: &mut String, report: &Report, error: &
     again(out, error.times, error.processes);
     let at_fault = words::fault_stack(error);
     let (kind, block) = (heading, words::block_kind(error.finding.kind));
-    ready(out, report, kind, &block, None, words::asked(&error.finding), at_fault);
+    ready(out, report, kind, &block, None, &words::innermost(error, at_fault), at_fault);
 }
 
 /// Writes the number of times a finding occurred, if more than one.
@@ -126,7 +127,7 @@ fn ready(
     kind: &str,
     block: &str,
     leak: Option<Reach>,
-    function: Option<&str>,
+    innermost: &[String],
     stack: StackId,
 ) {
     match report.wanted.suppressions {
@@ -138,7 +139,7 @@ fn ready(
         }
         Ready::Block => {
             let name = format!("{kind} in {}", report.first().map(program).unwrap_or_default());
-            if let Some(block) = words::block_for(report, &name, block, leak, function, stack) {
+            if let Some(block) = words::block_for(report, &name, block, leak, innermost, stack) {
                 let _ = write!(out, "{block}");
             }
         }
@@ -176,7 +177,8 @@ pub(in crate::output) fn write_leak(out: &mut String, report: &Report, leak: &Le
         chain(out, report, leak, path);
     }
     again(out, 1, leak.processes);
-    ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), None, leak.stack);
+    let innermost = Innermost::Allocated(leak.origin).shown();
+    ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), &innermost, leak.stack);
 }
 
 /// Writes the pointers that lead to a block.
@@ -236,7 +238,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     let _ = writeln!(out, "{}", look.strong(&line));
     let _ = writeln!(out, "Live blocks allocated from:");
     stack(out, report, growth.stack);
-    ready(out, report, "growth", "Heapwright:growth", None, None, growth.stack);
+    ready(out, report, "growth", "Heapwright:growth", None, &[], growth.stack);
 }
 
 /// Writes the frames of a stack, and the source around its innermost line. Functions that allocate
@@ -444,7 +446,16 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
         return;
     }
     line("LEAK SUMMARY:");
-    words::leak_sums(report).iter().for_each(|sum| line(sum));
+    let is_hidden = !report.wanted.details.contains(&Reach::Possible)
+        && report.total(Reach::Possible) != Amount::default();
+    for sum in words::leak_sums(report) {
+        let more = if is_hidden && sum.contains("possibly lost") {
+            " (listed by --show possible)"
+        } else {
+            ""
+        };
+        line(&format!("{sum}{more}"));
+    }
     let silent: u64 = checks.map(|check| u64::from(check.silent)).sum();
     if silent != 0 {
         line(&format!(

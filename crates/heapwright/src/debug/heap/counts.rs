@@ -62,6 +62,14 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
+    /// Takes the block with which the library prepared this thread out of the counts, which are the
+    /// program's.
+    pub(in crate::debug) fn leave_out_own_block(&'static self) {
+        if let Some(entered) = self.enter() {
+            entered.state().count_one_less();
+        }
+    }
+
     /// Prints a line of figures for statistics at exit.
     pub(in crate::debug) fn print_figures(&'static self) {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);

@@ -187,7 +187,7 @@ impl Heap {
             // SAFETY: only this thread may hand out the slot, which holds this many bytes.
             unsafe { block.write_bytes(0, request.size) };
         }
-        let word = Word::live(request.size, request.align, request.origin.record() as u8, thread);
+        let word = Word::live(request.size, request.align, request.maker() as u8, thread);
         record.hand_out(stack, sequence, word);
         entered.state().count_made(request.size);
         block
@@ -385,7 +385,7 @@ impl Heap {
         let mine = entered.mine();
         let sequence = mine.sequence(&self.sequence);
         let size = if bucket.span.form() == Form::Large { usize::MAX } else { request.size };
-        let word = Word::live(size, request.align, request.origin.record() as u8, mine.thread);
+        let word = Word::live(size, request.align, request.maker() as u8, mine.thread);
         place.record().hand_out(stack, sequence, word);
         entered.state().count_made(request.size);
         self.note_peak();

@@ -181,8 +181,7 @@ impl Heap {
         entered.state().count_made(request.size);
         let mine = entered.mine();
         let sequence = mine.sequence(&self.sequence);
-        let word =
-            Word::live(usize::MAX, request.align, request.origin.record() as u8, mine.thread);
+        let word = Word::live(usize::MAX, request.align, request.maker() as u8, mine.thread);
         record.hand_out(here.stack, sequence, word);
         self.note_peak();
         true

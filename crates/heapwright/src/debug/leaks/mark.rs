@@ -1,7 +1,8 @@
 //! Marking: follows pointers from the roots through blocks.
 //!
 //! ```text
-//!   roots --word--> block: its start, or up to 64 bytes into it     reachable
+//!   roots --word--> block: its start, up to 64 bytes into it, or
+//!                          where a heuristic holds                  reachable
 //!                          deeper in the middle                     perhaps
 //!   1  blocks that the program keeps; blocks that these, sure roots or reachable blocks lead to    reachable
 //!   2  blocks found only by a middle or a doubtful root              possibly lost
@@ -32,16 +33,19 @@ use core::slice;
 
 use heapwright_record::debug::{Reach, Root};
 
+use crate::options::{self, leaks::Heuristics};
 use crate::os::ProcMem;
 
+use super::heuristics;
 use super::index::{Block, Index, Live};
 use super::roots::{Region, Roots};
 use super::zeroed::ZeroedArray;
 
-/// Pointers up to this many bytes into a block surely lead to it.
+/// Pointers up to this many bytes into a block surely lead to it, unless the user has chosen
+/// heuristics.
 const NEAR: usize = 64;
 /// The kernel reads blocks from this size on, because the program may have protected their pages.
-const BY_KERNEL: usize = 4096;
+pub(super) const BY_KERNEL: usize = 4096;
 /// Bytes read at a time: they fit in the processor's cache, and a small program's check touches
 /// little memory.
 const PIECE: usize = 32 << 10;
@@ -67,6 +71,8 @@ enum Proof {
 pub(super) struct Marks<'a> {
     index: &'a Index,
     proc_mem: &'a ProcMem,
+    roots: &'a Roots,
+    heuristics: Heuristics,
     /// A block's reach.
     reach: ZeroedArray<u8>,
     /// The address of the first word that led to the block. For a block that is lost with another:
@@ -88,10 +94,17 @@ pub(super) struct Marks<'a> {
 
 impl<'a> Marks<'a> {
     /// Starts a marking. `None`: there is no memory.
-    pub(super) fn new(index: &'a Index, live: Live, proc_mem: &'a ProcMem) -> Option<Self> {
+    pub(super) fn new(
+        index: &'a Index,
+        live: Live,
+        proc_mem: &'a ProcMem,
+        roots: &'a Roots,
+    ) -> Option<Self> {
         Some(Self {
             index,
             proc_mem,
+            roots,
+            heuristics: options::leaks().heuristics,
             reach: ZeroedArray::new(index.slots)?,
             via: ZeroedArray::new(index.slots)?,
             queue: ZeroedArray::new(index.slots)?,
@@ -106,7 +119,8 @@ impl<'a> Marks<'a> {
     }
 
     /// Marks all blocks from the roots.
-    pub(super) fn mark(&mut self, roots: &Roots) {
+    pub(super) fn mark(&mut self) {
+        let roots = self.roots;
         const ORDER: [Root; 4] = [Root::Globals, Root::Stack, Root::Mapping, Root::OtherHeap];
         if self.has_kept {
             for block in self.index.each().filter(|block| block.word.is_kept()) {
@@ -208,7 +222,7 @@ impl<'a> Marks<'a> {
         let number = block.number;
         let reach = self.reach[number];
         match proof {
-            Proof::Sure if word - block.start <= NEAR && reach != REACHABLE => {
+            Proof::Sure if reach != REACHABLE && self.leads_to(&block, word) => {
                 self.reach[number] = REACHABLE;
                 self.via[number] = at;
                 self.left = self.left.saturating_sub(1);
@@ -236,6 +250,13 @@ impl<'a> Marks<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Returns whether a word surely leads to the block that it is an address in.
+    fn leads_to(&self, block: &Block, word: usize) -> bool {
+        let near = if self.heuristics.near { NEAR } else { 0 };
+        word - block.start <= near
+            || heuristics::holds(self.heuristics, block, word, self.proc_mem, self.roots)
     }
 
     fn read_region(&mut self, region: &Region, proof: Proof) {

@@ -31,6 +31,7 @@
 //! Called by `process`, and by `heap` when a bucket is opened.
 
 mod groups;
+mod heuristics;
 mod index;
 mod mark;
 mod report;
@@ -368,8 +369,8 @@ fn examine(
         let roots = Roots::new(heap.id(), &proc_mem, work.caller, work.answers, locals)?;
         (proc_mem, roots)
     };
-    let mut marks = Marks::new(&index, live, &proc_mem)?;
-    marks.mark(&roots);
+    let mut marks = Marks::new(&index, live, &proc_mem, &roots)?;
+    marks.mark();
     let report = LeakReport::new(heap, work, output, timeline, stopped)?;
     report.write(&index, live.amount, &roots, &mut marks)
 }

@@ -63,6 +63,11 @@ pub(super) struct Region {
 unsafe impl Plain for Region {}
 
 impl Region {
+    /// Returns whether an address is in it.
+    pub(super) fn contains(&self, address: usize) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
     pub(super) fn kind(&self) -> Root {
         Root::from_u8(self.kind)
     }

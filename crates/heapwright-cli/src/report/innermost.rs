@@ -1,0 +1,141 @@
+//! The calls with which memcheck's stacks begin, and ours do not.
+//!
+//! Memcheck's stacks begin in its own `malloc` or `free`; ours begin in the caller. Suppressions
+//! name these calls in their first lines, so they are compared with them, and generated
+//! suppressions have them.
+//!
+//! ```text
+//!   memcheck's    malloc    strdup  load  main        memalign  posix_memalign  load  main
+//!   ours                    strdup  load  main                                  load  main
+//!                 \----/ Origin::Malloc               \-----------------------/ PosixMemalign
+//! ```
+
+use heapwright_record::debug::{Call, Finding, Function, Origin, Role};
+
+/// The calls inside the first one of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Innermost {
+    /// An allocating function.
+    Allocated(Origin),
+    /// A call that frees or resizes a block.
+    Freed(Call),
+    /// The C library's function that made an access.
+    Accessed(Function),
+}
+
+/// Calls, innermost first, by their linker names.
+type Calls = &'static [&'static str];
+
+/// What memcheck's versions show for an allocating function; the first list is generated.
+const ALLOCATORS: [(Origin, &[Calls]); 10] = [
+    (Origin::Malloc, &[&["malloc"], &["malloc", "realloc"]]),
+    (Origin::Calloc, &[&["calloc"]]),
+    (Origin::Realloc, &[&["realloc"]]),
+    (Origin::Aligned, &[&["memalign"], &["memalign", "valloc"], &["valloc"], &["aligned_alloc"]]),
+    (Origin::PosixMemalign, &[&["memalign", "posix_memalign"], &["posix_memalign"]]),
+    (Origin::New, &[&["_Znwm"], &["_ZnwmRKSt9nothrow_t"]]),
+    (Origin::NewArray, &[&["_Znam"], &["_ZnamRKSt9nothrow_t"]]),
+    (Origin::AlignedNew, &[&["_ZnwmSt11align_val_t"], &["_ZnwmSt11align_val_tRKSt9nothrow_t"]]),
+    (
+        Origin::AlignedNewArray,
+        &[&["_ZnamSt11align_val_t"], &["_ZnamSt11align_val_tRKSt9nothrow_t"]],
+    ),
+    (Origin::Rust, &[&["malloc"], &["calloc"], &["realloc"], &["memalign", "posix_memalign"]]),
+];
+
+/// The same for the calls that free blocks.
+const FREES: [(Call, &[Calls]); 6] = [
+    (Call::Free, &[&["free"], &["cfree"]]),
+    (Call::FreeSized, &[&["free"], &["free_sized"], &["free_aligned_sized"]]),
+    (Call::Realloc, &[&["realloc"]]),
+    (
+        Call::Delete,
+        &[
+            &["_ZdlPv"],
+            &["_ZdlPvm"],
+            &["_ZdlPvSt11align_val_t"],
+            &["_ZdlPvmSt11align_val_t"],
+            &["_ZdlPvRKSt9nothrow_t"],
+            &["_ZdlPvSt11align_val_tRKSt9nothrow_t"],
+        ],
+    ),
+    (
+        Call::DeleteArray,
+        &[
+            &["_ZdaPv"],
+            &["_ZdaPvm"],
+            &["_ZdaPvSt11align_val_t"],
+            &["_ZdaPvmSt11align_val_t"],
+            &["_ZdaPvRKSt9nothrow_t"],
+            &["_ZdaPvSt11align_val_tRKSt9nothrow_t"],
+        ],
+    ),
+    (Call::UsableSize, &[&["malloc_usable_size"]]),
+];
+
+/// The library in which memcheck has these functions, on Debian.
+pub(super) const MODULE: &str = "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
+
+impl Innermost {
+    /// Returns the calls inside the stack of a finding's moment.
+    pub(crate) fn of(finding: &Finding, role: Role) -> Self {
+        match role {
+            Role::Here if finding.is_access() => Self::Accessed(finding.function),
+            Role::Here => Self::Freed(finding.call),
+            Role::Freed => Self::Freed(Call::Unknown),
+            Role::Allocated => Self::Allocated(finding.origin),
+        }
+    }
+
+    /// Returns what memcheck's versions show, the form of version 3.19 first. All forms, if the
+    /// call is unknown; none for an access, because its function has many names.
+    pub(super) fn forms(self) -> Vec<Calls> {
+        let known = match self {
+            Self::Accessed(_) => return Vec::new(),
+            Self::Allocated(origin) => find(&ALLOCATORS, origin),
+            Self::Freed(call) => find(&FREES, call),
+        };
+        known.map_or_else(|| every().collect(), <[Calls]>::to_vec)
+    }
+
+    /// Returns whether the call is known, so that the first form is the most likely one.
+    pub(super) fn is_known(self) -> bool {
+        let (unknown, rust) = (Self::Allocated(Origin::Unknown), Self::Allocated(Origin::Rust));
+        let delete = [Self::Freed(Call::Delete), Self::Freed(Call::DeleteArray)];
+        ![unknown, rust, Self::Freed(Call::Unknown)].contains(&self) && !delete.contains(&self)
+    }
+
+    /// Returns the patterns to generate, innermost first.
+    pub(crate) fn shown(self) -> Vec<String> {
+        match self {
+            Self::Accessed(Function::Unknown) | Self::Freed(Call::Unknown) => Vec::new(),
+            Self::Accessed(function) => vec![function.word().to_owned()],
+            Self::Allocated(_) | Self::Freed(_) => {
+                let calls = self.forms().first().copied().unwrap_or_default();
+                calls.iter().copied().map(pattern).collect()
+            }
+        }
+    }
+}
+
+/// Returns a pattern for a function and for its form with more parameters: records do not tell
+/// `new(std::nothrow)` from `new`, nor a sized `delete`.
+fn pattern(name: &str) -> String {
+    if name.starts_with("_Z") { format!("{name}*") } else { name.to_owned() }
+}
+
+fn find<T: PartialEq>(table: &'static [(T, &'static [Calls])], one: T) -> Option<&'static [Calls]> {
+    table.iter().find(|(of, _)| *of == one).map(|(_, forms)| *forms)
+}
+
+/// Returns all forms.
+fn every() -> impl Iterator<Item = Calls> {
+    let allocators = ALLOCATORS.iter().flat_map(|(_, forms)| forms.iter());
+    let frees = FREES.iter().flat_map(|(_, forms)| forms.iter());
+    allocators.chain(frees).copied()
+}
+
+/// Returns whether a pattern is the linker name of one of the functions, whichever was called.
+pub(super) fn is_any(matches: impl Fn(&str) -> bool) -> bool {
+    every().flatten().any(|name| matches(name))
+}
