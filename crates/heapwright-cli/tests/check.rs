@@ -740,6 +740,6 @@ fn what_is_reachable_is_summed_or_listed_and_the_sum_is_the_same() {
 
 #[test]
 fn processes_of_one_check_share_what_they_know_of_code() {
-    let output = check(&[], &["sh", "-c", "exec grep -c memfd:heapwright-rules /proc/self/maps"]);
-    assert_eq!(stdout(&output).trim(), "1", "{}", stderr(&output));
+    let output = check(&[], &["sh", "-c", "exec grep -c memfd:heapwright-shared /proc/self/maps"]);
+    assert_eq!(stdout(&output).trim(), "2", "{}", stderr(&output));
 }

@@ -83,6 +83,8 @@ mod recorder;
 mod request;
 #[cfg(feature = "debug")]
 mod samples;
+#[cfg(feature = "debug")]
+mod spill;
 pub mod stats;
 pub mod status;
 #[cfg(feature = "debug")]
@@ -219,6 +221,30 @@ pub mod process {
     #[cfg(feature = "debug")]
     pub fn give_record(from: u32, to: u32) {
         crate::debug::give_record(from, to);
+    }
+
+    /// Notes in the record that a program starts without heapwright (it gets other environment
+    /// variables), so that the report names it. `process`: 0 if it is not known yet. Does nothing
+    /// without a record (option `record`).
+    ///
+    /// The function takes no lock and keeps `errno`: a child of `vfork` may call it.
+    ///
+    /// ```
+    /// heapwright::process::note_unchecked(77, b"/usr/bin/env");
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn note_unchecked(process: u32, program: &[u8]) {
+        crate::debug::note_unchecked(process, program);
+    }
+
+    /// Takes a note of [`note_unchecked`] back, because the program did not start.
+    ///
+    /// ```
+    /// heapwright::process::note_not_started(77);
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn note_not_started(process: u32) {
+        crate::debug::note_not_started(process);
     }
 
     /// Makes or replaces a file that only this user can access. The path ends with a zero byte.

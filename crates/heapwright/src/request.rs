@@ -37,6 +37,12 @@ pub enum Origin {
     NewArray = 3,
     /// Rust's `GlobalAlloc` and `Allocator`, both ways.
     Rust = 4,
+    /// A pool of C in debug mode.
+    Pool = 5,
+    /// An arena of C in debug mode.
+    Arena = 6,
+    /// A first-class heap of C in debug mode; also freed by `free`.
+    Heap = 7,
 }
 
 /// [`Origin::Malloc`], as a parameter of a function.
@@ -81,7 +87,7 @@ impl Origin {
     #[must_use]
     pub const fn is_freed_by(self, other: Self) -> bool {
         const fn family(origin: Origin) -> u8 {
-            if matches!(origin, Origin::Aligned) { MALLOC } else { origin as u8 }
+            if matches!(origin, Origin::Aligned | Origin::Heap) { MALLOC } else { origin as u8 }
         }
         family(self) == family(other)
     }
@@ -96,6 +102,9 @@ impl Origin {
             Self::New => record::Origin::New,
             Self::NewArray => record::Origin::NewArray,
             Self::Rust => record::Origin::Rust,
+            Self::Pool => record::Origin::Pool,
+            Self::Arena => record::Origin::Arena,
+            Self::Heap => record::Origin::Heap,
         }
     }
 
@@ -107,6 +116,9 @@ impl Origin {
             record::Origin::New => Self::New,
             record::Origin::NewArray => Self::NewArray,
             record::Origin::Rust => Self::Rust,
+            record::Origin::Pool => Self::Pool,
+            record::Origin::Arena => Self::Arena,
+            record::Origin::Heap => Self::Heap,
             _ => Self::Malloc,
         }
     }

@@ -25,7 +25,7 @@ use super::run::not_started;
 use super::twice::{self, Asked};
 use crate::inspect;
 use crate::output::Look;
-use crate::preload::{self, Options, SharedRules};
+use crate::preload::{self, Options, Shared};
 use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
 use crate::report::sites::Sites;
@@ -169,9 +169,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // (A library that the user names may be too old for option `rules`.)
     let is_set = preload::sets(&args.program.options, "rules") || preload::named().is_some();
-    let rules = if is_set { None } else { SharedRules::new() };
-    if let Some(rules) = &rules {
-        options.add(&rules.option())?;
+    let shared = if is_set { None } else { Shared::new() };
+    if let Some(shared) = &shared {
+        options.add(&shared.option())?;
     }
     preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
     let words = &args.program.command;
@@ -181,13 +181,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         kept: args.keep.as_deref(),
         has_python_malloc: args.program.python,
         limit: None,
+        shared: shared.as_ref(),
     };
     let program = |options: &Options| args.program.program(&library, options);
     let (end, compared) = if args.twice {
         let asked = Asked {
             name: &words[0],
             command: &program,
-            options: &|records| self::options(args, records, frames(args, &inspected)),
+            options: &|records| {
+                let mut options = self::options(args, records, frames(args, &inspected))?;
+                if let Some(shared) = &shared {
+                    options.add(&shared.option())?;
+                }
+                Ok(options)
+            },
             records,
             how: &how_checked,
             report: &how,

@@ -1,7 +1,8 @@
 //! The record of a slot: 24 bytes, far from the slot.
 //!
 //! ```text
-//!   word       | free thread 16 | alloc thread 16 | size 16 | .. | kept 1 | align 5 | origin 3 | state 3 |
+//!   word       | free thread 16 | alloc thread 16 | size 16 | .. | origin's 4th bit | kept 1 | align 5 |
+//!              | origin 3 | state 3 |
 //!   stacks     allocated at 32 | freed at 32
 //!   sequence   allocated 32    | freed 32
 //!
@@ -33,6 +34,8 @@ pub(crate) enum State {
 
 /// The bit of a block that the program declared as no leak.
 const KEPT: u64 = 1 << 11;
+/// The place of the origin's fourth bit.
+const HIGH_ORIGIN: u32 = 12;
 /// The size in a word whose span has the true one.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
@@ -50,7 +53,8 @@ impl Word {
         let align = if align > 31 { 31 } else { align };
         let size = if size < SIZE_IN_SPAN { size } else { SIZE_IN_SPAN };
         Self(
-            1 | (origin as u64) << 3
+            1 | (origin as u64 & 7) << 3
+                | (origin as u64 >> 3 & 1) << HIGH_ORIGIN
                 | (align as u64) << 6
                 | (size as u64) << 16
                 | (thread as u64) << 32,
@@ -92,7 +96,7 @@ impl Word {
     }
 
     pub(crate) const fn origin(self) -> u8 {
-        (self.0 >> 3 & 7) as u8
+        (self.0 >> 3 & 7 | (self.0 >> HIGH_ORIGIN & 1) << 3) as u8
     }
 
     pub(crate) const fn align(self) -> usize {

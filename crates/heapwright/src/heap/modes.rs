@@ -131,10 +131,10 @@ fn allocate_hardened_by<const FULL: bool>(
 ) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX && !zero && hardened::is_plain(origin, align) {
         return match origin {
-            Origin::Malloc | Origin::Aligned => small_hardened::<MALLOC, FULL>(size, hot),
             Origin::New => small_hardened::<NEW, FULL>(size, hot),
             Origin::NewArray => small_hardened::<NEW_ARRAY, FULL>(size, hot),
             Origin::Rust => small_hardened::<RUST, FULL>(size, hot),
+            _ => small_hardened::<MALLOC, FULL>(size, hot),
         };
     }
     allocate_hardened(size, align, zero, origin)

@@ -177,11 +177,11 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     };
     // (The new block has the old one's origin, because its free is compared with it.)
     let new = match what.origin {
-        Origin::Malloc => fast::malloc_aligned_for::<MALLOC>(new_size, align),
         Origin::Aligned => fast::malloc_aligned_for::<ALIGNED>(new_size, align),
         Origin::New => fast::malloc_aligned_for::<NEW>(new_size, align),
         Origin::NewArray => fast::malloc_aligned_for::<NEW_ARRAY>(new_size, align),
         Origin::Rust => fast::malloc_aligned_for::<RUST>(new_size, align),
+        _ => fast::malloc_aligned_for::<MALLOC>(new_size, align),
     };
     if !new.is_null() {
         // SAFETY: both blocks have as many bytes, and the new one is ours alone.

@@ -274,7 +274,7 @@ fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
 /// Origins in one family are freed by the same calls.
 const fn family(origin: Origin) -> u8 {
     match origin {
-        Origin::Aligned => Origin::Malloc as u8,
+        Origin::Aligned | Origin::Heap => Origin::Malloc as u8,
         other => other as u8,
     }
 }
