@@ -68,6 +68,8 @@ pub(crate) struct Recorder {
     stacks: [u32; STACKS],
     findings: [Option<Finding>; FINDINGS],
     finding_count: usize,
+    /// The findings that the file has.
+    findings_written: usize,
     pending: [u8; PENDING],
     length: usize,
 }
@@ -90,6 +92,7 @@ impl Recorder {
             stacks: [0; STACKS],
             findings: [None; FINDINGS],
             finding_count: 0,
+            findings_written: 0,
             pending: [0; PENDING],
             length: 0,
         }
@@ -135,7 +138,7 @@ impl Recorder {
             self.module_count = 0;
             self.has_map = false;
             self.stacks = [0; STACKS];
-            self.finding_count = 0;
+            (self.finding_count, self.findings_written) = (0, 0);
             self.length = 0;
             self.write_beginning();
         }
@@ -165,6 +168,8 @@ impl Recorder {
         }
         OWNER.store(self.process, Ordering::Relaxed);
         self.put_process();
+        // Later the path of the program's file may be out of reach.
+        self.put_module(os::program_headers().as_ptr().addr());
         self.flush();
     }
 
@@ -225,6 +230,9 @@ impl Recorder {
             self.broken = written.is_err();
         }
         self.length = 0;
+        if moved.is_none() {
+            self.findings_written = self.finding_count;
+        }
         if let Some(why) = moved
             && !self.broken
         {
@@ -242,7 +250,7 @@ impl Recorder {
             let stack = core::mem::take(&mut self.stacks[slot]);
             self.put_stack(stack);
         }
-        for finding in 0..self.finding_count {
+        for finding in 0..self.findings_written {
             if let Some(finding) = self.findings[finding] {
                 self.put(&Entry::Finding(finding));
             }

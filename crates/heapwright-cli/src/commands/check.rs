@@ -89,6 +89,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
 
+    /// Report a function's limit beyond the end of a block (fgets, read, ...) only if the function
+    /// wrote there
+    #[arg(long)]
+    exact: bool,
+
     /// Guard from the start all blocks of the places where earlier runs with this FILE found
     /// something, so that it is seen as it happens, and add what this run finds; it need not be
     /// there
@@ -338,6 +343,9 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
     }
     if let Some(guard) = &args.guard {
         options.add(&format!("guard={guard}"))?;
+    }
+    if args.exact {
+        options.add("detect=-limit")?;
     }
     for option in &args.program.options {
         options.add(option)?;

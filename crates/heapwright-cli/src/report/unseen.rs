@@ -15,9 +15,10 @@ const MISSED: &str = "its leaks, and damage that only the end shows, are not in 
 /// Returns a line for each checked process without a last look, and for each file among the records
 /// that is no record.
 pub(super) fn lines(report: &Report) -> Vec<String> {
-    let of_processes = report.processes.iter().flat_map(|process| {
-        unchecked(process).into_iter().chain(line(process).into_iter())
-    });
+    let of_processes = report
+        .processes
+        .iter()
+        .flat_map(|process| unchecked(process).into_iter().chain(line(process).into_iter()));
     of_processes.chain(report.foreign.iter().cloned()).collect()
 }
 
@@ -44,7 +45,10 @@ fn unchecked(process: &Process) -> Vec<String> {
 fn line(process: &Process) -> Option<String> {
     // The lines about programs without the library say so.
     let became_unchecked = process.unchecked.iter().any(|(pid, _)| *pid == process.pid);
-    if process.is_skipped || became_unchecked || !process.options.split([',', ';']).any(|word| word == "mode=debug") {
+    if process.is_skipped
+        || became_unchecked
+        || !process.options.split([',', ';']).any(|word| word == "mode=debug")
+    {
         return None;
     }
     let program = process.command.first().unwrap_or(&process.exe);

@@ -294,9 +294,9 @@ impl<const READS: bool> super::Check<'_, READS> {
 }
 
 #[cfg(heapwright_reads)]
-pub(crate) use lists::{controls_process, exchange};
-#[cfg(heapwright_reads)]
 pub(super) use lists::{checked, execl, execle, execlp, is_there, syscall};
+#[cfg(heapwright_reads)]
+pub(crate) use lists::{controls_process, exchange};
 
 /// The checks that only `libheapwright-check.so` makes.
 #[cfg(heapwright_reads)]

@@ -314,11 +314,15 @@ pub(super) unsafe fn system<const READS: bool>(
     if !command.is_null() {
         note(0, b"sh -c ", command, own_variables());
     }
-    checked("system", |check| check.names(command), |room| {
-        let command = room.map_or(command, |room| room.pass(command));
-        // SAFETY: as the caller promises.
-        unsafe { real(command) }
-    })
+    checked(
+        "system",
+        |check| check.names(command),
+        |room| {
+            let command = room.map_or(command, |room| room.pass(command));
+            // SAFETY: as the caller promises.
+            unsafe { real(command) }
+        },
+    )
 }
 
 /// # Safety

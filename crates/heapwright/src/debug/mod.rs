@@ -108,10 +108,10 @@ mod unprotect;
 pub use crate::options::debug::{Config, Detect, Guard};
 pub use check::check;
 pub use checked::Checked;
-pub use owned::{Owner, allocate_owned, free_owned, refuse_owned};
 pub use handle::{DebugHeap, Leaks};
 pub use heapwright_record::debug::{Finding, FindingKind};
 pub use leak_check::{Amount, LeakCheck};
+pub use owned::{Owner, allocate_owned, free_owned, refuse_owned};
 pub use process::check_leaks;
 
 pub(crate) use heap::bounds::Asked;
@@ -119,10 +119,9 @@ pub(crate) use heap::bounds::Asked;
 pub(crate) use process::fault;
 pub(crate) use process::{
     allocate, at_exit, begun, block_history, counts, forget_code, free, give_record, holds,
-    note_not_started, note_unchecked,
-    is_guarded, is_interrupted, keep, keep_new, lift_guards, live, looks_at_end, out_of_bounds,
-    poison, poisoned_bytes, prepare, put_guard_back, put_guards_back, realloc, remember_code, room,
-    start, usable_size,
+    is_guarded, is_interrupted, keep, keep_new, lift_guards, live, looks_at_end, note_not_started,
+    note_unchecked, out_of_bounds, poison, poisoned_bytes, prepare, put_guard_back,
+    put_guards_back, realloc, remember_code, room, start, usable_size,
 };
 
 use crate::describe::{self, Front, Reader};

@@ -35,7 +35,9 @@ fn is_sealed(file: i32, least: usize) -> bool {
     let seals = unsafe { libc::fcntl(file, libc::F_GET_SEALS) };
     // SAFETY: moves the offset of a descriptor of our own.
     let length = unsafe { libc::lseek(file, 0, libc::SEEK_END) };
-    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0 && usize::try_from(length).is_ok_and(|is| is >= least)
+    seals >= 0
+        && seals & libc::F_SEAL_SHRINK != 0
+        && usize::try_from(length).is_ok_and(|is| is >= least)
 }
 
 fn map(file: i32, offset: usize, size: usize) -> *mut u8 {
