@@ -80,7 +80,8 @@ impl Folder {
         let why = why.unwrap_or_else(|| ErrorKind::NotFound.into());
         Err(why).with_context(|| {
             format!(
-                "cannot make a folder for the run's files in {}, /tmp, /var/tmp or {IN_MEMORY} (see TMPDIR)",
+                "cannot make a folder for the run's files in {}, /tmp, /var/tmp or {IN_MEMORY} \
+                 (see TMPDIR)",
                 wanted.display()
             )
         })

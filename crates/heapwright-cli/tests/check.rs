@@ -1053,7 +1053,8 @@ int main(int count, char **words) {
         assert_eq!((stdout(&few), few.status.code()), ("went on\n".into(), Some(99)), "{printed}");
         for function in ["fgets", "fread", "read"] {
             let line = format!(
-                "may-overflow: {function} may write up to 1000 bytes, 990 bytes beyond the end of a 10-byte block"
+                "may-overflow: {function} may write up to 1000 bytes, 990 bytes beyond the end of \
+                 a 10-byte block"
             );
             assert!(printed.contains(&line), "{line}: {printed}");
         }
@@ -1092,7 +1093,8 @@ int main(int count, char **words) {
     hw_heap *heap = hw_heap_new(), *second = hw_heap_new();
     hw_arena *arena = hw_arena_create(0);
     int local[8], objects = 0;
-    char *object = hw_pool_alloc(pool), *block = hw_heap_alloc(heap, 24), *piece = hw_arena_alloc(arena, 40);
+    char *object = hw_pool_alloc(pool), *block = hw_heap_alloc(heap, 24);
+    char *piece = hw_arena_alloc(arena, 40);
     if (strcmp(how, \"pool twice\") == 0)
         hw_pool_free(pool, object), hw_pool_free(pool, object);
     else if (strcmp(how, \"heap twice\") == 0)
@@ -1147,31 +1149,37 @@ int main(int count, char **words) {
         object = 0;
         kept = pool;
         hw_pool_walk(pool, visit, &objects);
-        hw_heap_destroy(heap), hw_heap_destroy(second), hw_arena_destroy(arena), hw_pool_destroy(other);
+        hw_heap_destroy(heap), hw_heap_destroy(second);
+        hw_arena_destroy(arena), hw_pool_destroy(other);
         return objects != 1;
     } else {
         free(hw_heap_alloc(heap, 8));
         for (int i = 0; i < 3000; i++) {
-            void *all[3] = {hw_pool_alloc(pool), hw_heap_alloc_zeroed(heap, 3, 5), hw_arena_alloc_aligned(arena, 9, 64)};
-            piece = hw_arena_resize(arena, piece, 40, 40 + i % 7), piece = hw_arena_resize(arena, piece, 40 + i % 7, 40);
-            if (i % 3)
-                hw_pool_free(pool, all[0]), hw_heap_free(heap, all[1]), hw_arena_free(arena, all[2], 9);
+            void *own = hw_pool_alloc(pool), *zeroed = hw_heap_alloc_zeroed(heap, 3, 5);
+            void *aligned = hw_arena_alloc_aligned(arena, 9, 64);
+            piece = hw_arena_resize(arena, piece, 40, 40 + i % 7);
+            piece = hw_arena_resize(arena, piece, 40 + i % 7, 40);
+            if (i % 3) {
+                hw_pool_free(pool, own), hw_heap_free(heap, zeroed);
+                hw_arena_free(arena, aligned, 9);
+            }
         }
         hw_pool_statistics stats;
         hw_pool_stats(pool, &stats, sizeof stats);
         if (stats.live != 1001 || !hw_pool_contains(pool, object) || hw_pool_contains(pool, block))
             return 1;
     }
-    hw_pool_destroy(pool), hw_pool_destroy(other), hw_heap_destroy(heap), hw_heap_destroy(second), hw_arena_destroy(arena);
+    hw_pool_destroy(pool), hw_pool_destroy(other), hw_arena_destroy(arena);
+    hw_heap_destroy(heap), hw_heap_destroy(second);
     return 0;
 }
 ";
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     // The preloaded library comes before this one.
-    let names = "pool_create pool_alloc pool_free pool_walk pool_stats pool_contains pool_destroy heap_new \
-                 heap_alloc heap_alloc_zeroed heap_free heap_destroy arena_create arena_alloc \
-                 arena_alloc_aligned arena_resize arena_free arena_mark arena_rewind arena_reset \
-                 arena_destroy";
+    let names = "pool_create pool_alloc pool_free pool_walk pool_stats pool_contains pool_destroy \
+                 heap_new heap_alloc heap_alloc_zeroed heap_free heap_destroy arena_create \
+                 arena_alloc arena_alloc_aligned arena_resize arena_free arena_mark arena_rewind \
+                 arena_reset arena_destroy";
     let names = names.split_whitespace().map(|name| format!("void hw_{name}(void) {{}}\n"));
     let none = folder.compile("libnone.so", &["-shared", "-fPIC"], &names.collect::<String>());
     let include = format!("-I{}", include.display());

@@ -34,8 +34,8 @@ fn unchecked(process: &Process) -> Vec<String> {
             pid => format!("process {pid} ({name})"),
         };
         format!(
-            "{who} was not checked: process {} ({parent}) started it without heapwright's environment \
-             variables (LD_PRELOAD, HEAPWRIGHT)",
+            "{who} was not checked: process {} ({parent}) started it without heapwright's \
+             environment variables (LD_PRELOAD, HEAPWRIGHT)",
             process.pid
         )
     });

@@ -6,7 +6,7 @@
 //! process and its name, so that the report does not look clean:
 //!
 //! ```text
-//!   execve, ...           the note precedes the call; a second one takes it back if the call returns
+//!   execve, ...           the note precedes the call; if that returns, a second one takes it back
 //!   posix_spawn, popen    the note follows the call, if it succeeded
 //!   system                the note precedes the call, which waits for the program
 //! ```

@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 
 use super::{calls, keeping_errno, sandbox};
-use crate::digits::number;
+use crate::digits::{Digits, number};
 use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -696,9 +696,13 @@ pub(super) fn of_memory<'a>(process: &'a CStr, thread: &'a CStr) -> &'a CStr {
 
 /// Whether a thread has ended. The kernel may still keep an entry for it.
 pub(super) fn is_over(thread: u32) -> bool {
-    let path = crate::files::Path::none().with(b"/proc/self/task/").with_number(thread);
-    let path = path.with(b"/stat");
-    let Ok(path) = CStr::from_bytes_until_nul(path.as_bytes()) else { return false };
+    const FOLDER: &[u8] = b"/proc/self/task/";
+    const FILE: &[u8] = b"/stat\0";
+    let digits = Digits::decimal(thread.into());
+    let mut path = [0; 48];
+    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(FILE);
+    path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
+    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
     let mut state = b'Z';
     let mut bytes = [0; 256];
     read_file(path, &mut bytes, |bytes| {

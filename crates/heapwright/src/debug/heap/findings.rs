@@ -8,9 +8,8 @@ use crate::sync::atomic::Ordering;
 
 use super::super::flagged;
 use super::super::slot::{State, Word};
-use super::super::span::{Place, Span};
+use super::super::span::Place;
 use super::Heap;
-use super::deallocate::slot_of;
 use super::enter::EnteredState;
 use crate::request::Return;
 
@@ -90,21 +89,6 @@ impl Heap {
             region,
             ..self.nowhere(&mut entered, here)
         });
-    }
-
-    /// Reports a block in use that another owner handed out, or an address with no such block.
-    #[cold]
-    pub(crate) fn of_another(&'static self, span: &'static Span, address: usize, what: Return) {
-        let Some(mut entered) = self.enter() else { return };
-        let here = self.here(&mut entered, address, what);
-        let slot = slot_of(span, address);
-        match slot.filter(|(place, word)| place.is_live_at(*word, address)) {
-            Some((place, word)) => {
-                let kind = FindingKind::AllocatorMismatch;
-                self.report(Finding { kind, ..self.about(&mut entered, place, word, here) });
-            }
-            None => self.no_block(&mut entered, slot, here),
-        }
     }
 
     fn nowhere(&'static self, entered: &mut EnteredState, here: Here) -> Finding {
