@@ -136,7 +136,7 @@ pub mod options {
     //! | `leak_signal` | a signal | debug: look for leaks when it comes |
     //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
-    //! | `rules` | a path | debug: a sealed file in which processes leave each other what unwind tables say (`heapwright check` makes it) |
+    //! | `rules` | a path | debug: a sealed file for what processes share: unwind rules, entries without a file (`heapwright check` makes it) |
     //!
     //! A bad option is ignored, with one line on standard error. An option without effect in the
     //! chosen mode, or in a copy that a program links, is treated the same. Set-uid programs ignore
