@@ -17,13 +17,14 @@
 //! such a run root's command gives these records to that user, and reads them with its rights.
 
 use crate::statistics::{Folder, for_records};
+use crate::symbols::rights::user;
 use heapwright_record::debug::HEADER;
 use heapwright_record::spill::{self, BYTES, Kind, OFFSET};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 
 /// The file; it exists while this value lives.
@@ -71,7 +72,8 @@ impl Shared {
             let path = records.join(format!("{stem}.{pid}"));
             let file = [path.clone()].into_iter().chain(of_users(records, stem, pid));
             let known = file.into_iter().find(|path| has_entries(path));
-            let written = spilled.add_to(known.as_deref(), &path).or_else(|_| {
+            let given_to = user_of(records, stem);
+            let written = spilled.add_to(known.as_deref(), &path, given_to).or_else(|_| {
                 let folder = match &mut elsewhere {
                     Some(folder) => folder,
                     place => place.insert(Folder::in_memory()?),
@@ -83,14 +85,12 @@ impl Shared {
                 if is_known {
                     fs::copy(known, &copy)?;
                 }
-                spilled.add_to(is_known.then_some(copy.as_path()), &copy)?;
+                spilled.add_to(is_known.then_some(copy.as_path()), &copy, given_to)?;
                 let _ = fs::remove_file(known);
                 symlink(&copy, known)
             });
             if let Err(error) = written {
                 eprintln!("heapwright: the record of process {pid} cannot be written: {error}");
-            } else if let Some(user) = user_of(records, stem) {
-                let _ = chown(&path, Some(user), None);
             }
         }
         elsewhere
@@ -128,8 +128,9 @@ impl Shared {
 }
 
 impl Spilled {
-    /// Adds the entries to the record that the process's file holds, or makes one at `path`.
-    fn add_to(&self, known: Option<&Path>, path: &Path) -> io::Result<()> {
+    /// Adds the entries to the record that the process's file holds, or makes one at `path`. Gives
+    /// the command's own file to a user.
+    fn add_to(&self, known: Option<&Path>, path: &Path, given_to: Option<u32>) -> io::Result<()> {
         let mut options = File::options();
         options.append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let (file, length) = match known {
@@ -149,7 +150,12 @@ impl Spilled {
         };
         write(&file).inspect_err(|_| {
             let _ = file.set_len(length);
-        })
+        })?;
+        let about = file.metadata()?;
+        if given_to.is_some() && about.uid() == user() && about.nlink() == 1 {
+            fchown(&file, given_to, None)?;
+        }
+        Ok(())
     }
 }
 
