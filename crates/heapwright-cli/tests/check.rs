@@ -874,7 +874,7 @@ fn findings_survive_a_record_whose_file_is_out_of_reach() {
         let output = done(command.args(["check", "--"]).args(&words).env("TMPDIR", &records));
         both_are_reported(&output, how);
         let says = stderr(&output).contains("its record's disk is full");
-        assert_eq!(says, how[0] == "limit", "{how:?}: {}", stderr(&output));
+        assert_eq!(says, how == ["limit"], "{how:?}: {}", stderr(&output));
         assert_eq!(std::fs::read_dir(&records).expect("there").count(), 0, "{how:?}");
     }
 }
@@ -1184,7 +1184,7 @@ int main(int count, char **words) {
     let none = folder.compile("libnone.so", &["-shared", "-fPIC"], &names.collect::<String>());
     let include = format!("-I{}", include.display());
     let rpath = format!("-Wl,-rpath,{}", text(&folder.path("")));
-    let flags = ["-g", "-O0", "-w", &include, text(&none), &rpath, "-Wl,--no-as-needed"];
+    let flags = ["-g", "-O0", "-w", &include, "-Wl,--no-as-needed", text(&none), &rpath];
     let program = folder.compile("pools", &flags, source);
     for (how, sentence) in [
         ("pool twice", "double-free: hw_pool_free of a 32-byte block that was freed before"),
