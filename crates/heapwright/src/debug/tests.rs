@@ -322,15 +322,13 @@ fn the_end_of_a_small_block_that_stayed_is_watched() {
     let heap = unguarded();
     let layout = |size| Layout::from_size_align(size, 16).unwrap();
     let mut block = alloc(&heap, 100, 16);
-    let mut resize = |from: usize, to: usize| {
+    let mut stays = Vec::new();
+    for (from, to) in [(100, 104), (104, 112), (112, 120), (120, 130), (130, 110)] {
         // SAFETY: ours, with this layout.
         let new = unsafe { heap.realloc(block, layout(from), to) };
-        core::mem::replace(&mut block, new) == new
-    };
+        stays.push(core::mem::replace(&mut block, new) == new);
+    }
     // The second call gives room, in which the next ones stay.
-    let stays: Vec<bool> = [(100, 104), (104, 112), (112, 120), (120, 130), (130, 110)]
-        .map(|(from, to)| resize(from, to))
-        .into();
     assert_eq!(stays, [false, false, true, true, true]);
     // SAFETY: a mistake, in memory of the heap's.
     unsafe { block.wrapping_add(110).write(1) };

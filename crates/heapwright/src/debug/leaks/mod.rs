@@ -198,7 +198,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         pointer: os::thread_pointer(),
     };
     drop(proc_mem);
-    if has_blocks && !os::each_mapping(&mut |_| false) {
+    if !os::each_mapping(&mut |_| false) {
         return Err(NO_PROC);
     }
     let thread = heap.threads.number_of_system(caller.thread);
