@@ -1298,6 +1298,27 @@ typedef struct hw_gc_statistics {
 typedef bool (*hw_gc_visitor)(void *object, size_t size, uint32_t kind, void *context);
 
 /**
+ * Settings of a pool for hw_pool_create_with. Later versions add fields at the end, whose zero is
+ * the default: set all to zero first, and pass the size of the struct you were compiled with.
+ */
+typedef struct hw_pool_options {
+  /**
+   * The name of the objects in messages, copied up to 47 bytes; NULL is "raw".
+   */
+  const char *name;
+  /**
+   * The most objects in use at a time; 0 is no limit.
+   */
+  uint32_t limit;
+  /**
+   * Whether each object is checked when it is freed, as all pools are in mode=debug: a wrong
+   * or a second free ends the program with a line. A checked pool is slower: each object is a
+   * block of the process's heap.
+   */
+  bool checked;
+} hw_pool_options;
+
+/**
  * The function that hw_pool_walk calls for each object. Return false to stop the walk.
  */
 typedef bool (*hw_object_visitor)(void *object, void *context);
@@ -1379,7 +1400,8 @@ void *hw_heap_alloc_aligned(struct hw_heap *heap, size_t size, size_t alignment)
 /**
  * Gives a block back to its heap. NULL is ignored; errno is kept.
  *
- * A block of another heap ends the program with a line that names its owner.
+ * A block of another heap ends the program with a line that names its owner. In mode=debug it is
+ * a finding, as a second free is, and the program goes on.
  *
  * The program's duties:
  *
@@ -2683,6 +2705,23 @@ struct hw_pool *hw_pool_create(size_t size,
                                const char *name);
 
 /**
+ * Like hw_pool_create, with options, which is options_size bytes: pass
+ * sizeof(hw_pool_options). A smaller struct of an older program leaves the other fields zero.
+ *
+ * Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
+ * that is no power of two or a size of options that no version has, ENOMEM if there is no memory
+ * or no such size.
+ *
+ * The program's duties:
+ *
+ * options points to options_size bytes; their name is NULL or a string.
+ */
+struct hw_pool *hw_pool_create_with(size_t size,
+                                    size_t alignment,
+                                    const struct hw_pool_options *options,
+                                    size_t options_size);
+
+/**
  * Allocates an uninitialised object. Constant time, except for system calls when the pool grows.
  *
  * Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
@@ -2697,7 +2736,8 @@ void *hw_pool_alloc(struct hw_pool *pool);
  * Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
  *
  * If the pool finds that the object is not its own, or is already free, the program ends with a
- * line that names its owner.
+ * line that names its owner. A checked pool always finds it; in mode=debug it is a finding, and
+ * the program goes on.
  *
  * The program's duties:
  *

@@ -25,7 +25,7 @@ buffer-underflow write-after-free use-after-free invalid-realloc realloc-after-f
 VALUES = ["uninitialised-value"]
 LEAKS = "definitely-lost indirectly-lost possibly-lost still-reachable growth".split()
 # Of no program in the corpus: found where a program asks for it.
-ASKED = ["use-after-poison"]
+ASKED = ["use-after-poison", "may-overflow"]
 LANGUAGES = {"c": ["cc", "-std=gnu11"], "cpp": ["c++", "-std=c++17"], "rust": ["rustc"]}
 SUFFIX = {"c": "c", "cpp": "cc", "rust": "rs"}
 CODE = re.compile(r"```(c|cpp|rust)\n(.*?)```", re.S)

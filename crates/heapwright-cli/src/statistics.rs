@@ -29,6 +29,9 @@ const LONGEST_NAME: usize = 400;
 /// The longest file: more than any version of the format has.
 const LONGEST: u64 = 1 << 20;
 
+/// The folder whose files are memory.
+const IN_MEMORY: &str = "/dev/shm";
+
 /// The most attempts to make a folder. They avoid collisions; the folder's mode makes it safe.
 const ATTEMPTS: u32 = 100;
 
@@ -59,7 +62,7 @@ impl Folder {
                 Err(error) => why = Some(error),
             }
         }
-        for base in ["/tmp", "/var/tmp"].map(Path::new) {
+        for base in ["/tmp", "/var/tmp", IN_MEMORY].map(Path::new) {
             if base == wanted {
                 continue;
             }
@@ -77,7 +80,8 @@ impl Folder {
         let why = why.unwrap_or_else(|| ErrorKind::NotFound.into());
         Err(why).with_context(|| {
             format!(
-                "cannot make a folder for the run's files in {}, /tmp or /var/tmp (see TMPDIR)",
+                "cannot make a folder for the run's files in {}, /tmp, /var/tmp or {IN_MEMORY} \
+                 (see TMPDIR)",
                 wanted.display()
             )
         })
@@ -94,6 +98,14 @@ impl Folder {
     /// Makes a new folder like [`Folder::new`], but prints nothing.
     pub(crate) fn quietly() -> std::io::Result<Self> {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
+    }
+
+    /// Makes a new folder in memory, or elsewhere than in the full folder of temporary files.
+    pub(crate) fn in_memory() -> std::io::Result<Self> {
+        let bases = [IN_MEMORY, "/tmp", "/var/tmp"];
+        let full = std::env::temp_dir();
+        let mut made = bases.iter().map(Path::new).filter(|base| *base != full).map(Self::new_in);
+        made.find(Result::is_ok).unwrap_or_else(|| Err(ErrorKind::StorageFull.into()))
     }
 
     fn new_in(base: &Path) -> std::io::Result<Self> {

@@ -740,6 +740,484 @@ fn what_is_reachable_is_summed_or_listed_and_the_sum_is_the_same() {
 
 #[test]
 fn processes_of_one_check_share_what_they_know_of_code() {
-    let output = check(&[], &["sh", "-c", "exec grep -c memfd:heapwright-rules /proc/self/maps"]);
-    assert_eq!(stdout(&output).trim(), "1", "{}", stderr(&output));
+    let output = check(&[], &["sh", "-c", "exec grep -c memfd:heapwright-shared /proc/self/maps"]);
+    assert_eq!(stdout(&output).trim(), "2", "{}", stderr(&output));
+}
+
+/// The process's last look does not need its first thread.
+#[test]
+fn leaks_are_looked_for_whichever_thread_ends_the_program() {
+    let folder = Folder::new();
+    let source = "
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static const char *how;
+static char *volatile lost;
+static void *work(void *nothing) {
+    usleep(30000);
+    lost = malloc(123);
+    lost = 0;
+    if (strcmp(how, \"exits\") == 0)
+        exit(0);
+    if (strcmp(how, \"quits\") == 0)
+        quick_exit(0);
+    if (strcmp(how, \"stops\") == 0)
+        _exit(0);
+    return nothing;
+}
+int main(int count, char **words) {
+    pthread_t thread;
+    how = words[1];
+    pthread_create(&thread, 0, work, 0);
+    if (strcmp(how, \"joined\") != 0 && count == 2)
+        pthread_exit(0);
+    pthread_join(thread, 0);
+    return 0;
+}
+";
+    let program = folder.compile("threads", &["-g", "-O0", "-pthread"], source);
+    for how in ["joined", "last", "exits", "quits", "stops"] {
+        for words in [&[text(&program), how][..], &[text(&program), how, "main waits"]] {
+            let output = check(&[], words);
+            let printed = stderr(&output);
+            assert_eq!(output.status.code(), Some(99), "{words:?}: {printed}");
+            assert!(printed.contains("definitely lost: 123 bytes in 1 blocks"), "{printed}");
+            assert!(!printed.contains("INCOMPLETE"), "{words:?}: {printed}");
+        }
+    }
+}
+
+/// Writes beyond a block before and after a step that takes its record's file away: enters a
+/// `chroot`, gives up its user, may write no file, or removes the file.
+const CUT_OFF: &str = "
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+__attribute__((noinline)) static void before(void) {
+    char *volatile block = malloc(20);
+    block[20] = 1;
+    free(block);
+}
+__attribute__((noinline)) static void after(void) {
+    char *volatile block = malloc(40);
+    free(block);
+    free(block);
+}
+int main(int count, char **words) {
+    before();
+    for (int at = 2; at < count; at++) {
+        const char *how = words[at];
+        struct rlimit none = {0, 0};
+        int failed = 0;
+        if (strcmp(how, \"chroot\") == 0)
+            failed = chroot(words[1]) || chdir(\"/\");
+        else if (strcmp(how, \"setuid\") == 0)
+            failed = setgid(54321) || setuid(54321);
+        else if (strcmp(how, \"setresuid\") == 0)
+            failed = setresuid(54321, 54321, 54321);
+        else if (strcmp(how, \"syscall\") == 0)
+            failed = syscall(SYS_setuid, 54321);
+        else if (strcmp(how, \"unshare\") == 0)
+            unshare(CLONE_NEWUSER);
+        else if (strcmp(how, \"limit\") == 0)
+            failed = setrlimit(RLIMIT_FSIZE, &none);
+        else if (strcmp(how, \"remove\") == 0)
+            failed = system(\"rm -rf $TMPDIR/heapwright-*\");
+        if (failed) {
+            perror(how);
+            return 1;
+        }
+    }
+    after();
+    return 0;
+}
+";
+
+/// Findings before and after the step are reported once, with their functions.
+fn both_are_reported(output: &Output, how: &[&str]) {
+    let printed = stderr(output);
+    assert_eq!(output.status.code(), Some(99), "{how:?}: {printed}");
+    for part in [": buffer-overflow: ", "in before ", ": double-free: ", "in after "] {
+        assert!(printed.contains(part), "{how:?}: {part}: {printed}");
+    }
+    assert!(printed.contains("ERROR SUMMARY: 2 errors from 2 contexts"), "{how:?}: {printed}");
+    // (Without /proc a process cannot look for leaks.)
+    for line in printed.lines().filter(|line| line.contains("INCOMPLETE: ")) {
+        assert!(how.contains(&"chroot") && line.contains("cannot see /proc"), "{how:?}: {printed}");
+    }
+}
+
+#[test]
+fn findings_survive_a_record_whose_file_is_out_of_reach() {
+    let folder = Folder::new_in(Path::new("/tmp"));
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(""), all).expect("changed");
+    let program = folder.compile("cutoff", &["-g", "-O0"], CUT_OFF);
+    let (empty, records) = (folder.path("empty"), folder.path("records"));
+    std::fs::create_dir(&empty).expect("made");
+    std::fs::create_dir(&records).expect("made");
+    let mut ways = vec![&["limit"][..], &["remove"], &["unshare"], &["limit", "remove"]];
+    if is_root("what only root can do") {
+        ways.extend([&["setuid"][..], &["setresuid"], &["syscall"], &["chroot"]]);
+        ways.extend([&["chroot", "setuid"][..], &["limit", "chroot"]]);
+    }
+    for how in ways {
+        let words = [&[text(&program), text(&empty)], how].concat();
+        let mut command = heapwright();
+        let output = done(command.args(["check", "--"]).args(&words).env("TMPDIR", &records));
+        both_are_reported(&output, how);
+        let says = stderr(&output).contains("its record's disk is full");
+        assert_eq!(says, how == ["limit"], "{how:?}: {}", stderr(&output));
+        assert_eq!(std::fs::read_dir(&records).expect("there").count(), 0, "{how:?}");
+    }
+}
+
+/// A disk without room for a record: the rest lies in memory, and the report says so.
+#[test]
+fn findings_survive_a_full_disk() {
+    if !is_root("findings_survive_a_full_disk") {
+        return;
+    }
+    let folder = Folder::new();
+    let program = folder.compile("cutoff", &["-g", "-O0"], CUT_OFF);
+    let small = folder.path("small");
+    std::fs::create_dir(&small).expect("made");
+    let mount = |words: &[&str]| {
+        std::process::Command::new(words[0]).args(&words[1..]).status().is_ok_and(|is| is.success())
+    };
+    if !mount(&["mount", "-t", "tmpfs", "-o", "size=16k", "none", text(&small)]) {
+        return eprintln!("findings_survive_a_full_disk skipped: nothing can be mounted");
+    }
+    let fill = format!("head -c 12k /dev/zero >{0}/x; head -c 4k /dev/zero >>{0}/x", text(&small));
+    let script = format!("{fill} 2>/dev/null; exec {} -", text(&program));
+    let mut command = heapwright();
+    command.args(["check", "--", "sh", "-c", &script]).env("TMPDIR", &small);
+    let output = done(&mut command);
+    mount(&["umount", text(&small)]);
+    both_are_reported(&output, &["full"]);
+    assert!(stderr(&output).contains("its record's disk is full"), "{}", stderr(&output));
+}
+
+/// A program without the variables that lead the library into it is named.
+#[test]
+fn what_starts_without_the_library_is_named_and_is_not_clean() {
+    let folder = Folder::new();
+    let source = "
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : \"\";
+    char *child[] = {words[0], 0}, *none[] = {0}, *some[] = {\"HOME=/\", 0};
+    pid_t pid;
+    if (count == 1)
+        return 0;
+    if (strcmp(how, \"spawn\") == 0)
+        posix_spawn(&pid, words[0], 0, 0, child, none);
+    else if (strcmp(how, \"spawnp\") == 0)
+        posix_spawnp(&pid, words[0], 0, 0, child, some);
+    else if (strcmp(how, \"whole\") == 0)
+        posix_spawn(&pid, words[0], 0, 0, child, environ);
+    else if (strcmp(how, \"cleared\") == 0) {
+        clearenv();
+        return system(words[2]) != 0;
+    } else if (strcmp(how, \"piped\") == 0) {
+        clearenv();
+        return pclose(popen(words[2], \"r\")) != 0;
+    } else if ((pid = how[0] == 'v' ? vfork() : fork()) == 0) {
+        if (strstr(how, \"missing\"))
+            execve(\"/nonexistent/x\", child, none);
+        else if (strstr(how, \"null\"))
+            execve(words[0], child, 0);
+        else if (strstr(how, \"le\"))
+            execle(words[0], words[0], (char *)0, some);
+        else if (strstr(how, \"pe\"))
+            execvpe(words[0], child, none);
+        else if (strstr(how, \"given\"))
+            execve(words[0], child, environ);
+        _exit(0);
+    }
+    waitpid(pid, &count, 0);
+    return 0;
+}
+";
+    let program = folder.compile("starts", &["-g", "-O0"], source);
+    let program = text(&program);
+    let line = format!("({program}) was not checked: process ");
+    for how in ["spawn", "spawnp", "vfork null", "fork null", "vfork le", "fork le", "fork pe"] {
+        let output = check(&[], &[program, how]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(125), "{how}: {printed}");
+        let named = printed.lines().filter(|named| named.contains(&line)).count();
+        assert_eq!(named, 1, "{how}: {printed}");
+    }
+    for how in ["cleared", "piped"] {
+        let output = check(&[], &[program, how, program]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(125), "{how}: {printed}");
+        let line = format!("a process (sh -c {program}) was not checked: process ");
+        assert!(printed.contains(&line), "{how}: {printed}");
+    }
+    for how in ["whole", "vfork given", "vfork missing", "fork missing"] {
+        let output = check(&[], &[program, how]);
+        assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
+    }
+    // The program's own children are not those of valgrind's user, who did not ask for them.
+    let output = done(heapwright().args(["valgrind", program, "spawn"]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// After a read of freed memory the program goes on with zeros, which the report says.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_a_misuse_makes_the_program_lose_is_marked() {
+    let folder = Folder::new();
+    let source = "
+#include <stdlib.h>
+struct node { struct node *next; int value; };
+int main(void) {
+    struct node *list = 0, *next;
+    for (int i = 0; i < 5; i++) {
+        struct node *node = malloc(sizeof *node);
+        node->next = list;
+        list = node;
+    }
+    for (struct node *node = list; node; node = node->next)
+        free(node);
+    next = malloc(100);
+    next = 0;
+    return 0;
+}
+";
+    let program = folder.compile("list", &["-g", "-O0"], source);
+    let printed = stderr(&check(&[], &[text(&program)]));
+    assert_eq!(printed.matches("the program read zeros there and went on").count(), 1, "{printed}");
+    let parts: Vec<&str> = printed.split("==LEAK: ").collect();
+    let [_, parts @ ..] = &parts[..] else { panic!("{printed}") };
+    assert_eq!(parts.len(), 2, "{printed}");
+    for part in parts {
+        let is_list = part.contains("definitely-lost: 16 bytes");
+        assert_eq!(part.contains("    may be a consequence: "), is_list, "{printed}");
+    }
+}
+
+/// Functions with a limit beyond the block, which write less or more than the block has.
+#[test]
+fn a_limit_beyond_a_block_is_a_finding_of_its_own() {
+    let folder = Folder::new();
+    let source = "
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    const char *line = count > 1 ? \"far too long for it\\n\" : \"ab\\n\";
+    char *block;
+    int ends[2];
+    FILE *file = tmpfile();
+    fputs(line, file);
+    rewind(file);
+    block = malloc(10);
+    fgets(block, 1000, file);
+    free(block);
+    rewind(file);
+    block = malloc(10);
+    fread(block, 1, 1000, file);
+    free(block);
+    pipe(ends);
+    write(ends[1], line, strlen(line));
+    block = malloc(10);
+    read(ends[0], block, 1000);
+    free(block);
+    puts(\"went on\");
+    return 0;
+}
+";
+    let program = folder.compile("limits", &["-g", "-O0"], source);
+    for guard in ["all", "never"] {
+        let few = check(&["--guard", guard], &[text(&program)]);
+        let printed = stderr(&few);
+        assert_eq!((stdout(&few), few.status.code()), ("went on\n".into(), Some(99)), "{printed}");
+        for function in ["fgets", "fread", "read"] {
+            let line = format!(
+                "may-overflow: {function} may write up to 1000 bytes, 990 bytes beyond the end of \
+                 a 10-byte block"
+            );
+            assert!(printed.contains(&line), "{line}: {printed}");
+        }
+        assert!(!printed.contains("buffer-overflow"), "{printed}");
+        let exact = check(&["--guard", guard, "--exact"], &[text(&program)]);
+        assert_eq!(exact.status.code(), Some(0), "{}", stderr(&exact));
+        for flags in [&["--guard", guard][..], &["--guard", guard, "--exact"]] {
+            let many = check(flags, &[text(&program), "many"]);
+            let printed = stderr(&many);
+            assert_eq!((stdout(&many), many.status.code()), ("went on\n".into(), Some(99)));
+            for function in ["fgets of 21 bytes", "fread of 20 bytes", "read of 20 bytes"] {
+                let line = format!(
+                    "buffer-overflow: write at offset 10 of a 10-byte block, by {function}"
+                );
+                assert!(printed.contains(&line), "{line}: {printed}");
+            }
+            assert!(!printed.contains("may-overflow"), "{printed}");
+        }
+    }
+}
+
+/// Objects of pools, first-class heaps and arenas are checked as blocks of malloc are.
+#[test]
+fn misuse_of_pools_heaps_and_arenas_is_found() {
+    let folder = Folder::new();
+    let source = "
+#include <heapwright.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void *volatile kept;
+static bool visit(void *object, void *context) { (void)object; ++*(int *)context; return true; }
+int main(int count, char **words) {
+    const char *how = words[count - 1];
+    hw_pool *pool = hw_pool_create(32, 8, 0, \"node\"), *other = hw_pool_create(32, 8, 0, \"edge\");
+    hw_heap *heap = hw_heap_new(), *second = hw_heap_new();
+    hw_arena *arena = hw_arena_create(0);
+    int local[8], objects = 0;
+    char *object = hw_pool_alloc(pool), *block = hw_heap_alloc(heap, 24);
+    char *piece = hw_arena_alloc(arena, 40);
+    if (strcmp(how, \"pool twice\") == 0)
+        hw_pool_free(pool, object), hw_pool_free(pool, object);
+    else if (strcmp(how, \"heap twice\") == 0)
+        hw_heap_free(heap, block), hw_heap_free(heap, block);
+    else if (strcmp(how, \"arena twice\") == 0)
+        hw_arena_free(arena, piece, 40), hw_arena_free(arena, piece, 40);
+    else if (strcmp(how, \"heap's to pool\") == 0)
+        hw_pool_free(pool, block);
+    else if (strcmp(how, \"other pool's\") == 0)
+        hw_pool_free(other, object);
+    else if (strcmp(how, \"other heap's\") == 0)
+        hw_heap_free(second, block);
+    else if (strcmp(how, \"malloc's to pool\") == 0)
+        hw_pool_free(pool, kept = malloc(8));
+    else if (strcmp(how, \"pool's to free\") == 0)
+        free(object);
+    else if (strcmp(how, \"stack to pool\") == 0)
+        hw_pool_free(pool, local);
+    else if (strcmp(how, \"stack to heap\") == 0)
+        hw_heap_free(heap, local);
+    else if (strcmp(how, \"pool overflow\") == 0)
+        memset(object, 1, 40), hw_pool_free(pool, object);
+    else if (strcmp(how, \"heap overflow\") == 0)
+        memset(block, 1, 64), hw_heap_free(heap, block);
+    else if (strcmp(how, \"arena overflow\") == 0)
+        memset(piece, 1, 64);
+    else if (strcmp(how, \"pool late\") == 0)
+        hw_pool_free(pool, object), object[3] = 1;
+    else if (strcmp(how, \"heap late\") == 0)
+        hw_heap_free(heap, block), block[3] = 1;
+    else if (strcmp(how, \"arena reset\") == 0)
+        hw_arena_reset(arena), piece[3] = 1;
+    else if (strcmp(how, \"arena rewound\") == 0) {
+        hw_arena_mark_t mark = hw_arena_mark(arena);
+        char *late = hw_arena_alloc(arena, 100);
+        hw_arena_rewind(arena, mark);
+        late[0] = 1;
+        piece[0] = 1;
+    } else if (strcmp(how, \"destroyed\") == 0) {
+        hw_pool_destroy(pool);
+        object[0] = 1;
+        pool = hw_pool_create(32, 8, 0, 0);
+    } else if (strcmp(how, \"pool leak\") == 0) {
+        object = 0;
+        kept = pool;
+        return 0;
+    } else if (strcmp(how, \"heap leak\") == 0) {
+        block = 0;
+        kept = heap;
+        return 0;
+    } else if (strcmp(how, \"walked\") == 0) {
+        object = 0;
+        kept = pool;
+        hw_pool_walk(pool, visit, &objects);
+        hw_heap_destroy(heap), hw_heap_destroy(second);
+        hw_arena_destroy(arena), hw_pool_destroy(other);
+        return objects != 1;
+    } else {
+        free(hw_heap_alloc(heap, 8));
+        for (int i = 0; i < 3000; i++) {
+            void *own = hw_pool_alloc(pool), *zeroed = hw_heap_alloc_zeroed(heap, 3, 5);
+            void *aligned = hw_arena_alloc_aligned(arena, 9, 64);
+            piece = hw_arena_resize(arena, piece, 40, 40 + i % 7);
+            piece = hw_arena_resize(arena, piece, 40 + i % 7, 40);
+            if (i % 3) {
+                hw_pool_free(pool, own), hw_heap_free(heap, zeroed);
+                hw_arena_free(arena, aligned, 9);
+            }
+        }
+        hw_pool_statistics stats;
+        hw_pool_stats(pool, &stats, sizeof stats);
+        if (stats.live != 1001 || !hw_pool_contains(pool, object) || hw_pool_contains(pool, block))
+            return 1;
+    }
+    hw_pool_destroy(pool), hw_pool_destroy(other), hw_arena_destroy(arena);
+    hw_heap_destroy(heap), hw_heap_destroy(second);
+    return 0;
+}
+";
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    // The preloaded library comes before this one.
+    let names = "pool_create pool_alloc pool_free pool_walk pool_stats pool_contains pool_destroy \
+                 heap_new heap_alloc heap_alloc_zeroed heap_free heap_destroy arena_create \
+                 arena_alloc arena_alloc_aligned arena_resize arena_free arena_mark arena_rewind \
+                 arena_reset arena_destroy";
+    let names = names.split_whitespace().map(|name| format!("void hw_{name}(void) {{}}\n"));
+    let none = folder.compile("libnone.so", &["-shared", "-fPIC"], &names.collect::<String>());
+    let include = format!("-I{}", include.display());
+    let rpath = format!("-Wl,-rpath,{}", text(&folder.path("")));
+    let flags = ["-g", "-O0", "-w", &include, "-Wl,--no-as-needed", text(&none), &rpath];
+    let program = folder.compile("pools", &flags, source);
+    for (how, sentence) in [
+        ("pool twice", "double-free: hw_pool_free of a 32-byte block that was freed before"),
+        ("heap twice", "double-free: hw_heap_free of a 24-byte block that was freed before"),
+        ("arena twice", "double-free: hw_arena_free of a 40-byte block that was freed before"),
+        ("heap's to pool", "24-byte block of a first-class heap given to hw_pool_free"),
+        ("other pool's", "32-byte object of another pool given to hw_pool_free"),
+        ("other heap's", "24-byte block of another first-class heap given to hw_heap_free"),
+        ("malloc's to pool", "8-byte block of malloc given to hw_pool_free"),
+        ("pool's to free", "32-byte object of a pool given to free"),
+        ("stack to pool", "invalid-free: hw_pool_free of a pointer to the stack"),
+        ("stack to heap", "invalid-free: hw_heap_free of a pointer to the stack"),
+        ("pool overflow", "buffer-overflow: write at offset 32 of a 32-byte block, by memset"),
+        ("heap overflow", "buffer-overflow: write at offset 24 of a 24-byte block, by memset"),
+        ("arena overflow", "buffer-overflow: write at offset 40 of a 40-byte block, by memset"),
+        ("pool late", "use-after-free: write at offset 3 of a 32-byte block"),
+        ("heap late", "use-after-free: write at offset 3 of a 24-byte block"),
+        ("arena reset", "use-after-free: write at offset 3 of a 40-byte block"),
+        ("arena rewound", "use-after-free: write at offset 0 of a 100-byte block"),
+        ("destroyed", "use-after-free: write at offset 0 of a 32-byte block"),
+        ("pool leak", "definitely-lost: 32 bytes in 1 block"),
+        ("heap leak", "definitely-lost: 24 bytes in 1 block"),
+    ] {
+        let output = check(&["--guard", "all"], &[text(&program), how]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(99), "{how}: {printed}");
+        assert!(printed.contains(sentence), "{how}: {sentence}: {printed}");
+        if !how.contains("leak") && !how.contains("malloc") {
+            assert!(printed.contains("SUMMARY: 1 errors from 1 contexts"), "{how}: {printed}");
+        }
+    }
+    for how in ["right", "walked"] {
+        let output = check(&[], &[text(&program), how]);
+        assert_eq!(output.status.code(), Some(0), "{how}: {}", stderr(&output));
+    }
 }

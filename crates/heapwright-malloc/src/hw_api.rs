@@ -9,7 +9,11 @@
 use crate::errno;
 use crate::hw_pool::write_known;
 use crate::hw_types::{Amount, Block, Description, Heap, LeakCheck, Statistics, Visitor};
+use crate::owned::Owned;
+use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+use heapwright::debug::Owner;
 use heapwright::{heap, limit, profile, stats};
 use heapwright_record::Stats;
 
@@ -21,6 +25,9 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 /// Returns NULL with errno ENOMEM if there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_heap_new() -> *mut Heap {
+    if heap::debugging() {
+        return CheckedHeap::create().cast();
+    }
     let made = heap::Heap::create();
     if made.is_null() {
         errno::set(libc::ENOMEM);
@@ -84,14 +91,57 @@ pub unsafe extern "C" fn hw_heap_alloc_aligned(
     unsafe { allocate(heap, size, alignment, false) }
 }
 
+/// A heap in `mode=debug`: its blocks are those of the process's heap.
+struct CheckedHeap {
+    is_locked: AtomicBool,
+    blocks: UnsafeCell<Owned>,
+}
+
+impl CheckedHeap {
+    /// Null: there is no memory.
+    fn create() -> *mut Self {
+        let at: *mut Self = heap::malloc_aligned(size_of::<Self>(), align_of::<Self>()).cast();
+        if at.is_null() {
+            return errno::fail(libc::ENOMEM).cast();
+        }
+        let blocks = UnsafeCell::new(Owned::new(Owner::Heap));
+        // SAFETY: `at` has room for the record, and only this call knows it.
+        unsafe { at.write(Self { is_locked: AtomicBool::new(false), blocks }) };
+        at
+    }
+
+    /// Calls `act` with a heap's blocks, which no other thread uses meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The heap is one of `create` that was not destroyed.
+    unsafe fn with<T>(heap: *mut Heap, act: impl FnOnce(&mut Owned) -> T) -> T {
+        // SAFETY: as the caller promises.
+        let heap = unsafe { &*heap.cast::<Self>() };
+        while heap.is_locked.swap(true, Ordering::Acquire) {
+            // SAFETY: the call has no preconditions.
+            unsafe { libc::sched_yield() };
+        }
+        // SAFETY: this thread has the lock.
+        let result = act(unsafe { &mut *heap.blocks.get() });
+        heap.is_locked.store(false, Ordering::Release);
+        result
+    }
+}
+
 /// The common part of hw_heap_alloc and its kin.
 ///
 /// # Safety
 ///
 /// As hw_heap_alloc.
 unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
-    // SAFETY: as the caller promises.
-    let block = unsafe { heap::Heap::alloc(heap.cast(), size, alignment, zeroed) };
+    let block = if heap::debugging() {
+        // SAFETY: as the caller promises, and in this mode all heaps are checked.
+        unsafe { CheckedHeap::with(heap, |blocks| blocks.allocate(size, alignment, zeroed)) }
+    } else {
+        // SAFETY: as the caller promises.
+        unsafe { heap::Heap::alloc(heap.cast(), size, alignment, zeroed) }
+    };
     if block.is_null() {
         return errno::fail(libc::ENOMEM);
     }
@@ -100,7 +150,8 @@ unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool)
 
 /// Gives a block back to its heap. NULL is ignored; errno is kept.
 ///
-/// A block of another heap ends the program with a line that names its owner.
+/// A block of another heap ends the program with a line that names its owner. In mode=debug it is
+/// a finding, as a second free is, and the program goes on.
 ///
 /// # Safety
 ///
@@ -108,10 +159,16 @@ unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool)
 /// block of it that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_heap_free(heap: *mut Heap, block: *mut c_void) {
-    if !block.is_null() {
-        // SAFETY: as the caller promises.
-        unsafe { heap::Heap::free(heap.cast(), block.cast()) };
+    if block.is_null() {
+        return;
     }
+    if heap::debugging() {
+        let free = |blocks: &mut Owned| blocks.free(block.cast(), "hw_heap_free", b"heap");
+        // SAFETY: as the caller promises, and in this mode all heaps are checked.
+        return unsafe { CheckedHeap::with(heap, free) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { heap::Heap::free(heap.cast(), block.cast()) };
 }
 
 /// Gives back a heap and every block in it. NULL is ignored.
@@ -122,10 +179,20 @@ pub unsafe extern "C" fn hw_heap_free(heap: *mut Heap, block: *mut c_void) {
 /// the heap or a block of it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_heap_destroy(heap: *mut Heap) {
-    if !heap.is_null() {
-        // SAFETY: as the caller promises.
-        unsafe { heap::Heap::destroy(heap.cast()) };
+    if heap.is_null() {
+        return;
     }
+    if heap::debugging() {
+        // SAFETY: as the caller promises, and in this mode all heaps are checked.
+        unsafe { CheckedHeap::with(heap, |blocks| blocks.free_from(0)) };
+        let heap = heap.cast::<CheckedHeap>();
+        // SAFETY: no code uses the heap any more.
+        unsafe { heap.drop_in_place() };
+        // SAFETY: `CheckedHeap::create` allocated the block, and its contents are dropped.
+        return unsafe { heap::free(heap.cast()) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { heap::Heap::destroy(heap.cast()) };
 }
 
 /// Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to count, up to

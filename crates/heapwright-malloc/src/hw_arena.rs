@@ -9,7 +9,9 @@ use core::ptr::NonNull;
 
 use crate::errno;
 use crate::hw_pool::write_known;
+use crate::owned::Owned;
 use heapwright::arena::{Arena as Library, Mark};
+use heapwright::debug::Owner;
 use heapwright::heap;
 
 /// Memory that is given back all at once. Make one with hw_arena_create.
@@ -41,15 +43,60 @@ pub struct ArenaStatistics {
 /// The alignment of every block.
 const NATURAL: usize = 16;
 
-/// The arena of a handle.
+/// The record behind a handle.
+struct Whole {
+    arena: Library,
+    /// In `mode=debug`: each block is one of the debug heap's.
+    checked: Option<Checked>,
+}
+
+/// An arena whose blocks the debug heap checks.
+struct Checked {
+    blocks: Owned,
+    /// Bytes of the blocks, and the most; 0 is no limit.
+    bytes: usize,
+    limit: usize,
+}
+
+impl Checked {
+    fn allocate(&mut self, layout: Layout) -> *mut c_void {
+        let bytes = self.bytes.saturating_add(layout.size());
+        if self.limit != 0 && bytes > self.limit {
+            return errno::fail(libc::ENOMEM);
+        }
+        let block = self.blocks.allocate(layout.size(), layout.align(), false);
+        if block.is_null() {
+            return errno::fail(libc::ENOMEM);
+        }
+        self.bytes = bytes;
+        block.cast()
+    }
+
+    fn free(&mut self, block: *mut u8, size: usize) {
+        self.bytes = self.bytes.saturating_sub(size);
+        self.blocks.free(block, "hw_arena_free", b"arena");
+    }
+
+    /// Frees the blocks from the `from`th on.
+    fn free_from(&mut self, from: usize) {
+        self.bytes = self.bytes.saturating_sub(self.blocks.free_from(from));
+    }
+}
+
+/// The arena of a handle. `Err`: its blocks are checked.
 ///
 /// # Safety
 ///
 /// The handle is one of hw_arena_create that was not destroyed, and no other thread
 /// uses it now.
-unsafe fn of<'a>(arena: *mut Arena) -> &'a mut Library {
+#[inline(always)]
+unsafe fn of<'a>(arena: *mut Arena) -> Result<&'a mut Library, &'a mut Checked> {
     // SAFETY: by the contract the handle leads to an arena, which no other thread uses now.
-    unsafe { &mut *arena.cast::<Library>() }
+    let whole = unsafe { &mut *arena.cast::<Whole>() };
+    match &mut whole.checked {
+        Some(checked) => Err(checked),
+        None => Ok(&mut whole.arena),
+    }
 }
 
 /// Makes an arena that takes at most limit bytes of memory; 0 is no limit. Takes no
@@ -58,13 +105,15 @@ unsafe fn of<'a>(arena: *mut Arena) -> &'a mut Library {
 /// Returns NULL with errno ENOMEM if there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_arena_create(limit: usize) -> *mut Arena {
-    let at: *mut Library = heap::malloc_aligned(size_of::<Library>(), align_of::<Library>()).cast();
+    let at: *mut Whole = heap::malloc_aligned(size_of::<Whole>(), align_of::<Whole>()).cast();
     if at.is_null() {
         return errno::fail(libc::ENOMEM).cast();
     }
-    let made = if limit == 0 { Library::new() } else { Library::with_limit(limit) };
+    let arena = if limit == 0 { Library::new() } else { Library::with_limit(limit) };
+    let blocks = Owned::new(Owner::Arena);
+    let checked = heap::debugging().then_some(Checked { blocks, bytes: 0, limit });
     // SAFETY: `at` has room for the record, and only this call knows it.
-    unsafe { at.write(made) };
+    unsafe { at.write(Whole { arena, checked }) };
     at.cast()
 }
 
@@ -105,7 +154,11 @@ pub unsafe extern "C" fn hw_arena_alloc_aligned(
         return errno::fail(libc::ENOMEM);
     };
     // SAFETY: as the caller promises.
-    match unsafe { of(arena) }.try_alloc_layout(layout) {
+    let arena = match unsafe { of(arena) } {
+        Ok(arena) => arena,
+        Err(checked) => return checked.allocate(layout),
+    };
+    match arena.try_alloc_layout(layout) {
         Ok(block) => block.as_ptr().cast(),
         Err(_) => errno::fail(libc::ENOMEM),
     }
@@ -137,7 +190,22 @@ pub unsafe extern "C" fn hw_arena_resize(
         return errno::fail(libc::ENOMEM);
     };
     // SAFETY: as the caller promises.
-    let arena = unsafe { of(arena) };
+    let arena = match unsafe { of(arena) } {
+        Ok(arena) => arena,
+        Err(checked) => {
+            let Ok(layout) = Layout::from_size_align(size, NATURAL) else {
+                return errno::fail(libc::ENOMEM);
+            };
+            let new = checked.allocate(layout);
+            if !new.is_null() {
+                let both = old_size.min(size);
+                // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+                unsafe { core::ptr::copy_nonoverlapping(at.as_ptr(), new.cast(), both) };
+                checked.free(at.as_ptr(), old_size);
+            }
+            return new;
+        }
+    };
     // SAFETY: as the caller promises; a size that is too large is refused.
     match unsafe { arena.resize(at, old, size) } {
         Some(block) => block.as_ptr().cast(),
@@ -156,9 +224,11 @@ pub unsafe extern "C" fn hw_arena_resize(
 pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, size: usize) {
     if let Some(block) = NonNull::new(block.cast()) {
         // SAFETY: as the caller promises.
-        let arena = unsafe { of(arena) };
-        // SAFETY: as the caller promises.
-        unsafe { arena.free(block, size) };
+        match unsafe { of(arena) } {
+            // SAFETY: as the caller promises.
+            Ok(arena) => unsafe { arena.free(block, size) },
+            Err(checked) => checked.free(block.as_ptr(), size),
+        }
     }
 }
 
@@ -171,8 +241,15 @@ pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, si
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
     // SAFETY: as the caller promises.
-    let (position, chunk) = unsafe { of(arena) }.mark().into_parts();
-    ArenaMark { position: position.cast(), chunk }
+    match unsafe { of(arena) } {
+        Ok(arena) => {
+            let (position, chunk) = arena.mark().into_parts();
+            ArenaMark { position: position.cast(), chunk }
+        }
+        Err(checked) => {
+            ArenaMark { position: core::ptr::null_mut(), chunk: checked.blocks.count() }
+        }
+    }
 }
 
 /// Frees exactly the blocks made since a mark.
@@ -184,11 +261,15 @@ pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
 /// rewound to before it. What was made since is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
-    let mark = Mark::from_parts(mark.position.cast(), mark.chunk);
     // SAFETY: as the caller promises.
-    let arena = unsafe { of(arena) };
-    // SAFETY: as the caller promises.
-    unsafe { arena.rewind(mark) };
+    match unsafe { of(arena) } {
+        Ok(arena) => {
+            let mark = Mark::from_parts(mark.position.cast(), mark.chunk);
+            // SAFETY: as the caller promises.
+            unsafe { arena.rewind(mark) };
+        }
+        Err(checked) => checked.free_from(mark.chunk),
+    }
 }
 
 /// Frees all blocks and keeps the memory for the next ones.
@@ -200,7 +281,10 @@ pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
     // SAFETY: as the caller promises.
-    unsafe { of(arena) }.reset();
+    match unsafe { of(arena) } {
+        Ok(arena) => arena.reset(),
+        Err(checked) => checked.free_from(0),
+    }
 }
 
 /// Gives the memory behind the blocks in use to the kernel, now. Returns its bytes.
@@ -212,7 +296,7 @@ pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { of(arena) }.trim()
+    unsafe { of(arena) }.map_or(0, Library::trim)
 }
 
 /// Writes an arena's size to *out, which is size bytes: pass sizeof(hw_arena_statistics). A smaller
@@ -232,11 +316,11 @@ pub unsafe extern "C" fn hw_arena_stats(
     size: usize,
 ) -> usize {
     // SAFETY: as the caller promises.
-    let arena = unsafe { of(arena) };
-    let now = ArenaStatistics {
-        used_bytes: arena.used_bytes() as u64,
-        reserved_bytes: arena.reserved_bytes() as u64,
+    let (used, reserved) = match unsafe { of(arena) } {
+        Ok(arena) => (arena.used_bytes(), arena.reserved_bytes()),
+        Err(checked) => (checked.bytes, checked.bytes),
     };
+    let now = ArenaStatistics { used_bytes: used as u64, reserved_bytes: reserved as u64 };
     // SAFETY: `now` is words without padding, and the caller's struct has `size` bytes.
     unsafe { write_known(&now, out, size) }
 }
@@ -252,9 +336,13 @@ pub unsafe extern "C" fn hw_arena_destroy(arena: *mut Arena) {
     if arena.is_null() {
         return;
     }
-    let library = arena.cast::<Library>();
     // SAFETY: as the caller promises.
-    unsafe { library.drop_in_place() };
+    if let Err(checked) = unsafe { of(arena) } {
+        checked.free_from(0);
+    }
+    let whole = arena.cast::<Whole>();
+    // SAFETY: as the caller promises.
+    unsafe { whole.drop_in_place() };
     // SAFETY: `hw_arena_create` allocated the block, and its contents are dropped.
-    unsafe { heap::free(library.cast()) };
+    unsafe { heap::free(whole.cast()) };
 }

@@ -9,6 +9,8 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
 use crate::errno;
+use crate::owned::Owned;
+use heapwright::debug::Owner;
 use heapwright::heap;
 use heapwright::pool::{RawPool, Reset};
 
@@ -41,21 +43,79 @@ pub type ObjectVisitor =
 /// Bytes of a name that are kept.
 const NAME: usize = 47;
 
+/// Settings of a pool for hw_pool_create_with. Later versions add fields at the end, whose zero is
+/// the default: set all to zero first, and pass the size of the struct you were compiled with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PoolOptions {
+    /// The name of the objects in messages, copied up to 47 bytes; NULL is "raw".
+    pub name: *const c_char,
+    /// The most objects in use at a time; 0 is no limit.
+    pub limit: u32,
+    /// Whether each object is checked when it is freed, as all pools are in mode=debug: a wrong
+    /// or a second free ends the program with a line. A checked pool is slower: each object is a
+    /// block of the process's heap.
+    pub checked: bool,
+}
+
 /// The record behind a handle.
 struct Whole {
     pool: RawPool,
     name: [u8; NAME],
+    /// The objects of a checked pool.
+    checked: Option<Checked>,
 }
 
-/// The pool of a handle.
+/// A pool whose objects are blocks of the process's heap.
+struct Checked {
+    objects: Owned,
+    layout: Layout,
+    limit: u32,
+}
+
+/// The pool of a handle. `Err`: the pool is checked.
 ///
 /// # Safety
 ///
 /// The handle is one of hw_pool_create that was not destroyed, and no other thread
 /// uses it now.
-unsafe fn of<'a>(pool: *mut Pool) -> &'a mut RawPool {
+#[inline(always)]
+unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Whole> {
     // SAFETY: by the contract the handle leads to a pool, which no other thread uses now.
-    unsafe { &mut (*pool.cast::<Whole>()).pool }
+    let whole = unsafe { &mut *pool.cast::<Whole>() };
+    if whole.checked.is_some() { Err(whole) } else { Ok(&mut whole.pool) }
+}
+
+impl Whole {
+    /// The name up to its end.
+    fn name(&self) -> &[u8] {
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
+        if end == 0 { b"raw" } else { &self.name[..end] }
+    }
+
+    #[cold]
+    fn allocate(&mut self) -> *mut u8 {
+        let Some(Checked { objects, layout, limit }) = &mut self.checked else {
+            return core::ptr::null_mut();
+        };
+        if *limit != 0 && objects.count() >= *limit as usize {
+            return core::ptr::null_mut();
+        }
+        objects.allocate(layout.size(), layout.align(), false)
+    }
+
+    #[cold]
+    fn free(&mut self, object: *mut u8) {
+        let (name, length) = (self.name, self.name().len());
+        let name = if self.name[0] == 0 { b"raw" } else { &name[..length] };
+        if let Some(Checked { objects, .. }) = &mut self.checked {
+            objects.free(object, "hw_pool_free", name);
+        }
+    }
+
+    fn objects(&mut self) -> Option<&mut Owned> {
+        self.checked.as_mut().map(|checked| &mut checked.objects)
+    }
 }
 
 /// Makes a pool of objects of size bytes, at multiples of alignment, which is a power of two. At
@@ -75,6 +135,48 @@ pub unsafe extern "C" fn hw_pool_create(
     alignment: usize,
     limit: u32,
     name: *const c_char,
+) -> *mut Pool {
+    // SAFETY: as the caller promises.
+    unsafe { create(size, alignment, PoolOptions { name, limit, checked: false }) }
+}
+
+/// Like hw_pool_create, with options, which is options_size bytes: pass
+/// sizeof(hw_pool_options). A smaller struct of an older program leaves the other fields zero.
+///
+/// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
+/// that is no power of two or a size of options that no version has, ENOMEM if there is no memory
+/// or no such size.
+///
+/// # Safety
+///
+/// options points to options_size bytes; their name is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_create_with(
+    size: usize,
+    alignment: usize,
+    options: *const PoolOptions,
+    options_size: usize,
+) -> *mut Pool {
+    let mut all = PoolOptions { name: core::ptr::null(), limit: 0, checked: false };
+    if options.is_null() || options_size == 0 || options_size > LONGEST {
+        return errno::fail(libc::EINVAL).cast();
+    }
+    let (to, both) = (&raw mut all, options_size.min(size_of::<PoolOptions>()));
+    // SAFETY: both structs have `both` bytes, and the caller's bytes are those of its fields.
+    unsafe { core::ptr::copy_nonoverlapping(options.cast::<u8>(), to.cast::<u8>(), both) };
+    // SAFETY: as the caller promises.
+    unsafe { create(size, alignment, all) }
+}
+
+/// Makes a pool.
+///
+/// # Safety
+///
+/// The name is null or a string.
+unsafe fn create(
+    size: usize,
+    alignment: usize,
+    PoolOptions { name, limit, checked }: PoolOptions,
 ) -> *mut Pool {
     if !alignment.is_power_of_two() {
         return errno::fail(libc::EINVAL).cast();
@@ -116,6 +218,12 @@ pub unsafe extern "C" fn hw_pool_create(
     let pool_at = unsafe { &raw mut (*at).pool };
     // SAFETY: the record has room for the pool, and only this call knows it.
     unsafe { pool_at.write(builder.build()) };
+    let objects = Owned::new(Owner::Pool);
+    let checked = (checked || heap::debugging()).then_some(Checked { objects, layout, limit });
+    // SAFETY: `at` has room for the record, and only this call knows it.
+    let checked_at = unsafe { &raw mut (*at).checked };
+    // SAFETY: the record has room for the value, and only this call knows it.
+    unsafe { checked_at.write(checked) };
     at.cast()
 }
 
@@ -129,7 +237,10 @@ pub unsafe extern "C" fn hw_pool_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
     // SAFETY: as the caller promises.
-    let object = unsafe { of(pool) }.alloc();
+    let object = match unsafe { of(pool) } {
+        Ok(pool) => pool.alloc(),
+        Err(whole) => whole.allocate(),
+    };
     if object.is_null() {
         return errno::fail(libc::ENOMEM);
     }
@@ -139,7 +250,8 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
 /// Frees an object of a pool. NULL is ignored; errno is kept. Constant time.
 ///
 /// If the pool finds that the object is not its own, or is already free, the program ends with a
-/// line that names its owner.
+/// line that names its owner. A checked pool always finds it; in mode=debug it is a finding, and
+/// the program goes on.
 ///
 /// # Safety
 ///
@@ -149,9 +261,11 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
 pub unsafe extern "C" fn hw_pool_free(pool: *mut Pool, object: *mut c_void) {
     if !object.is_null() {
         // SAFETY: as the caller promises.
-        let pool = unsafe { of(pool) };
-        // SAFETY: as the caller promises.
-        unsafe { pool.free(object.cast()) };
+        match unsafe { of(pool) } {
+            // SAFETY: as the caller promises.
+            Ok(pool) => unsafe { pool.free(object.cast()) },
+            Err(whole) => whole.free(object.cast()),
+        }
     }
 }
 
@@ -163,7 +277,13 @@ pub unsafe extern "C" fn hw_pool_free(pool: *mut Pool, object: *mut c_void) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_void) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { of(pool) }.contains(address.cast())
+    match unsafe { of(pool) } {
+        Ok(pool) => pool.contains(address.cast()),
+        Err(whole) => {
+            let block = heapwright::describe(address.cast()).block;
+            whole.objects().is_some_and(|objects| objects.has(block))
+        }
+    }
 }
 
 /// Makes room for count more objects, which need no more memory from the kernel; if touch, faults
@@ -177,7 +297,14 @@ pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_voi
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_preheat(pool: *mut Pool, count: usize, touch: bool) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { of(pool) }.preheat(count, touch)
+    match unsafe { of(pool) } {
+        Ok(pool) => pool.preheat(count, touch),
+        Err(Whole { checked, .. }) => {
+            checked.as_ref().is_some_and(|Checked { objects, limit, .. }| {
+                *limit == 0 || objects.count().saturating_add(count) <= *limit as usize
+            })
+        }
+    }
 }
 
 /// Visits every object in use, in address order. visit may neither use the pool nor throw.
@@ -196,10 +323,12 @@ pub unsafe extern "C" fn hw_pool_walk(
 ) -> bool {
     let Some(visit) = visit else { return true };
     // SAFETY: as the caller promises.
-    unsafe { of(pool) }.walk(|object| {
-        // SAFETY: as the caller promises.
-        unsafe { visit(object.cast(), context) }
-    })
+    let visit = |object: *mut u8| unsafe { visit(object.cast(), context) };
+    // SAFETY: as the caller promises.
+    match unsafe { of(pool) } {
+        Ok(pool) => pool.walk(visit),
+        Err(whole) => whole.objects().is_none_or(|objects| objects.walk(visit)),
+    }
 }
 
 /// Frees all objects and keeps memory for keep of them: 0 gives all memory back, SIZE_MAX keeps
@@ -217,7 +346,14 @@ pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
         keep => Reset::RetainUpTo(keep),
     };
     // SAFETY: as the caller promises.
-    unsafe { of(pool) }.reset(how);
+    match unsafe { of(pool) } {
+        Ok(pool) => pool.reset(how),
+        Err(whole) => {
+            if let Some(objects) = whole.objects() {
+                objects.free_from(0);
+            }
+        }
+    }
 }
 
 /// Gives every page without an object in use to the kernel, now. Returns their bytes.
@@ -228,7 +364,7 @@ pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_trim(pool: *mut Pool) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { of(pool) }.trim()
+    unsafe { of(pool) }.map_or(0, RawPool::trim)
 }
 
 /// Writes a pool's size to *out, which is size bytes: pass sizeof(hw_pool_statistics). A smaller
@@ -248,13 +384,24 @@ pub unsafe extern "C" fn hw_pool_stats(
     size: usize,
 ) -> usize {
     // SAFETY: as the caller promises.
-    let stats = unsafe { of(pool) }.stats();
-    let now = PoolStatistics {
-        live: stats.live as u64,
-        capacity: stats.capacity as u64,
-        slot_size: stats.slot_size as u64,
-        segments: stats.segments as u64,
-        reserved_bytes: stats.reserved_bytes as u64,
+    let now = match unsafe { of(pool) } {
+        Ok(pool) => {
+            let stats = pool.stats();
+            PoolStatistics {
+                live: stats.live as u64,
+                capacity: stats.capacity as u64,
+                slot_size: stats.slot_size as u64,
+                segments: stats.segments as u64,
+                reserved_bytes: stats.reserved_bytes as u64,
+            }
+        }
+        Err(whole) => {
+            let layout = whole.checked.as_ref().map_or(Layout::new::<()>(), |known| known.layout);
+            let live = whole.objects().map_or(0, |objects| objects.count()) as u64;
+            let slot_size = layout.pad_to_align().size() as u64;
+            let reserved_bytes = live * slot_size;
+            PoolStatistics { live, capacity: live, slot_size, segments: 0, reserved_bytes }
+        }
     };
     // SAFETY: `now` is words without padding, and the caller's struct has `size` bytes.
     unsafe { write_known(&now, out, size) }
@@ -296,11 +443,15 @@ pub unsafe extern "C" fn hw_pool_destroy(pool: *mut Pool) {
     if pool.is_null() {
         return;
     }
-    let whole = pool.cast::<Whole>();
-    // SAFETY: `whole` is the record that `hw_pool_create` made.
-    let inner = unsafe { &raw mut (*whole).pool };
     // SAFETY: as the caller promises.
-    unsafe { inner.drop_in_place() };
+    if let Err(whole) = unsafe { of(pool) }
+        && let Some(objects) = whole.objects()
+    {
+        objects.free_from(0);
+    }
+    let whole = pool.cast::<Whole>();
+    // SAFETY: `whole` is the record that `hw_pool_create` made, and no code uses it any more.
+    unsafe { whole.drop_in_place() };
     // SAFETY: `hw_pool_create` allocated the block, and its contents are dropped.
     unsafe { heap::free(whole.cast()) };
 }

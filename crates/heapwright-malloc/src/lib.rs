@@ -102,6 +102,7 @@ mod musl_sigaction;
 mod observe;
 /// cbindgen:ignore
 mod own_stack;
+mod owned;
 #[cfg(heapwright_reads)]
 /// cbindgen:ignore
 mod poisoning;

@@ -95,7 +95,6 @@ impl<const N: usize> Text<N> {
     }
 
     /// Appends an address in hexadecimal.
-    #[cfg(heapwright_reads)]
     pub(crate) fn address(&mut self, value: usize) -> &mut Self {
         self.str("0x");
         let digits = (usize::BITS - value.leading_zeros()).div_ceil(4).max(1);

@@ -149,6 +149,18 @@ fn pointers_of_pools_in_the_wrong_place_are_named() {
     }
 }
 
+/// A pool that is checked in every mode (hw_pool_options).
+#[test]
+fn a_checked_pool_ends_the_program_at_the_first_wrong_free() {
+    use support::{How, command, compile, run};
+    let program = compile("checked_pool.c", How::Linked, &[]);
+    assert!(run(&mut command(&program, How::Linked)).status.success());
+    for mistake in ["twice", "stack", "other", "malloc"] {
+        let outcome = run(command(&program, How::Linked).arg(mistake));
+        outcome.was_refused(mistake, &["hw_pool_free: 0x", "is no object in use of \"node\""]);
+    }
+}
+
 #[test]
 fn a_block_of_another_heap_is_refused() {
     use support::{How, command, compile, run};

@@ -241,6 +241,7 @@ const EXPORTS: &[&str] = &[
     "hw_free_uncached",
     "hw_estimate_stats",
     "hw_pool_create",
+    "hw_pool_create_with",
     "hw_pool_alloc",
     "hw_pool_free",
     "hw_pool_contains",

@@ -29,6 +29,7 @@ mod frame;
 pub mod heap;
 mod leb;
 mod problem;
+pub mod spill;
 mod stats;
 pub mod status;
 pub mod timeline;

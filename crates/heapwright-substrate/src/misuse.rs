@@ -114,6 +114,8 @@ pub enum Access {
     Read,
     /// It reads or writes the range.
     Unknown,
+    /// It may fill the range, and has filled less.
+    Limit,
 }
 
 /// Adds the access of a function of the C library: `bytes` bytes at `address`, where the block has
@@ -130,6 +132,7 @@ pub fn out_of_bounds(
         Access::Write => (" writes ", " to "),
         Access::Read => (" reads ", " from "),
         Access::Unknown => (" accesses ", " at "),
+        Access::Limit => (" may write ", " to "),
     };
     let line = Line::new().text(function).text(verb).number(bytes);
     let line = line.text(if bytes == 1 { " byte" } else { " bytes" }).text(place).address(address);

@@ -153,6 +153,12 @@ pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
+/// Returns whether a limit beyond a block's end is reported: not with `detect=-limit`.
+#[must_use]
+pub fn checks_limits() -> bool {
+    options::get().detect.limit
+}
+
 /// Reports that a function of the C library would access more bytes than [`room`], in debug mode as
 /// a finding. Returns only if the program continues (`on_misuse=report`, `mode=debug`).
 #[cold]

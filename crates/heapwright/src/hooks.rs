@@ -225,13 +225,15 @@ pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, byte
     #[cfg(feature = "debug")]
     if is_debugging() {
         use heapwright_record::debug::{Access as Done, Function};
+        let is_limit = matches!(access, Access::Limit);
         let access = match access {
             Access::Read => Done::Read,
-            Access::Write => Done::Write,
+            Access::Write | Access::Limit => Done::Write,
             Access::Unknown => Done::Unknown,
         };
         let function = Function::named(function);
-        crate::debug::out_of_bounds(crate::debug::Asked { function, access, address, bytes });
+        let asked = crate::debug::Asked { function, access, address, bytes, is_limit };
+        crate::debug::out_of_bounds(asked);
         return true;
     }
     let _ = (function, access, address, bytes);

@@ -80,6 +80,8 @@ mod recorder;
 mod request;
 #[cfg(feature = "debug")]
 mod samples;
+#[cfg(feature = "debug")]
+mod spill;
 pub mod stats;
 pub mod status;
 #[cfg(feature = "debug")]
@@ -132,7 +134,7 @@ pub mod options {
     //! | `growth` | `on`, `off` | debug: count live blocks now and then, in the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
     //! | `heuristics` | `all`, `none`, memcheck's names joined by `+` | debug: which pointers to the middle of a block surely lead to it |
-    //! | `rules` | a path | debug: a sealed file in which processes share unwind rules (`heapwright check` makes it) |
+    //! | `rules` | a path | debug: a sealed file for what processes share: unwind rules, entries without a file (`heapwright check` makes it) |
     //!
     //! A bad option is ignored, with one line on standard error. An option without effect in the
     //! chosen mode, or in a copy that a program links, is treated the same. Set-uid programs ignore
@@ -217,6 +219,30 @@ pub mod process {
     #[cfg(feature = "debug")]
     pub fn give_record(from: u32, to: u32) {
         crate::debug::give_record(from, to);
+    }
+
+    /// Notes in the record that a program starts without heapwright (it gets other environment
+    /// variables), so that the report names it. `process`: 0 if it is not known yet. Does nothing
+    /// without a record (option `record`).
+    ///
+    /// The function takes no lock and keeps `errno`: a child of `vfork` may call it.
+    ///
+    /// ```
+    /// heapwright::process::note_unchecked(77, b"/usr/bin/env");
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn note_unchecked(process: u32, program: &[u8]) {
+        crate::debug::note_unchecked(process, program);
+    }
+
+    /// Takes a note of [`note_unchecked`] back, because the program did not start.
+    ///
+    /// ```
+    /// heapwright::process::note_not_started(77);
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn note_not_started(process: u32) {
+        crate::debug::note_not_started(process);
     }
 
     /// Makes or replaces a file that only this user can access. The path ends with a zero byte.

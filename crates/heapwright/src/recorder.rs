@@ -13,6 +13,10 @@
 //! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.
 //!
+//! If the file takes no more entries (another user, a `chroot`, a full disk, a file that is gone),
+//! the record continues in the run's shared memory (`spill`). The first write there repeats the
+//! beginning, the stacks and the findings, for a command that finds no file.
+//!
 //! A module's number derives from its address, so two concurrent writers give it the same one.
 //!
 //! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) for findings, and
@@ -20,17 +24,27 @@
 
 use core::ops::Range;
 
-use heapwright_record::debug::{self as record, Encoder, Entry, Frames, HEADER};
+use heapwright_record::debug::{self as record, Encoder, Entry, Finding, Frames, HEADER};
+use heapwright_record::spill::Kind;
 
 use crate::files::{self, PATH, Prefix};
-use crate::os;
+use crate::os::{self, NotAppended};
+use crate::spill;
 use crate::stacks::{self, Stack};
+use crate::sync::atomic::{AtomicU32, Ordering};
+
 /// The most modules that are known to be in the record.
 const MODULES: usize = 256;
 /// The stacks known to be in the record, by their numbers' low bits; some are written twice.
 const STACKS: usize = 2048;
 /// Bytes that are written at once, at most.
 const PENDING: usize = 32 << 10;
+/// The most findings that are repeated in the spill.
+const FINDINGS: usize = 100;
+
+/// The process whose record began last in this memory; 0: none. A child that borrows or copies the
+/// memory adds its notes to that record.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// The writer of a record; see the module.
 pub(crate) struct Recorder {
@@ -40,6 +54,9 @@ pub(crate) struct Recorder {
     is_of_user: bool,
     /// An open file that replaces the named one.
     file: Option<i32>,
+    /// Whether the record continues in the spill, and what is written there.
+    spills: bool,
+    kind: Kind,
     /// The start of the process in nanoseconds since 1970; 0: the start of its record.
     began: u64,
     /// The process whose record has begun; 0: none yet.
@@ -49,6 +66,10 @@ pub(crate) struct Recorder {
     modules: [usize; MODULES],
     module_count: usize,
     stacks: [u32; STACKS],
+    findings: [Option<Finding>; FINDINGS],
+    finding_count: usize,
+    /// The findings that the file has.
+    findings_written: usize,
     pending: [u8; PENDING],
     length: usize,
 }
@@ -60,6 +81,8 @@ impl Recorder {
             path: Prefix::none(),
             is_of_user: false,
             file: None,
+            spills: false,
+            kind: Kind::Next,
             began: 0,
             process: 0,
             broken: false,
@@ -67,6 +90,9 @@ impl Recorder {
             modules: [0; MODULES],
             module_count: 0,
             stacks: [0; STACKS],
+            findings: [None; FINDINGS],
+            finding_count: 0,
+            findings_written: 0,
             pending: [0; PENDING],
             length: 0,
         }
@@ -112,6 +138,7 @@ impl Recorder {
             self.module_count = 0;
             self.has_map = false;
             self.stacks = [0; STACKS];
+            (self.finding_count, self.findings_written) = (0, 0);
             self.length = 0;
             self.write_beginning();
         }
@@ -120,22 +147,34 @@ impl Recorder {
 
     /// Makes the file and writes its header.
     fn write_beginning(&mut self) {
-        let path = self.path.of(self.process);
-        self.is_of_user = false;
-        let mut is_made = self.append(&HEADER, true);
+        (self.is_of_user, self.spills) = (false, false);
+        let mut is_made = self.append(&HEADER, true).is_ok();
         if !is_made && self.file.is_none() {
             self.is_of_user = true;
-            is_made = self.append(&HEADER, true);
+            is_made = self.append(&HEADER, true).is_ok();
+            // (The command adds the header.)
+            self.spills = !is_made;
+            is_made |= spill::append(self.process, &[], Kind::Next);
         }
         if !is_made {
             self.broken = true;
             if self.file.is_some() {
                 return;
             }
+            let path = self.path.of(self.process);
             let line = crate::text::Line::new().text("cannot make the record file \"");
             line.bytes(files::shown(&path)).text("\": look at its folder").write();
             return;
         }
+        OWNER.store(self.process, Ordering::Relaxed);
+        self.put_process();
+        // Later the path of the program's file may be out of reach.
+        self.put_module(os::program_headers().as_ptr().addr());
+        self.flush();
+    }
+
+    /// Adds the facts about the process.
+    fn put_process(&mut self) {
         let mut exe = [0; PATH];
         let exe_length = os::program_path(&mut exe);
         let mut command = [0; 1024];
@@ -152,11 +191,17 @@ impl Recorder {
             options: options[..options_length].into(),
             command: command[..command_length].into(),
         }));
-        self.flush();
     }
 
     /// Adds an entry. (It is written at [`Recorder::flush`], or when the buffer is full.)
     pub(crate) fn put(&mut self, entry: &Entry<'_>) {
+        if let Entry::Finding(finding) = entry
+            && self.kind == Kind::Next
+            && let Some(place) = self.findings.get_mut(self.finding_count)
+        {
+            *place = Some(*finding);
+            self.finding_count += 1;
+        }
         let mut buffer = [0; 4096];
         let mut encoder = Encoder::new(&mut buffer);
         let bytes = encoder.entry(entry);
@@ -169,23 +214,70 @@ impl Recorder {
         }
     }
 
-    /// Writes the pending entries. After a short write, nothing more is written.
+    /// Writes the pending entries. After a failure nothing more is written.
     pub(crate) fn flush(&mut self) {
         let bytes = &self.pending[..self.length];
-        if !bytes.is_empty() && !self.broken && !self.append(bytes, false) {
-            self.broken = true;
+        let mut moved = None;
+        if !bytes.is_empty() && !self.broken {
+            let mut written = self.append(bytes, false);
+            if let Err(why) = written
+                && !self.spills
+                && self.file.is_none()
+            {
+                (self.spills, moved) = (true, Some(why));
+                written = self.append(bytes, false);
+            }
+            self.broken = written.is_err();
         }
         self.length = 0;
+        if moved.is_none() {
+            self.findings_written = self.finding_count;
+        }
+        if let Some(why) = moved
+            && !self.broken
+        {
+            self.repeat(why);
+        }
     }
 
-    /// Writes to the file, which is made if `make`.
-    fn append(&self, bytes: &[u8], make: bool) -> bool {
+    /// Repeats in the spill what the file has, which may be gone. A full disk is noted.
+    #[cold]
+    fn repeat(&mut self, why: NotAppended) {
+        self.kind = Kind::Again;
+        self.module_count = 0;
+        self.put_process();
+        for slot in 0..STACKS {
+            let stack = core::mem::take(&mut self.stacks[slot]);
+            self.put_stack(stack);
+        }
+        for finding in 0..self.findings_written {
+            if let Some(finding) = self.findings[finding] {
+                self.put(&Entry::Finding(finding));
+            }
+        }
+        self.flush();
+        self.kind = Kind::Next;
+        if why == NotAppended::Full {
+            let text = "its record's disk is full, or it may write no larger file (RLIMIT_FSIZE): \
+                        the rest of its record was kept in memory";
+            self.put(&Entry::Note(record::Note { bytes: text.into() }));
+            self.flush();
+        }
+    }
+
+    /// Writes to the file, which is made if `make`, or to the spill.
+    fn append(&self, bytes: &[u8], make: bool) -> Result<(), NotAppended> {
         let path = match self.file {
-            Some(file) => return os::write_all(file, bytes),
+            Some(file) if os::write_all(file, bytes) => return Ok(()),
+            Some(_) => return Err(NotAppended::Closed),
+            None if self.spills => {
+                let spilled = spill::append(self.process, bytes, self.kind);
+                return spilled.then_some(()).ok_or(NotAppended::Full);
+            }
             None if self.is_of_user => self.path.of_user(os::user_id(), self.process),
             None => self.path.of(self.process),
         };
-        os::append_file(&path, bytes, make)
+        os::append_whole(&path, bytes, make)
     }
 
     /// Adds a stack and its modules.
@@ -250,4 +342,18 @@ impl Recorder {
             true
         });
     }
+}
+
+/// Adds a note to the record of [`OWNER`]. Takes no lock: a child of `vfork` may call this.
+pub(crate) fn note(path: &Prefix, text: &[u8]) {
+    let owner = OWNER.load(Ordering::Relaxed);
+    if owner == 0 {
+        return;
+    }
+    let mut buffer = [0; Encoder::SMALLEST];
+    let mut encoder = Encoder::new(&mut buffer);
+    let bytes = encoder.entry(&Entry::Note(record::Note { bytes: text.into() }));
+    let _written = os::append_file(&path.of(owner), bytes, false)
+        || os::append_file(&path.of_user(os::user_id(), owner), bytes, false)
+        || spill::append(owner, bytes, Kind::Next);
 }

@@ -41,6 +41,12 @@ pub enum Origin {
     PosixMemalign = 5,
     /// `realloc` of a block, in a debug heap; also freed by `free`.
     Realloc = 6,
+    /// A pool of C in debug mode.
+    Pool = 7,
+    /// An arena of C in debug mode.
+    Arena = 8,
+    /// A first-class heap of C in debug mode; also freed by `free`.
+    Heap = 9,
 }
 
 /// [`Origin::Malloc`], as a parameter of a function.
@@ -89,7 +95,7 @@ impl Origin {
     pub const fn is_freed_by(self, other: Self) -> bool {
         const fn family(origin: Origin) -> u8 {
             match origin {
-                Origin::Aligned | Origin::PosixMemalign | Origin::Realloc => MALLOC,
+                Origin::Aligned | Origin::PosixMemalign | Origin::Realloc | Origin::Heap => MALLOC,
                 other => other as u8,
             }
         }
@@ -108,6 +114,9 @@ impl Origin {
             Self::Rust => record::Origin::Rust,
             Self::PosixMemalign => record::Origin::PosixMemalign,
             Self::Realloc => record::Origin::Realloc,
+            Self::Pool => record::Origin::Pool,
+            Self::Arena => record::Origin::Arena,
+            Self::Heap => record::Origin::Heap,
         }
     }
 
@@ -121,6 +130,9 @@ impl Origin {
             record::Origin::Rust => Self::Rust,
             record::Origin::PosixMemalign => Self::PosixMemalign,
             record::Origin::Realloc => Self::Realloc,
+            record::Origin::Pool => Self::Pool,
+            record::Origin::Arena => Self::Arena,
+            record::Origin::Heap => Self::Heap,
             _ => Self::Malloc,
         }
     }

@@ -25,7 +25,7 @@ use super::run::not_started;
 use super::twice::{self, Asked};
 use crate::inspect;
 use crate::output::Look;
-use crate::preload::{self, Options, SharedRules};
+use crate::preload::{self, Options, Shared};
 use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
 use crate::report::sites::Sites;
@@ -88,6 +88,11 @@ pub(crate) struct Args {
     /// Which blocks to put beside guard pages
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
+
+    /// Report a function's limit beyond the end of a block (fgets, read, ...) only if the function
+    /// wrote there
+    #[arg(long)]
+    exact: bool,
 
     /// Guard from the start all blocks of the places where earlier runs with this FILE found
     /// something, so that it is seen as it happens, and add what this run finds; it need not be
@@ -169,9 +174,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // (A library that the user names may be too old for option `rules`.)
     let is_set = preload::sets(&args.program.options, "rules") || preload::named().is_some();
-    let rules = if is_set { None } else { SharedRules::new() };
-    if let Some(rules) = &rules {
-        options.add(&rules.option())?;
+    let shared = if is_set { None } else { Shared::new() };
+    if let Some(shared) = &shared {
+        options.add(&shared.option())?;
     }
     preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
     let words = &args.program.command;
@@ -181,13 +186,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         kept: args.keep.as_deref(),
         has_python_malloc: args.program.python,
         limit: None,
+        shared: shared.as_ref(),
     };
     let program = |options: &Options| args.program.program(&library, options);
     let (end, compared) = if args.twice {
         let asked = Asked {
             name: &words[0],
             command: &program,
-            options: &|records| self::options(args, records, frames(args, &inspected)),
+            options: &|records| {
+                let mut options = self::options(args, records, frames(args, &inspected))?;
+                if let Some(shared) = &shared {
+                    options.add(&shared.option())?;
+                }
+                Ok(options)
+            },
             records,
             how: &how_checked,
             report: &how,
@@ -331,6 +343,9 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
     }
     if let Some(guard) = &args.guard {
         options.add(&format!("guard={guard}"))?;
+    }
+    if args.exact {
+        options.add("detect=-limit")?;
     }
     for option in &args.program.options {
         options.add(option)?;

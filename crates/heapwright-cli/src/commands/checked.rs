@@ -12,7 +12,7 @@
 use super::run::{command, not_started, why_none};
 use super::{OWN_OBJECTS, has_own_objects};
 use crate::inspect::{self, Verdict};
-use crate::preload::{self, Options, SharedRules};
+use crate::preload::{self, Options, Shared};
 use crate::process::orphans::Running;
 use crate::process::{self, Exit, Orphans, Outcome};
 use crate::report;
@@ -63,6 +63,8 @@ pub(super) struct How<'a> {
     pub(super) has_python_malloc: bool,
     /// The longest time that the program may run, and then go on in the background.
     pub(super) limit: Option<Duration>,
+    /// The memory that the run's processes share.
+    pub(super) shared: Option<&'a Shared>,
 }
 
 impl How<'_> {
@@ -73,6 +75,7 @@ impl How<'_> {
         kept: None,
         has_python_malloc: false,
         limit: None,
+        shared: None,
     };
 }
 
@@ -85,6 +88,8 @@ pub(super) struct End {
     /// The processes that --follow names.
     followed: Vec<u32>,
     orphans: Orphans,
+    /// The records that did not fit on the disk of the other ones.
+    _elsewhere: Option<Folder>,
 }
 
 /// Runs a program with records in a folder. Waits for it and the processes that outlive it.
@@ -97,7 +102,8 @@ pub(super) fn to_end(
     let mut orphans = Orphans::adopt();
     let outcome = process::watch_all(program, &mut orphans, how.limit)?;
     let (running, followed) = outlive(name, how, records, &outcome, &mut orphans);
-    Ok(End { name: name.to_owned(), outcome, running, followed, orphans })
+    let _elsewhere = how.shared.and_then(|shared| shared.collect(records, STEM));
+    Ok(End { name: name.to_owned(), outcome, running, followed, orphans, _elsewhere })
 }
 
 impl End {
@@ -305,16 +311,17 @@ pub(super) fn checked(
         options.add(option)?;
     }
     options.record(&folder.path().join(STEM));
-    let rules = if preload::named().is_none() { SharedRules::new() } else { None };
-    if let Some(rules) = &rules {
-        options.add(&rules.option())?;
+    let shared = if preload::named().is_none() { Shared::new() } else { None };
+    if let Some(shared) = &shared {
+        options.add(&shared.option())?;
     }
     preload::refuse_bad(&library, &options, &[], "--option ")?;
     let mut command = command(program, &library, &options)?;
     if prints == Prints::Nothing {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }
-    Ok(match to_end(command, &program[0], folder.path(), &How::PLAIN) {
+    let how = How { shared: shared.as_ref(), ..How::PLAIN };
+    Ok(match to_end(command, &program[0], folder.path(), &how) {
         Ok(end) => Ok(Checked { folder, end }),
         Err(error) => Err(not_started(&program[0], &error)),
     })

@@ -139,6 +139,12 @@ fn error(kind: FindingKind) -> Words {
             "Unpoison the bytes where they are handed out; look for pointers that outlive an \
              arena's reset, or an index past the size of a container.",
         ),
+        FindingKind::MayOverflow => (
+            "Limit beyond the end of a block",
+            "A function was given a limit beyond the end of a block. It wrote less this time: \
+             longer input will overwrite what lies behind the block.",
+            "Pass the block's size as the limit. `--exact` reports only what was written.",
+        ),
         FindingKind::InvalidRealloc => (
             "Realloc of what is no block",
             "A pointer was given to realloc that no allocation returned.",

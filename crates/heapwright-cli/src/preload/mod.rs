@@ -17,11 +17,11 @@ mod embedded;
 mod environment;
 mod extract;
 mod given;
-mod rules;
+mod shared;
 
 pub(crate) use asked::{refuse_bad, sets};
 pub(crate) use environment::{Options, preload_variable};
-pub(crate) use rules::SharedRules;
+pub(crate) use shared::Shared;
 
 use crate::inspect::{Target, is_for_musl};
 use crate::wrong::is_wrong;

@@ -24,8 +24,8 @@ use super::point::Point;
 use super::suppressions::glob;
 use crate::output::printable;
 use heapwright_record::debug::{
-    Check, Class, End, Ending, Entry, Finding, FindingKind, Frames, Leak, Module, Occasion, Origin,
-    Reach, Role, Step, Text,
+    Check, Class, End, Ending, Entry, Finding, FindingKind, Frames, Leak, Module, NO_LEAK_CHECK,
+    NOT_CHECKED, NOT_STARTED, Occasion, Origin, Reach, Role, Step, Text,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -36,8 +36,8 @@ use std::rc::Rc;
 const MOST_CHECKS: usize = 1024;
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// The start of the library's note that it could not look for leaks at the end.
-const NO_LEAK_CHECK: &str = "no leak check: ";
+/// The most programs without the library that are kept of one process.
+const MOST_UNCHECKED: usize = 100;
 
 /// The most notes that are kept, over all processes.
 const MOST_NOTES: usize = 100;
@@ -331,6 +331,16 @@ impl Image {
                 let note = printable(note.bytes);
                 if let Some(why) = note.strip_prefix(NO_LEAK_CHECK) {
                     model.no_leak_check = Some(why.to_owned());
+                } else if let Some(program) = note.strip_prefix(NOT_CHECKED) {
+                    let (pid, name) = program.split_once(' ').unwrap_or_default();
+                    if model.unchecked.len() < MOST_UNCHECKED {
+                        model.unchecked.push((pid.parse().unwrap_or(0), name.to_owned()));
+                    }
+                } else if let Some(pid) = note.strip_prefix(NOT_STARTED) {
+                    let is_it = |(other, _): &(u32, String)| pid.parse() == Ok(*other);
+                    if let Some(last) = model.unchecked.iter().rposition(is_it) {
+                        model.unchecked.remove(last);
+                    }
                 } else {
                     let text = format!("process {}: {note}", model.pid);
                     all.note(text);

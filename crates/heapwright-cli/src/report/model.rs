@@ -165,6 +165,8 @@ pub(crate) struct Process {
     pub(crate) is_skipped: bool,
     /// The reason why its end could not look for leaks.
     pub(crate) no_leak_check: Option<String>,
+    /// The programs that it started without the library: their processes (0: not known) and names.
+    pub(crate) unchecked: Vec<(u32, String)>,
     /// Live bytes, by time.
     pub(crate) samples: Vec<Sample>,
     /// The process's leak checks and counts, by time.

@@ -151,12 +151,13 @@ const FREES: [FindingKind; 8] = [
     FindingKind::ReallocAfterFree,
 ];
 
-const ACCESSES: [FindingKind; 5] = [
+const ACCESSES: [FindingKind; 6] = [
     FindingKind::Overflow,
     FindingKind::Underflow,
     FindingKind::WriteAfterFree,
     FindingKind::UseAfterFree,
     FindingKind::UseAfterPoison,
+    FindingKind::MayOverflow,
 ];
 
 impl Suppressions {

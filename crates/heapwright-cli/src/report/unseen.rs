@@ -1,4 +1,5 @@
-//! Lines about processes that ended without a last look.
+//! Lines about processes that ended without a last look, and about programs that started without
+//! the library.
 //!
 //! The last look finds leaks, and damage to blocks that were never freed. A process has none if it
 //! is killed, bypasses the library's functions at its end, or becomes a program that does not load
@@ -14,11 +15,40 @@ const MISSED: &str = "its leaks, and damage that only the end shows, are not in 
 /// Returns a line for each checked process without a last look, and for each file among the records
 /// that is no record.
 pub(super) fn lines(report: &Report) -> Vec<String> {
-    report.processes.iter().filter_map(line).chain(report.foreign.iter().cloned()).collect()
+    let of_processes = report
+        .processes
+        .iter()
+        .flat_map(|process| unchecked(process).into_iter().chain(line(process).into_iter()));
+    of_processes.chain(report.foreign.iter().cloned()).collect()
+}
+
+/// Returns a line for each program that a process started without the library.
+fn unchecked(process: &Process) -> Vec<String> {
+    if process.is_skipped {
+        return Vec::new();
+    }
+    let parent = process.command.first().unwrap_or(&process.exe);
+    let lines = process.unchecked.iter().map(|(pid, name)| {
+        let who = match *pid {
+            0 => format!("a process ({name})"),
+            pid => format!("process {pid} ({name})"),
+        };
+        format!(
+            "{who} was not checked: process {} ({parent}) started it without heapwright's \
+             environment variables (LD_PRELOAD, HEAPWRIGHT)",
+            process.pid
+        )
+    });
+    lines.collect()
 }
 
 fn line(process: &Process) -> Option<String> {
-    if process.is_skipped || !process.options.split([',', ';']).any(|word| word == "mode=debug") {
+    // The lines about programs without the library say so.
+    let became_unchecked = process.unchecked.iter().any(|(pid, _)| *pid == process.pid);
+    if process.is_skipped
+        || became_unchecked
+        || !process.options.split([',', ';']).any(|word| word == "mode=debug")
+    {
         return None;
     }
     let program = process.command.first().unwrap_or(&process.exe);
@@ -40,7 +70,7 @@ fn line(process: &Process) -> Option<String> {
         Fate::Ended(End::Code(code)) => {
             format!(
                 "ended with code {code} past heapwright's functions, as a program that heapwright \
-                 does not get into, or where it may write no file (RLIMIT_FSIZE, a full disk)"
+                 does not get into, or it could not write its record"
             )
         }
         Fate::Unknown => String::from(

@@ -11,7 +11,7 @@
 //! | memory with a given length | all of it, as memcheck does, also if the call may fill less |
 //! | a length in a word (`fills_said`: `accept`, `getsockopt`) | the word, and the length in it |
 //! | parts and messages (`writev`, `recvmmsg`) | the lists, and all memory to which they lead |
-//! | `argv` and `envp` (`strings`) | the lists, and each string |
+//! | `argv` and `envp` (`strings`, in `programs`) | the lists, and each string |
 //! | `ioctl`, `fcntl` | the size in the request's number; a few have none |
 //!
 //! The checks allow a null pointer: the kernel refuses it, or it has a meaning. An argument that
@@ -19,7 +19,7 @@
 //! function needs nothing special.
 
 use super::table::{ConstText, From, List, Text, To};
-use super::{Check, Function, Glance, Room, Stage, counted, kernel, product};
+use super::{Check, Filled, Function, Glance, Room, Stage, counted, kernel, product, programs};
 use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
@@ -33,10 +33,10 @@ use libc::{
 use libc::{stat as Stat, statfs as StatFs, statvfs as StatVfs, sysinfo as SysInfo};
 
 /// An argument that is passed on as it is.
-type Word = usize;
+pub(super) type Word = usize;
 type Parts = *const iovec;
 /// `argv`, `envp`.
-type Strings = *const ConstText;
+pub(super) type Strings = *const ConstText;
 /// Two times; null: now.
 type Times = *const [timespec; 2];
 type OldTimes = *const [timeval; 2];
@@ -81,7 +81,7 @@ functions! { CALLS:
     sendfile64(to: c_int, from: c_int, at: Place, n: usize) -> ssize_t { fills(at) }
     splice(from: c_int, at: Place, to: c_int, where_to: Place, n: usize, flags: c_uint) -> ssize_t { fills(at), fills(where_to) }
     copy_file_range(from: c_int, at: Place, to: c_int, where_to: Place, n: usize, flags: c_uint) -> ssize_t { fills(at), fills(where_to) }
-    getdents64(file: c_int, to: To, n: usize) -> ssize_t { writes(to, n) }
+    getdents64(file: c_int, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     fstat(file: c_int, to: *mut Stat) -> c_int { fills(to) }
     fstat64(file: c_int, to: *mut Stat) -> c_int { fills(to) }
     __fxstat(version: c_int, file: c_int, to: *mut Stat) -> c_int { fills(to) }
@@ -94,7 +94,7 @@ functions! { CALLS:
     futimes(file: c_int, times: OldTimes) -> c_int { takes(times) }
     fgetxattr(file: c_int, name: ConstText, to: To, n: usize) -> ssize_t { names(name), writes(to, n) }
     fsetxattr(file: c_int, name: ConstText, from: From, n: usize, flags: c_int) -> c_int { names(name), reads(from, n) }
-    flistxattr(file: c_int, to: To, n: usize) -> ssize_t { writes(to, n) }
+    flistxattr(file: c_int, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     fremovexattr(file: c_int, name: ConstText) -> c_int { names(name) }
     fcntl(file: c_int, command: c_int, what: To) -> c_int { controls(command, what) }
     fcntl64(file: c_int, command: c_int, what: To) -> c_int { controls(command, what) }
@@ -203,19 +203,19 @@ functions! { CALLS:
     mkdtemp(path: Text) -> Text { reads_text(path, ALL) }
 
     // Programs.
-    execve(path: ConstText, words: Strings, variables: Strings) -> c_int { names(path), strings(words), strings(variables) }
-    execv(path: ConstText, words: Strings) -> c_int { names(path), strings(words) }
-    execvp(path: ConstText, words: Strings) -> c_int { names(path), strings(words) }
-    execvpe(path: ConstText, words: Strings, variables: Strings) -> c_int { names(path), strings(words), strings(variables) }
-    fexecve(file: c_int, words: Strings, variables: Strings) -> c_int { strings(words), strings(variables) }
-    execveat(folder: Word, path: ConstText, words: Strings, variables: Strings, flags: Word) -> c_int { names(path), strings(words), strings(variables) }
+    execve(path: ConstText, words: Strings, variables: Strings) -> c_int { instead programs::execve }
+    execv(path: ConstText, words: Strings) -> c_int { instead programs::execv }
+    execvp(path: ConstText, words: Strings) -> c_int { instead programs::execvp }
+    execvpe(path: ConstText, words: Strings, variables: Strings) -> c_int { instead programs::execvpe }
+    fexecve(file: c_int, words: Strings, variables: Strings) -> c_int { instead programs::fexecve }
+    execveat(folder: Word, path: ConstText, words: Strings, variables: Strings, flags: Word) -> c_int { instead programs::execveat }
     execl as nothing(path: ConstText, list: List) -> c_int { instead kernel::execl }
     execlp as nothing(path: ConstText, list: List) -> c_int { instead kernel::execlp }
     execle as nothing(path: ConstText, list: List) -> c_int { instead kernel::execle }
-    posix_spawn(process: *mut c_int, path: ConstText, actions: Word, attributes: Word, words: Strings, variables: Strings) -> c_int { fills(process), names(path), strings(words), strings(variables) }
-    posix_spawnp(process: *mut c_int, path: ConstText, actions: Word, attributes: Word, words: Strings, variables: Strings) -> c_int { fills(process), names(path), strings(words), strings(variables) }
-    system(command: ConstText) -> c_int { names(command) }
-    popen(command: ConstText, mode: ConstText) -> To { names(command), names(mode) }
+    posix_spawn(process: *mut c_int, path: ConstText, actions: Word, attributes: Word, words: Strings, variables: Strings) -> c_int { instead programs::posix_spawn }
+    posix_spawnp(process: *mut c_int, path: ConstText, actions: Word, attributes: Word, words: Strings, variables: Strings) -> c_int { instead programs::posix_spawnp }
+    system(command: ConstText) -> c_int { instead programs::system }
+    popen(command: ConstText, mode: ConstText) -> To { instead programs::popen }
     wait(status: *mut c_int) -> c_int { fills(status) }
     waitpid(process: Word, status: *mut c_int, options: Word) -> c_int { fills(status) }
     wait3(status: *mut c_int, options: Word, used: *mut rusage) -> c_int { fills(status), fills(used) }
@@ -288,15 +288,15 @@ functions! { CALLS:
 
     // The system, the process, its threads.
     uname(to: *mut utsname) -> c_int { fills(to) }
-    gethostname(to: Text, n: usize) -> c_int { writes(to, n) }
-    __gethostname_chk(to: Text, n: usize, limit: usize) -> c_int { writes(to, n) }
-    getdomainname(to: Text, n: usize) -> c_int { writes(to, n) }
-    __getdomainname_chk(to: Text, n: usize, limit: usize) -> c_int { writes(to, n) }
+    gethostname(to: Text, n: usize) -> c_int { fills_up_to(to, n, Filled::Text) }
+    __gethostname_chk(to: Text, n: usize, limit: usize) -> c_int { fills_up_to(to, n, Filled::Text) }
+    getdomainname(to: Text, n: usize) -> c_int { fills_up_to(to, n, Filled::Text) }
+    __getdomainname_chk(to: Text, n: usize, limit: usize) -> c_int { fills_up_to(to, n, Filled::Text) }
     sethostname(from: ConstText, n: usize) -> c_int { reads(from, n) }
     setdomainname(from: ConstText, n: usize) -> c_int { reads(from, n) }
     sysinfo(to: *mut SysInfo) -> c_int { fills(to) }
     klogctl(kind: c_int, to: Text, n: c_int) -> c_int { writes(to, counted(n)) }
-    getrandom(to: To, n: usize, flags: c_uint) -> ssize_t { writes(to, n) }
+    getrandom(to: To, n: usize, flags: c_uint) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
     getentropy(to: To, n: usize) -> c_int { writes(to, n) }
     getrlimit(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
     getrlimit64(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
@@ -337,8 +337,8 @@ functions! { CALLS:
     mq_unlink(name: ConstText) -> c_int { names(name) }
     mq_send(queue: c_int, from: ConstText, n: usize, urgency: c_uint) -> c_int { reads(from, n) }
     mq_timedsend(queue: c_int, from: ConstText, n: usize, urgency: c_uint, limit: *const timespec) -> c_int { reads(from, n), takes(limit) }
-    mq_receive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint) -> ssize_t { writes(to, n), fills(urgency) }
-    mq_timedreceive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint, limit: *const timespec) -> ssize_t { writes(to, n), fills(urgency), takes(limit) }
+    mq_receive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint) -> ssize_t { fills_up_to(to, n, Filled::Bytes), fills(urgency) }
+    mq_timedreceive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint, limit: *const timespec) -> ssize_t { fills_up_to(to, n, Filled::Bytes), fills(urgency), takes(limit) }
 
     // Calls by number.
     syscall(number: c_long, one: Word, two: Word, three: Word, four: Word, five: Word, six: Word) -> c_long { instead kernel::syscall }

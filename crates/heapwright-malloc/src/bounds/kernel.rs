@@ -10,6 +10,10 @@
 //!                                the guard pages are put back
 //! ```
 //!
+//! A function may be given a limit beyond a block's end, and write no more than the block has
+//! (`fgets`, `read`). So the result decides after the call (`Room::judge`): a write beyond the
+//! block, or a limit that is too large.
+//!
 //! The kernel answers `EFAULT` at a guard page. Without heapwright there is none, so the kernel
 //! must not meet one. Beyond a block the kernel reads zeros, and its writes are dropped afterwards:
 //! a path or a struct must not depend on the debug heap's bytes behind the block.
@@ -68,6 +72,29 @@ pub(super) struct Room {
     copied: [Cell<Copied>; COPIED],
     bytes: [Cell<u8>; BYTES],
     used: Cell<usize>,
+    /// The limit that the result is compared with.
+    limit: Cell<Option<Limit>>,
+}
+
+/// How a function's result tells the bytes that it has written.
+#[derive(Clone, Copy)]
+pub(super) enum Filled {
+    /// It is their number.
+    Bytes,
+    /// It is a number of objects of this size.
+    Items(usize),
+    /// They are a string and its end, if the result is no null pointer and no error.
+    Text,
+    /// The same with wide characters.
+    Wide,
+}
+
+/// A limit beyond the block that is written to.
+#[derive(Clone, Copy)]
+struct Limit {
+    to: *mut u8,
+    bytes: usize,
+    filled: Filled,
 }
 
 /// Memory that is copied for the call.
@@ -97,6 +124,39 @@ impl Room {
             copied: [const { Cell::new(Copied::NOTHING) }; COPIED],
             bytes: [const { Cell::new(0) }; BYTES],
             used: Cell::new(0),
+            limit: Cell::new(None),
+        }
+    }
+
+    /// Compares a limit with the call's result, and reports the mistake.
+    #[inline(never)]
+    pub(super) fn judge<R>(&self, name: &'static str, result: &R) {
+        let Some(Limit { to, bytes, filled }) = self.limit.get() else { return };
+        let word = match size_of::<R>() {
+            // SAFETY: the result is a word, an integer or a pointer.
+            8 => unsafe { core::mem::transmute_copy::<R, i64>(result) },
+            // SAFETY: the result is an integer.
+            4 => i64::from(unsafe { core::mem::transmute_copy::<R, i32>(result) }),
+            _ => 0,
+        };
+        let (at, most) = (to.cast_const(), bytes);
+        let count = usize::try_from(word).unwrap_or(0);
+        let wrote = match filled {
+            Filled::Bytes => count,
+            Filled::Items(size) => count.saturating_mul(size),
+            Filled::Text | Filled::Wide if word == 0 || word == -1 => 0,
+            Filled::Text => super::text::length(at.cast::<c_char>(), most).saturating_add(1),
+            Filled::Wide => {
+                let wide = size_of::<libc::wchar_t>();
+                let characters = super::text::length(at.cast::<libc::wchar_t>(), most / wide);
+                characters.saturating_add(1).saturating_mul(wide)
+            }
+        };
+        let name = super::plain_name(name);
+        if wrote > heap::room(to.addr()) {
+            heap::out_of_bounds(name, Access::Write, to.addr(), wrote);
+        } else if heap::checks_limits() {
+            heap::out_of_bounds(name, Access::Limit, to.addr(), bytes);
         }
     }
 
@@ -169,6 +229,11 @@ impl Room {
 
 impl<const READS: bool> super::Glance<READS> {
     #[inline(always)]
+    pub(super) fn fills_up_to<T>(self, to: *mut T, bytes: usize, _filled: Filled) -> bool {
+        self.writes(to, bytes)
+    }
+
+    #[inline(always)]
     pub(super) fn names(self, path: *const c_char) -> bool {
         self.reads_text(path, usize::MAX)
     }
@@ -180,6 +245,26 @@ impl<const READS: bool> super::Glance<READS> {
 }
 
 impl<const READS: bool> super::Check<'_, READS> {
+    /// The function will write at most `bytes` bytes to `to`.
+    #[inline(always)]
+    pub(super) fn fills_up_to<T>(self, to: *mut T, bytes: usize, filled: Filled) {
+        let left = heap::room(to.addr());
+        if bytes <= left {
+            return;
+        }
+        // (In no live block, any write is wrong.)
+        if !READS || left == 0 || !heap::debugging() {
+            return self.refuse(Access::Write, to.addr(), bytes);
+        }
+        match self.stage {
+            Stage::Look(is_wrong) => is_wrong.set(true),
+            Stage::GoThrough(room) => {
+                room.limit.set(Some(Limit { to: to.cast(), bytes, filled }));
+                room.lift(to.addr(), bytes);
+            }
+        }
+    }
+
     /// The kernel will read the string at `path`, with its end.
     #[inline(never)]
     pub(super) fn names(self, path: *const c_char) {
@@ -209,15 +294,15 @@ impl<const READS: bool> super::Check<'_, READS> {
 }
 
 #[cfg(heapwright_reads)]
-pub(crate) use lists::{controls_process, exchange};
+pub(super) use lists::{checked, execl, execle, execlp, is_there, syscall};
 #[cfg(heapwright_reads)]
-pub(super) use lists::{execl, execle, execlp, is_there, syscall};
+pub(crate) use lists::{controls_process, exchange};
 
 /// The checks that only `libheapwright-check.so` makes.
 #[cfg(heapwright_reads)]
 mod lists {
     use super::super::text::length;
-    use super::super::{Check, Checks, Glance, Slot, format::Arguments, product};
+    use super::super::{Check, Checks, Glance, Slot, format::Arguments, product, programs};
     use super::*;
     use crate::{errno, sandbox};
     use core::sync::atomic::Ordering;
@@ -278,11 +363,6 @@ mod lists {
         #[inline(always)]
         pub(crate) fn takes_list<T>(self, from: *const T, _count: usize) -> bool {
             heap::is_outside(from.addr())
-        }
-
-        #[inline(always)]
-        pub(crate) fn strings(self, list: *const *const c_char) -> bool {
-            list.is_null()
         }
 
         #[inline(always)]
@@ -585,7 +665,7 @@ mod lists {
 
     /// Checks a call that another module interposes, as a line of the table does, and makes it, in
     /// spite of a finding.
-    fn checked<R>(
+    pub(crate) fn checked<R>(
         function: &'static str,
         look: impl Fn(Check<'_, true>),
         call: impl Fn(Option<&Room>) -> R,
@@ -752,8 +832,11 @@ mod lists {
             // SAFETY: as the caller promises.
             unsafe { sandbox::controlled_by_number(number, one, two, three, four, five) }
         } else {
+            let started = programs::started_by(number, one, two, three);
             // SAFETY: as the caller promises.
-            unsafe { real(number, one, two, three, four, five, six) }
+            let result = unsafe { real(number, one, two, three, four, five, six) };
+            programs::returned(started);
+            result
         };
         if result == -1 && errno::get() == libc::EFAULT {
             // (The last words may be old contents of registers, which the program did not pass.)

@@ -100,6 +100,7 @@ macro_rules! function {
                 $( check.$method($($what),*); )*
                 // SAFETY: the arguments are the program's, or copies for the kernel.
                 let result = unsafe { real()($(room.pass($argument)),*) };
+                room.judge(stringify!($name), &result);
                 room.put_back();
                 result
             }

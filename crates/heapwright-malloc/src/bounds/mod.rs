@@ -12,6 +12,7 @@
 //!     text               strings: the number of bytes to be written
 //!     reading            bytes that are read up to an end, or compared
 //!     kernel             parts, messages, requests; calls in spite of a finding
+//!     programs           calls that start a program
 //!     print              *printf and gets, whose length is known after they have written
 //!     format             the reads of *printf: the strings of its format
 //!   own                heapwright's own calls of these functions, without checks
@@ -46,6 +47,8 @@ mod kernel;
 mod own;
 mod print;
 #[cfg(heapwright_reads)]
+mod programs;
+#[cfg(heapwright_reads)]
 mod readers;
 #[cfg(heapwright_reads)]
 mod reading;
@@ -61,7 +64,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
-use kernel::{Room, Stage};
+use kernel::{Filled, Room, Stage};
 #[cfg(heapwright_reads)]
 pub(crate) use kernel::{controls_process, exchange};
 use libc::{c_char, c_int, c_void};

@@ -22,7 +22,7 @@
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
 //! Functions that only read are in `readers`, and calls of the kernel in `calls`.
 
-use super::{Check, Function, Glance, Room, Stage, counted, print, product, text, wide};
+use super::{Check, Filled, Function, Glance, Room, Stage, counted, print, product, text, wide};
 use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
@@ -84,20 +84,20 @@ functions! { TABLE:
     swprintf as vswprintf(to: Wide, n: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
 
     // Files and sockets.
-    read(file: c_int, to: To, n: usize) -> ssize_t { writes(to, n) }
-    pread(file: c_int, to: To, n: usize, at: off_t) -> ssize_t { writes(to, n) }
-    pread64(file: c_int, to: To, n: usize, at: off64_t) -> ssize_t { writes(to, n) }
-    recv(file: c_int, to: To, n: usize, flags: c_int) -> ssize_t { writes(to, n) }
-    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n), fills_said(who, length) }
-    fread(to: To, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
-    fread_unlocked(to: To, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
-    fgets(to: Text, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
-    fgets_unlocked(to: Text, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
-    fgetws(to: Wide, n: c_int, file: *mut FILE) -> Wide { writes(to, wide(counted(n))) }
+    read(file: c_int, to: To, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    pread(file: c_int, to: To, n: usize, at: off_t) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    pread64(file: c_int, to: To, n: usize, at: off64_t) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    recv(file: c_int, to: To, n: usize, flags: c_int) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { fills_up_to(to, n, Filled::Bytes), fills_said(who, length) }
+    fread(to: To, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
+    fread_unlocked(to: To, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
+    fgets(to: Text, n: c_int, file: *mut FILE) -> Text { fills_up_to(to, counted(n), Filled::Text) }
+    fgets_unlocked(to: Text, n: c_int, file: *mut FILE) -> Text { fills_up_to(to, counted(n), Filled::Text) }
+    fgetws(to: Wide, n: c_int, file: *mut FILE) -> Wide { fills_up_to(to, wide(counted(n)), Filled::Wide) }
     gets(to: Text) -> Text { instead print::gets }
-    readlink(path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), names(path) }
-    readlinkat(folder: c_int, path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), names(path) }
-    getcwd(to: Text, n: usize) -> Text { writes(to, n) }
+    readlink(path: ConstText, to: Text, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
+    readlinkat(folder: c_int, path: ConstText, to: Text, n: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
+    getcwd(to: Text, n: usize) -> Text { fills_up_to(to, n, Filled::Text) }
 
     // The same, for objects whose size the compiler knew (`_FORTIFY_SOURCE`).
     __memcpy_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }
@@ -127,18 +127,18 @@ functions! { TABLE:
     __snprintf_chk as __vsnprintf_chk(to: Text, n: usize, flag: c_int, limit: usize, format: ConstText, list: List) -> c_int { instead print::snprintf_chk }
     __vswprintf_chk(to: Wide, n: usize, flag: c_int, limit: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
     __swprintf_chk as __vswprintf_chk(to: Wide, n: usize, flag: c_int, limit: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
-    __read_chk(file: c_int, to: To, n: usize, limit: usize) -> ssize_t { writes(to, n) }
-    __pread_chk(file: c_int, to: To, n: usize, at: off_t, limit: usize) -> ssize_t { writes(to, n) }
-    __pread64_chk(file: c_int, to: To, n: usize, at: off64_t, limit: usize) -> ssize_t { writes(to, n) }
-    __recv_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int) -> ssize_t { writes(to, n) }
-    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n), fills_said(who, length) }
-    __fread_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
-    __fread_unlocked_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
-    __fgets_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
-    __fgets_unlocked_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
-    __fgetws_chk(to: Wide, limit: usize, n: c_int, file: *mut FILE) -> Wide { writes(to, wide(counted(n))) }
+    __read_chk(file: c_int, to: To, n: usize, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    __pread_chk(file: c_int, to: To, n: usize, at: off_t, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    __pread64_chk(file: c_int, to: To, n: usize, at: off64_t, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    __recv_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int) -> ssize_t { fills_up_to(to, n, Filled::Bytes) }
+    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { fills_up_to(to, n, Filled::Bytes), fills_said(who, length) }
+    __fread_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
+    __fread_unlocked_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { fills_up_to(to, product(size, count), Filled::Items(size)) }
+    __fgets_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { fills_up_to(to, counted(n), Filled::Text) }
+    __fgets_unlocked_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { fills_up_to(to, counted(n), Filled::Text) }
+    __fgetws_chk(to: Wide, limit: usize, n: c_int, file: *mut FILE) -> Wide { fills_up_to(to, wide(counted(n)), Filled::Wide) }
     __gets_chk(to: Text, limit: usize) -> Text { instead print::gets_chk }
-    __readlink_chk(path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), names(path) }
-    __readlinkat_chk(folder: c_int, path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), names(path) }
-    __getcwd_chk(to: Text, n: usize, limit: usize) -> Text { writes(to, n) }
+    __readlink_chk(path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
+    __readlinkat_chk(folder: c_int, path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { fills_up_to(to, n, Filled::Bytes), names(path) }
+    __getcwd_chk(to: Text, n: usize, limit: usize) -> Text { fills_up_to(to, n, Filled::Text) }
 }

@@ -84,6 +84,16 @@ pub use reader::Reader;
 pub use sentence::{Formatted, Words};
 pub use text::{Frames, MOST_FRAMES, Text};
 
+/// The start of a note that the library could not look for leaks at the end. The reason follows.
+pub const NO_LEAK_CHECK: &str = "no leak check: ";
+
+/// The start of a note that a program starts without the library. Its process (0: not known), a
+/// space and its name follow.
+pub const NOT_CHECKED: &str = "not checked: ";
+
+/// The start of a note that takes the last [`NOT_CHECKED`] of a process back. The process follows.
+pub const NOT_STARTED: &str = "not started: ";
+
 /// The first bytes of a debug record.
 pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 

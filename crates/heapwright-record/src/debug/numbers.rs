@@ -93,6 +93,9 @@ numbers! {
         Uninitialised = 14 "uninitialised-value",
         /// The program accessed bytes of a block that it had poisoned.
         UseAfterPoison = 15 "use-after-poison",
+        /// A function's limit lies beyond the end of a block, but it wrote no more than the block
+        /// has.
+        MayOverflow = 16 "may-overflow",
     }
 
     /// The call or the occasion that found the mistake.
@@ -133,6 +136,10 @@ numbers! {
         Retire = 17 "retire",
         /// A function of the C library that would access memory outside a block.
         Function = 18 "function",
+        /// `hw_pool_free`.
+        PoolFree = 19 "hw_pool_free",
+        /// `hw_arena_free`.
+        ArenaFree = 20 "hw_arena_free",
     }
 
     /// The function that allocated a block, or its kind.
@@ -157,6 +164,12 @@ numbers! {
         AlignedNew = 9 "aligned new",
         /// C++'s `operator new[]` with an alignment.
         AlignedNewArray = 10 "aligned new[]",
+        /// `hw_pool_alloc`.
+        Pool = 11 "hw_pool_alloc",
+        /// `hw_arena_alloc`.
+        Arena = 12 "hw_arena_alloc",
+        /// `hw_heap_alloc`.
+        Heap = 13 "hw_heap_alloc",
     }
 
     /// The memory that a pointer leads to.

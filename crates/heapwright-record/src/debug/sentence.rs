@@ -114,12 +114,29 @@ impl Finding {
                         Origin::Calloc => "block of calloc",
                         Origin::Realloc => "block of realloc",
                         Origin::PosixMemalign => "block of posix_memalign",
+                        Origin::Pool if self.call == Call::PoolFree => "object of another pool",
+                        Origin::Pool => "object of a pool",
+                        Origin::Arena if self.call == Call::ArenaFree => "memory of another arena",
+                        Origin::Arena => "memory of an arena",
+                        Origin::Heap if self.call == Call::HeapFree => {
+                            "block of another first-class heap"
+                        }
+                        Origin::Heap => "block of a first-class heap",
                     },
                 });
                 out.text(" given to ");
                 out.text(self.verb());
             }
             FindingKind::Overflow | FindingKind::Underflow => self.accessed(out),
+            FindingKind::MayOverflow => {
+                out.text(self.function.word());
+                out.text(" may write up to ");
+                bytes(self.given_size, out);
+                out.text(", ");
+                bytes(self.length, out);
+                out.text(" beyond the end of ");
+                self.a_block(out);
+            }
             FindingKind::WriteAfterFree
             | FindingKind::UseAfterFree
             | FindingKind::UseAfterPoison => self.accessed(out),

@@ -44,7 +44,7 @@ static FILE: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
 /// Uses a file from now on, if it is valid.
 pub(in super::super) fn share(path: &CStr) {
-    let at = os::map_sealed(path, BYTES);
+    let at = os::map_sealed(path, 0, BYTES);
     if !at.is_null() {
         FILE.store(at.cast(), Ordering::Release);
     }

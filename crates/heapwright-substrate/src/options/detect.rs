@@ -22,6 +22,8 @@ pub struct Detect {
     /// Writes and reads by the C library's functions stay within a block (libheapwright-hardened.so
     /// and libheapwright-check.so, which interpose them).
     pub bounds: bool,
+    /// Limits of functions that are beyond a block's end, also if the function writes less.
+    pub limit: bool,
 }
 
 impl Detect {
@@ -34,6 +36,7 @@ impl Detect {
         mismatch: true,
         size: true,
         bounds: true,
+        limit: true,
     };
 }
 
@@ -46,7 +49,7 @@ impl Default for Detect {
 /// Sets one of the switches of `detect`: `-fill`, `+fill`.
 pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
     const WRONG: Wrong = Wrong::Value(
-        "must be - or + and one of double-free, fill, canary, guard, mismatch, size, bounds: detect=-fill",
+        "must be - or + and one of double-free, fill, canary, guard, mismatch, size, bounds, limit: detect=-fill",
     );
     let Some((sign, what)) = value.split_first() else { return Err(WRONG) };
     let on = match sign {
@@ -62,6 +65,7 @@ pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
         b"mismatch" => &mut detect.mismatch,
         b"size" => &mut detect.size,
         b"bounds" => &mut detect.bounds,
+        b"limit" => &mut detect.limit,
         _ => return Err(WRONG),
     };
     *switch = on;

@@ -84,6 +84,7 @@ mod leaks;
 #[path = "leaks_nowhere.rs"]
 mod leaks;
 mod lifetime;
+mod owned;
 mod poisoned;
 mod process;
 mod reach;
@@ -110,6 +111,7 @@ pub use checked::Checked;
 pub use handle::{DebugHeap, Leaks};
 pub use heapwright_record::debug::{Finding, FindingKind};
 pub use leak_check::{Amount, LeakCheck};
+pub use owned::{Owner, allocate_owned, free_owned, refuse_owned};
 pub use process::check_leaks;
 
 pub(crate) use heap::bounds::Asked;
@@ -117,9 +119,9 @@ pub(crate) use heap::bounds::Asked;
 pub(crate) use process::fault;
 pub(crate) use process::{
     allocate, at_exit, begun, block_history, counts, forget_code, free, give_record, holds,
-    is_guarded, is_interrupted, keep, keep_new, lift_guards, live, looks_at_end, out_of_bounds,
-    poison, poisoned_bytes, prepare, put_guard_back, put_guards_back, realloc, remember_code, room,
-    start, usable_size,
+    is_guarded, is_interrupted, keep, keep_new, lift_guards, live, looks_at_end, note_not_started,
+    note_unchecked, out_of_bounds, poison, poisoned_bytes, prepare, put_guard_back,
+    put_guards_back, realloc, remember_code, room, start, usable_size,
 };
 
 use crate::describe::{self, Front, Reader};

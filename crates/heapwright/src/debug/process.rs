@@ -7,16 +7,17 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use heapwright_record::debug::{Occasion, Region};
+use heapwright_record::debug::{NOT_CHECKED, NOT_STARTED, Occasion, Region};
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk;
 use crate::describe::{self, BlockState, Description};
-use crate::files::Prefix;
+use crate::files::{Path, Prefix};
 use crate::ids::Slot;
 use crate::libc_block;
 use crate::options;
 use crate::os::{self, Contents};
+use crate::recorder;
 use crate::stacks::{self, Stack, module_of};
 use crate::substrate;
 use crate::sync;
@@ -103,6 +104,7 @@ pub(crate) fn start() -> bool {
     }
     if let Some(path) = options::rules_file() {
         crate::stacks::share(path);
+        crate::spill::share(path);
     }
     if let Some(path) = options::sites_file()
         && !slot.value.flagged.read(path)
@@ -155,6 +157,19 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
         return true;
     }
     report_if_foreign(address, what)
+}
+
+/// Reports that a call was given a block that another pool, arena or heap owns.
+#[cold]
+pub(crate) fn refuse(address: usize, what: Return) {
+    if let Some(span) = Span::of(address)
+        && let Some(heap) = of(span)
+    {
+        return heap.of_another(span, address, what);
+    }
+    if let Some(heap) = heap() {
+        heap.foreign(address, what, region(address));
+    }
 }
 
 /// Resizes a block. `None`: another allocator owns it.
@@ -405,6 +420,27 @@ pub(crate) fn give_record(from: u32, to: u32) {
     let mut path = Prefix::none();
     path.set(prefix);
     path.give(os::process_id(), from, to);
+}
+
+/// Notes that a program starts without this library. (As [`give_record`], this takes no lock.)
+pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
+    const MOST: usize = 256;
+    let program = &program[..program.len().min(MOST)];
+    let text = Path::none().with(NOT_CHECKED.as_bytes()).with_number(process);
+    note(&text.with(b" ").with(program));
+}
+
+/// Takes the last note about a process back.
+pub(crate) fn note_not_started(process: u32) {
+    note(&Path::none().with(NOT_STARTED.as_bytes()).with_number(process));
+}
+
+fn note(text: &Path) {
+    if let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) {
+        let mut path = Prefix::none();
+        path.set(prefix);
+        recorder::note(&path, &text.as_bytes()[..text.length()]);
+    }
 }
 
 /// Returns whether the process is checked at its end, for findings or leaks.

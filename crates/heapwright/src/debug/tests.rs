@@ -294,6 +294,52 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
     }
 }
 
+/// A block that grows step by step at one place is copied once for each half of its size.
+#[test]
+#[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn blocks_that_grow_in_small_steps_move_seldom() {
+    for step in [8, 24, 100] {
+        let config = Config { guard: Guard::Never, ..Config::DEFAULT };
+        let moves = moves_of_a_growing_block(&quiet(config), step, 500);
+        assert!(moves < 50, "{step}: {moves}");
+    }
+    // A doubling moves, and so does each resize of another place.
+    let heap = unguarded();
+    let mut block = alloc(&heap, 16, 16);
+    for size in [16, 32, 64, 128, 256, 512, 1024] {
+        // SAFETY: ours, with this layout.
+        let new =
+            unsafe { heap.realloc(block, Layout::from_size_align(size, 16).unwrap(), 2 * size) };
+        assert!(new != block, "{size}");
+        block = new;
+    }
+    free(&heap, block, 2048, 16);
+    assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
+}
+
+#[test]
+fn the_end_of_a_small_block_that_stayed_is_watched() {
+    let heap = unguarded();
+    let layout = |size| Layout::from_size_align(size, 16).unwrap();
+    let mut block = alloc(&heap, 100, 16);
+    let mut stays = Vec::new();
+    for (from, to) in [(100, 104), (104, 112), (112, 120), (120, 130), (130, 110)] {
+        // SAFETY: ours, with this layout.
+        let new = unsafe { heap.realloc(block, layout(from), to) };
+        stays.push(core::mem::replace(&mut block, new) == new);
+    }
+    // The second call gives room, in which the next ones stay.
+    assert_eq!(stays, [false, false, true, true, true]);
+    // SAFETY: a mistake, in memory of the heap's.
+    unsafe { block.wrapping_add(110).write(1) };
+    free(&heap, block, 110, 16);
+    assert_eq!(kind(&heap), FindingKind::Overflow);
+    assert_eq!(heap.last_finding().unwrap().offset, 110);
+    free(&heap, block, 110, 16);
+    assert_eq!(kind(&heap), FindingKind::DoubleFree);
+    heap.deinit();
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "large blocks")]
 fn the_end_of_a_block_that_stayed_is_watched() {

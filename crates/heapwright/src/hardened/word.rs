@@ -30,7 +30,13 @@ pub(super) const MOST_SLACK: usize = (1 << MAKER_SHIFT) - 1;
 /// alignment makes another maker.
 pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     match origin {
-        Origin::Malloc | Origin::Aligned | Origin::PosixMemalign | Origin::Realloc => 1,
+        Origin::Malloc
+        | Origin::Aligned
+        | Origin::PosixMemalign
+        | Origin::Realloc
+        | Origin::Pool
+        | Origin::Arena
+        | Origin::Heap => 1,
         Origin::New if is_aligned => 5,
         Origin::NewArray if is_aligned => 6,
         Origin::New => 2,

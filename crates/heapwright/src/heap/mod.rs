@@ -52,7 +52,8 @@ mod shared;
 mod start;
 
 pub use crate::extent::{
-    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
+    Access, UNBOUNDED, checks_bounds, checks_limits, has_debugged_room, has_room, is_outside,
+    out_of_bounds, room,
 };
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]

@@ -180,6 +180,9 @@ fn reports(
         reports.push(Report { wanted: how.wanted.clone(), ..Report::default() });
     }
     for report in &mut reports {
+        if asked.children != Children::Executed {
+            report.processes.iter_mut().for_each(|process| process.unchecked.clear());
+        }
         freeres::leave_out(report, asked.c_library_frees, asked.cxx_library_frees);
         let shown = if asked.leaks == Leaks::Full { asked.show.clone() } else { Vec::new() };
         report.wanted.details = shown;

@@ -230,7 +230,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
 /// Returns memcheck's name for a kind, the type in its suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
-        AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,
+        AlignmentMismatch, AllocatorMismatch, Leak, MayOverflow, Overflow, SizeMismatch, Underflow,
         Uninitialised, UseAfterFree, UseAfterPoison, WriteAfterFree,
     };
     let size = grouped(finding.length.max(1));
@@ -248,6 +248,7 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
         Overflow | Underflow | WriteAfterFree | UseAfterFree | UseAfterPoison => {
             ("InvalidWrite", "Memcheck:Addr1", format!("Invalid write of size {size}"))
         }
+        MayOverflow => ("InvalidWrite", "Memcheck:Addr1", words::sentence(finding)),
         Uninitialised => {
             ("UninitValue", "Memcheck:Value1", format!("Use of uninitialised value of size {size}"))
         }

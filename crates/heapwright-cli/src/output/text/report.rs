@@ -36,7 +36,7 @@ use crate::report::model::{
 use crate::report::suppressions::is_main;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{Call, End, Ending, Reach, Root, Text};
+use heapwright_record::debug::{Access, Call, End, Ending, FindingKind, Reach, Role, Root, Text};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::io;
@@ -101,10 +101,35 @@ pub(in crate::output) fn write_error(out: &mut String, report: &Report, error: &
         let _ = writeln!(out, "    {}", words::title(&error.finding, happened));
         stack(out, report, happened.stack);
     }
+    if reads_zeros(error) {
+        out.push_str(
+            "    the program read zeros there and went on: guarded memory has no contents\n",
+        );
+    }
     again(out, error.times, error.processes);
     let at_fault = words::fault_stack(error);
     let (kind, block) = (heading, words::block_kind(error.finding.kind));
     ready(out, report, kind, &block, None, &words::innermost(error, at_fault), at_fault);
+}
+
+/// Returns whether a guard caught a read, after which the program went on with zeros.
+fn reads_zeros(error: &Error) -> bool {
+    let finding = &error.finding;
+    finding.call == Call::Access && finding.access != Access::Write
+}
+
+/// Returns whether lost blocks may be lost because the program read zeros from a freed block of the
+/// same place, such as the next node of a list.
+fn follows_a_misuse(report: &Report, leak: &Leak) -> bool {
+    let is_cause = |error: &&Error| {
+        error.finding.kind == FindingKind::UseAfterFree
+            && error.process == leak.process
+            && reads_zeros(error)
+    };
+    let mut causes = report.errors.iter().filter(is_cause).flat_map(|error| &error.moments);
+    leak.stack != StackId::NONE
+        && matches!(leak.reach, Reach::Definite | Reach::Indirect)
+        && causes.any(|moment| moment.role == Role::Allocated && moment.stack == leak.stack)
 }
 
 /// Writes the number of times a finding occurred, if more than one.
@@ -175,6 +200,12 @@ pub(in crate::output) fn write_leak(out: &mut String, report: &Report, leak: &Le
     stack(out, report, leak.stack);
     if let Some(path) = &leak.path {
         chain(out, report, leak, path);
+    }
+    if follows_a_misuse(report, leak) {
+        out.push_str(
+            "    may be a consequence: the program read zeros from a freed block of this place, \
+             so it lost what that block led to\n",
+        );
     }
     again(out, 1, leak.processes);
     let innermost = Innermost::Allocated(leak.origin).shown();

@@ -2,21 +2,28 @@
 //!
 //! ```text
 //!   each_page_run   the pages of a range with data of the program: /proc/self/pagemap, scanned or read
-//!   read            the bytes of any mapping: /proc/self/mem
+//!   read            the bytes of any mapping: /proc/self/mem, or process_vm_readv
 //! ```
 //!
 //! The kernel copies, so an inaccessible page, or one whose file was cut, gives an error and no
 //! signal. Pages that were never touched are not read, because a read would give them memory. An
 //! unchanged private page of a file holds no pointer that the program made, and is not read either.
 //!
+//! A process that has changed its user cannot open its `/proc/self/mem`. The kernel still copies its
+//! memory (`process_vm_readv`).
+//!
 //! Called by `debug::leaks`.
 
 use core::ffi::CStr;
+use core::ptr;
 
+use super::process::{of_memory, process_id};
 use super::{calls, keeping_errno, kernel_page_size};
+use crate::os::is_filtered;
 
 /// The kernel's two files.
 pub struct ProcMem {
+    /// -1: the kernel copies without a file.
     memory: i32,
     pages: i32,
 }
@@ -83,6 +90,18 @@ impl Joined<'_> {
     }
 }
 
+/// Lets the kernel copy the process's own bytes at an address. Returns their number.
+fn copy(at: usize, into: &mut [u8]) -> usize {
+    let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let from = libc::iovec { iov_base: ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
+    let (process, to, from) = (process_id(), &raw const to, &raw const from);
+    // SAFETY: the kernel writes no more than the slice has, and reads only what is readable.
+    let got = keeping_errno(|| unsafe {
+        libc::syscall(libc::SYS_process_vm_readv, process, to, 1usize, from, 1usize, 0usize)
+    });
+    usize::try_from(got).unwrap_or(0)
+}
+
 fn open(path: &CStr) -> i32 {
     keeping_errno(|| calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0))
 }
@@ -91,13 +110,16 @@ impl ProcMem {
     /// No files: nothing can be read.
     pub const NONE: Self = Self { memory: -1, pages: -1 };
 
-    /// Opens the files of the calling process. `None`: there is no /proc.
+    /// Opens the files of the calling process. `None`: the process cannot read its memory.
     pub fn open() -> Option<Self> {
-        let memory = open(c"/proc/self/mem");
-        if memory < 0 {
+        if is_filtered() {
             return None;
         }
-        Some(Self { memory, pages: open(c"/proc/self/pagemap") })
+        let memory = open(of_memory(c"/proc/self/mem", c"/proc/thread-self/mem"));
+        let pages = open(of_memory(c"/proc/self/pagemap", c"/proc/thread-self/pagemap"));
+        let memory = Self { memory, pages };
+        let (here, mut copy) = ([1; 8], [0; 8]);
+        (memory.read(here.as_ptr().addr(), &mut copy) == here.len()).then_some(memory)
     }
 
     /// Whether the page map is available.
@@ -108,6 +130,9 @@ impl ProcMem {
     /// Copies the bytes at an address, as far as they can be read. Returns their number.
     pub fn read(&self, at: usize, into: &mut [u8]) -> usize {
         let (place, room) = (into.as_mut_ptr(), into.len());
+        if self.memory < 0 {
+            return copy(at, into);
+        }
         // SAFETY: writes no more than the slice has.
         let got =
             keeping_errno(|| unsafe { libc::pread64(self.memory, place.cast(), room, at as i64) });
@@ -133,7 +158,7 @@ impl ProcMem {
         private: bool,
         visit: &mut dyn FnMut(usize, usize),
     ) {
-        if private {
+        if private && self.knows_pages() {
             return self.each_private_run(start, end, visit);
         }
         let page = kernel_page_size();

@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 
 use super::{calls, keeping_errno, sandbox};
-use crate::digits::number;
+use crate::digits::{Digits, number};
 use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -183,23 +183,47 @@ fn make_own(path: &CStr, how: i32) -> Option<i32> {
 /// makes the file; an existing file that is not empty stays unchanged, with the result true. False:
 /// a part was not written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
-    let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
+    append_whole(path, bytes, make).is_ok()
+}
+
+/// The reason why bytes were not appended to a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotAppended {
+    /// The file cannot be opened.
+    Closed,
+    /// The disk is full, or the process may write no larger file.
+    Full,
+}
+
+/// As [`append_file`], with a reason. After a failure the file is as it was before, if the process
+/// may cut it.
+///
+/// # Errors
+///
+/// The reason.
+pub fn append_whole(path: &[u8], bytes: &[u8], make: bool) -> Result<(), NotAppended> {
+    let path = CStr::from_bytes_until_nul(path).map_err(|_| NotAppended::Closed)?;
     keeping_errno(|| {
         let made = if make { make_own(path, libc::O_APPEND) } else { None };
-        let file = match made {
-            Some(file) => file,
+        let (file, length) = match made {
+            Some(file) => (file, 0),
             None => match open_of(user_id(), path, libc::O_APPEND) {
                 Some((file, about)) if make && about.st_size > 0 => {
                     calls::close(file);
-                    return true;
+                    return Ok(());
                 }
-                Some((file, _)) => file,
-                None => return false,
+                Some((file, about)) => (file, about.st_size),
+                None => return Err(NotAppended::Closed),
             },
         };
         let wrote = calls::write(file, bytes);
+        let is_whole = usize::try_from(wrote) == Ok(bytes.len());
+        if !is_whole && wrote > 0 && !is_filtered() {
+            // SAFETY: an open file and a number.
+            unsafe { libc::syscall(libc::SYS_ftruncate, file, length) };
+        }
         calls::close(file);
-        usize::try_from(wrote) == Ok(bytes.len())
+        if is_whole { Ok(()) } else { Err(NotAppended::Full) }
     })
 }
 
@@ -663,6 +687,33 @@ pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
 }
 
+/// The file about the process's memory: `process`, or `thread` once the first thread has ended.
+/// Then the first thread has no memory, and so `/proc/self` shows none.
+pub(super) fn of_memory<'a>(process: &'a CStr, thread: &'a CStr) -> &'a CStr {
+    let first = process_id();
+    if super::thread_id() == first || !is_over(first) { process } else { thread }
+}
+
+/// Whether a thread has ended. The kernel may still keep an entry for it.
+pub(super) fn is_over(thread: u32) -> bool {
+    const FOLDER: &[u8] = b"/proc/self/task/";
+    const FILE: &[u8] = b"/stat\0";
+    let digits = Digits::decimal(thread.into());
+    let mut path = [0; 48];
+    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(FILE);
+    path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
+    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
+    let mut state = b'Z';
+    let mut bytes = [0; 256];
+    read_file(path, &mut bytes, |bytes| {
+        // number (name) state ...
+        let name_ends = bytes.iter().rposition(|&byte| byte == b')');
+        state = name_ends.and_then(|at| bytes.get(at + 2)).copied().unwrap_or(b'Z');
+        false
+    });
+    matches!(state, b'Z' | b'X')
+}
+
 /// Calls `visit` with every mapping, by address, until it returns false. False: the mappings cannot
 /// be read.
 pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
@@ -670,7 +721,8 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     let mut buffer = [0; 2048];
     let mut line = [0; 320];
     let mut length = 0;
-    read_file(c"/proc/self/maps", &mut buffer, |bytes| {
+    let path = of_memory(c"/proc/self/maps", c"/proc/thread-self/maps");
+    read_file(path, &mut buffer, |bytes| {
         for &byte in bytes {
             if byte != b'\n' {
                 if length < line.len() {
@@ -874,6 +926,8 @@ mod tests {
         let pipe = named("pipe");
         // SAFETY: a path that ends with a zero.
         assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr().cast(), 0o666) }, 0);
+        assert_eq!(append_whole(&named("none/x"), b"x", true), Err(NotAppended::Closed));
+        assert_eq!(append_whole(b"/dev/full\0", b"x", false), Err(NotAppended::Closed));
         for wrong in ["link", "second", "pipe", "none/x"] {
             assert!(!append_file(&named(wrong), b"text", true), "{wrong}");
             assert!(!append_file(&named(wrong), b"text", false), "{wrong}");

@@ -21,13 +21,14 @@
 //! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use crate::digits::{self, Digits};
+use crate::digits;
 
+use super::process::is_over;
 use super::{
     calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id, thread_pointer,
 };
@@ -332,26 +333,6 @@ pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
     })
 }
 
-/// Whether a thread has ended. The kernel may still keep an entry for it.
-fn is_over(thread: u32) -> bool {
-    const FOLDER: &[u8] = b"/proc/self/task/";
-    const FILE: &[u8] = b"/stat\0";
-    let digits = Digits::decimal(thread.into());
-    let mut path = [0; 48];
-    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(FILE);
-    path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
-    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
-    let mut state = b'Z';
-    let mut bytes = [0; 256];
-    super::read_file(path, &mut bytes, |bytes| {
-        // number (name) state ...
-        let name_ends = bytes.iter().rposition(|&byte| byte == b')');
-        state = name_ends.and_then(|at| bytes.get(at + 2)).copied().unwrap_or(b'Z');
-        false
-    });
-    matches!(state, b'Z' | b'X')
-}
-
 #[repr(align(8))]
 struct Aligned([u8; 4096]);
 
@@ -378,7 +359,8 @@ pub fn hold(room: &'static [Answer]) -> bool {
         let mut fits = true;
         let listed = each_thread(&mut |thread| {
             let seen = room[..known].iter().any(|answer| answer.thread() == thread);
-            if thread == me || seen {
+            // (The first thread stays in the list after its end.)
+            if thread == me || seen || thread == process_id() && is_over(thread) {
                 return;
             }
             let Some(answer) = room.get(known) else {

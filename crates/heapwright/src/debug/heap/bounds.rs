@@ -36,6 +36,8 @@ pub(crate) struct Asked {
     pub(crate) access: Access,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
+    /// Whether the function may write as many bytes, and has written fewer.
+    pub(crate) is_limit: bool,
 }
 
 /// Returns the bytes from an address in a span to the end of its live block, or to the next
@@ -98,6 +100,10 @@ impl Heap {
             return self.report_asked(FindingKind::UseAfterPoison, block, asked, first);
         }
         match nearest(span, asked) {
+            Some((FindingKind::Overflow, place)) if asked.is_limit => {
+                let block = of_block(place, place.record().word());
+                self.report_asked(FindingKind::MayOverflow, block, asked, asked.address);
+            }
             Some((kind, place)) => {
                 let word = place.record().word();
                 let block = of_block(place, word);
@@ -141,7 +147,7 @@ impl Heap {
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
-            FindingKind::Overflow if address < end => end,
+            FindingKind::Overflow | FindingKind::MayOverflow if address < end => end,
             _ => first as u64,
         };
         let length = (asked.bytes as u64).saturating_sub(first.saturating_sub(address));

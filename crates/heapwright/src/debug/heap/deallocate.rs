@@ -12,7 +12,7 @@
 
 use core::ptr;
 
-use heapwright_record::debug::Call;
+use heapwright_record::debug::{Call, Finding, FindingKind};
 
 use crate::request::Return;
 
@@ -232,6 +232,21 @@ impl Heap {
         let here = self.here(&mut entered, address, what);
         self.no_block(&mut entered, slot, here);
         None
+    }
+
+    /// Reports a block in use that another owner handed out, or an address with no such block.
+    #[cold]
+    pub(crate) fn of_another(&'static self, span: &'static Span, address: usize, what: Return) {
+        let Some(mut entered) = self.enter() else { return };
+        let here = self.here(&mut entered, address, what);
+        let slot = slot_of(span, address);
+        match slot.filter(|(place, word)| place.is_live_at(*word, address)) {
+            Some((place, word)) => {
+                let kind = FindingKind::AllocatorMismatch;
+                self.report(Finding { kind, ..self.about(&mut entered, place, word, here) });
+            }
+            None => self.no_block(&mut entered, slot, here),
+        }
     }
 
     /// Reports that no live block begins at the address, in this slot or in none.

@@ -274,9 +274,11 @@ fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
 /// Origins in one family are freed by the same calls.
 const fn family(origin: Origin) -> u8 {
     match origin {
-        Origin::Calloc | Origin::Realloc | Origin::Aligned | Origin::PosixMemalign => {
-            Origin::Malloc as u8
-        }
+        Origin::Calloc
+        | Origin::Realloc
+        | Origin::Aligned
+        | Origin::PosixMemalign
+        | Origin::Heap => Origin::Malloc as u8,
         Origin::AlignedNew => Origin::New as u8,
         Origin::AlignedNewArray => Origin::NewArray as u8,
         other => other as u8,

@@ -164,6 +164,41 @@ impl Heap {
             let side = self.sites.turn(stack);
             return self.place_large(entered, request, stack, side);
         };
+        self.place_in_slot(entered, request, stack, class)
+    }
+
+    /// Does [`Heap::place`], with `spare` bytes behind the block to grow into if no guard is due.
+    pub(super) fn place_with_spare(
+        &'static self,
+        entered: &mut EnteredState,
+        request: Request,
+        stack: u32,
+        spare: usize,
+    ) -> *mut u8 {
+        if self.is_over_limit(request.size) {
+            return ptr::null_mut();
+        }
+        if let Some(side) = self.draw(stack) {
+            return self.place_guarded(entered, request, stack, side);
+        }
+        match shape::class_for(request.size.saturating_add(spare), request.align) {
+            Some(class) => self.place_in_slot(entered, request, stack, class),
+            None => {
+                let before = request.align.saturating_sub(PAGE);
+                self.place_in_room(entered, request, stack, Side::Left, (before, spare))
+            }
+        }
+    }
+
+    /// Places a block in the next slot of a class.
+    #[inline(always)]
+    fn place_in_slot(
+        &'static self,
+        entered: &mut EnteredState,
+        request: Request,
+        stack: u32,
+        class: usize,
+    ) -> *mut u8 {
         let mine = entered.mine();
         let lifetime = mine.lifetimes.made(stack, class);
         if mine.current[class][lifetime as usize].left == 0 && !self.open(mine, class, lifetime) {

@@ -1,9 +1,10 @@
 //! Resizing: `realloc` makes a new block, so that accesses to the old one are found.
 //!
 //! ```text
-//!   live block --> large, and grows or shrinks by less than half?
+//!   live block --> large, or resized before at this place, and grows or shrinks by less than half?
 //!      |              stays in its span:  | guard | ... block ...|canary| guard ...... |
 //!      |                                                 room ----------^ moves
+//!      |              or in its slot:     | ... block ... | slack |
 //!      v
 //!   a new block --> both large: whole pages are moved, the rest is copied     else: all is copied
 //!      |
@@ -11,9 +12,12 @@
 //!   the old one is freed (see `deallocate`)
 //! ```
 //!
-//! A large block that grows in small steps would be copied and faulted in each time. So a block
-//! that grew gets a span with room for half as much again. With `guard=all`, or if freed blocks are
-//! kept for ever, every resize moves, because the block's ends must stand at guards.
+//! A block that grows in small steps would be copied each time. So a block that grew twice at one
+//! place gets room for half as much again, and a large block that grew once. It stays there until
+//! it has outgrown the room. A program's first resize of a block moves it, and so does a doubling:
+//! a pointer that the program did not renew then leads to a freed block. With `guard=all`, or if
+//! freed blocks are kept for ever, every resize moves, because the block's ends must stand at
+//! guards.
 //!
 //! Called by `debug`'s entry points.
 
@@ -67,13 +71,25 @@ impl Heap {
         };
         let is_large = span.form() == Form::Large && place.size(word).min(request.size) > LARGE;
         let had = place.size(word);
-        if is_large && self.resize_in_place(&mut entered, place, word, here, request) {
+        let is_again = place.record().made_at.load(Ordering::Relaxed) == here.stack;
+        let stays = match span.form() {
+            Form::Large if is_large || is_again => {
+                self.resize_in_place(&mut entered, place, word, here, request)
+            }
+            Form::Small if is_again => {
+                self.resize_in_slot(&mut entered, place, word, here, request)
+            }
+            _ => false,
+        };
+        if stays {
             self.fill_undefined(place.block(), request, had, here.stack);
             entered.keep_if_asked(place.block());
             return place.block();
         }
         // SAFETY: the caller promises that the block is theirs.
-        let new = unsafe { self.make_alike(&mut entered, place, word, here, request, is_large) };
+        let new = unsafe {
+            self.make_alike(&mut entered, place, word, here, request, (is_large, is_again))
+        };
         if new.is_null() {
             // A block that shrinks stays with its old size, unless the caller's free names the
             // size.
@@ -101,14 +117,19 @@ impl Heap {
         word: Word,
         here: Here,
         request: Request,
-        is_large: bool,
+        (is_large, is_again): (bool, bool),
     ) -> *mut u8 {
         let (old, had) = (place.block(), place.size(word));
         let size = had.min(request.size);
         let into = old.addr() % PAGE;
         let is_aligned = request.align <= PAGE && into.is_multiple_of(request.align.max(MIN_ALIGN));
         if !is_large || !is_aligned || memory_limit::is_in_sandbox() {
-            let new = self.place(entered, request, here.stack);
+            let grows_a_little = request.size > had && request.size - had <= had / 2;
+            let new = if is_again && grows_a_little {
+                self.place_with_spare(entered, request, here.stack, request.size / 2)
+            } else {
+                self.place(entered, request, here.stack)
+            };
             if !new.is_null() {
                 // SAFETY: the caller's block and a new one, both with this many bytes.
                 unsafe { ptr::copy_nonoverlapping(old, new, size) };
@@ -184,6 +205,56 @@ impl Heap {
         let word = Word::live(usize::MAX, request.align, request.maker() as u8, mine.thread);
         record.hand_out(here.stack, sequence, word);
         self.note_peak();
+        true
+    }
+
+    /// Moves the end of a small block within its slot. False: the block must move.
+    fn resize_in_slot(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        word: Word,
+        here: Here,
+        request: Request,
+    ) -> bool {
+        let (block, had) = (place.block(), word.size());
+        let is_more_than_half = had.min(request.size) > had.max(request.size) / 2;
+        if !is_more_than_half
+            || request.size >= place.bucket.span.slot_bytes()
+            || self.is_over_limit(request.size.saturating_sub(had))
+            || !block.addr().is_multiple_of(request.align.max(1))
+        {
+            return false;
+        }
+        let record = place.record();
+        let resizing = word.freeing(entered.mine().thread);
+        if record.exchange(word, resizing).is_err() {
+            // Another thread frees the block meanwhile; `deallocate` reports that.
+            return false;
+        }
+        self.judge_call(entered, place, word, had, here);
+        let has_pattern = self.rules.canary.load(Ordering::Relaxed);
+        if has_pattern {
+            self.judge_small_edges(entered, place, word, here);
+        }
+        if place.bucket.span.has_poison() {
+            clear_poison(place, had);
+        }
+        if has_pattern && request.size < had {
+            // SAFETY: the end of the block, which the program gives up.
+            unsafe { bytes::fill(block.wrapping_add(request.size), had - request.size) };
+        }
+        if request.zero && request.size > had {
+            // SAFETY: the block's new bytes, in its slot.
+            unsafe { block.wrapping_add(had).write_bytes(0, request.size - had) };
+        }
+        entered.state().count_freed(had);
+        entered.state().count_made(request.size);
+        let mine = entered.mine();
+        let sequence = mine.sequence(&self.sequence);
+        let word =
+            Word::live(request.size, request.align, request.origin.record() as u8, mine.thread);
+        record.hand_out(here.stack, sequence, word);
         true
     }
 

@@ -43,7 +43,7 @@ mod zeroed;
 use core::ops::Range;
 use core::{hint, ptr, slice};
 
-use heapwright_record::debug::{Entry, Note, Occasion, Reach, Sample};
+use heapwright_record::debug::{Entry, NO_LEAK_CHECK, Note, Occasion, Reach, Sample};
 
 use crate::os::{self, Answer, ProcMem};
 use crate::stacks;
@@ -147,7 +147,7 @@ pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     }
     if let Some(mut recorder) = heap.reporter.begun_recorder() {
         let mut text = [0; 128];
-        let parts = b"no leak check: ".iter().chain(why.as_bytes());
+        let parts = NO_LEAK_CHECK.as_bytes().iter().chain(why.as_bytes());
         let length = text.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();
         recorder.put(&Entry::Note(Note { bytes: text[..length].into() }));
         recorder.flush();
@@ -170,7 +170,8 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     const MEMORY: &str = "there is no memory for it";
     const BUSY: &str = "another one is under way";
     const LOCKED: &str = "the heap is locked by what was interrupted";
-    const UNSEEN: &str = "the process cannot read /proc/self/mem";
+    const UNSEEN: &str = "the process cannot read its own memory";
+    const NO_PROC: &str = "the process cannot see /proc, as in a chroot";
     const THREADS: &str = "the process's threads cannot be listed, or not be stopped";
     const SANDBOX: &str = "the process has forbidden itself the system calls for it";
     if os::is_filtered() {
@@ -198,6 +199,9 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         pointer: os::thread_pointer(),
     };
     drop(proc_mem);
+    if !os::each_mapping(&mut |_| false) {
+        return Err(NO_PROC);
+    }
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
     // Threads may start others before they are stopped.

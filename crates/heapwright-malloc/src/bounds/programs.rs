@@ -1,0 +1,353 @@
+//! Calls that start a program: `execve`, `posix_spawn`, `system` and their kin, in
+//! `libheapwright-check.so`.
+//!
+//! Their paths and lists are verified as other calls of the kernel are (`kernel`). A program that
+//! does not get `LD_PRELOAD` and `HEAPWRIGHT` runs unchecked. The record then gets a note with its
+//! process and its name, so that the report does not look clean:
+//!
+//! ```text
+//!   execve, ...           the note precedes the call; if that returns, a second one takes it back
+//!   posix_spawn, popen    the note follows the call, if it succeeded
+//!   system                the note precedes the call, which waits for the program
+//! ```
+//!
+//! The program gets the variables as its starter wants them. A `HEAPWRIGHT` that chooses other
+//! options is the starter's wish, too.
+//!
+//! Nothing here allocates or takes a lock: children of `vfork` make these calls.
+
+use super::calls::{Strings, Word};
+use super::kernel::{checked, is_there};
+use super::table::{ConstText, To};
+use super::{Check, Room};
+use core::cell::Cell;
+use heapwright::process::{self, note_not_started, note_unchecked};
+use libc::{c_char, c_int, c_long};
+
+/// The most bytes of a name or command in a note.
+const MOST_NAME: usize = 200;
+/// The most bytes of a variable that are searched for the library's name.
+const MOST_VALUE: usize = 4096;
+const PAGE: usize = 4096;
+
+unsafe extern "C" {
+    /// The program's variables.
+    static environ: Strings;
+}
+
+/// The variables of the calling program.
+fn own_variables() -> Strings {
+    // SAFETY: the C library's word. A thread that changes it meanwhile races with the call itself.
+    unsafe { (&raw const environ).read() }
+}
+
+/// A program that starts without the library: its process, 0 if it is not known.
+#[derive(Clone, Copy)]
+pub(super) struct Unchecked(u32);
+
+/// Calls `visit` with the bytes of a string up to its end, at most `most`, as far as they can be
+/// read.
+fn each_byte(text: *const c_char, most: usize, visit: &mut dyn FnMut(u8) -> bool) {
+    for at in 0..most {
+        let place = text.cast::<u8>().wrapping_add(at);
+        if (at == 0 || place.addr().is_multiple_of(PAGE)) && !is_there(place, 1) {
+            return;
+        }
+        // SAFETY: the byte can be read, and the kernel reads it in this call, too.
+        let byte = unsafe { place.read() };
+        if byte == 0 || !visit(byte) {
+            return;
+        }
+    }
+}
+
+/// Whether a string begins with `start`, and contains `part` behind it.
+fn has(text: *const c_char, start: &[u8], part: &[u8]) -> bool {
+    let (mut at, mut matched) = (0, 0);
+    each_byte(text, MOST_VALUE, &mut |byte| {
+        if at < start.len() {
+            let goes_on = start[at] == byte;
+            at += usize::from(goes_on);
+            return goes_on;
+        }
+        if matched < part.len() {
+            let goes_on = part[matched] == byte;
+            matched = if goes_on { matched + 1 } else { usize::from(part[0] == byte) };
+        }
+        matched < part.len()
+    });
+    at == start.len() && matched == part.len()
+}
+
+/// Whether a list of variables leads the library into a program.
+fn carry_us(variables: Strings) -> bool {
+    let (mut preloads, mut has_options) = (false, false);
+    for at in 0.. {
+        let place = variables.wrapping_add(at);
+        if (at == 0 || place.addr() % PAGE < size_of::<ConstText>())
+            && !is_there(place, size_of::<ConstText>())
+        {
+            break;
+        }
+        // SAFETY: the pointer can be read, and the kernel reads it in this call, too.
+        let variable = unsafe { place.read_unaligned() };
+        if variable.is_null() || preloads && has_options {
+            break;
+        }
+        preloads |= has(variable, b"LD_PRELOAD=", b"heapwright");
+        has_options |= has(variable, b"HEAPWRIGHT=", b"");
+    }
+    preloads && has_options
+}
+
+/// Notes a program, if its variables do not lead the library into it. `before`: what precedes the
+/// name.
+fn note(process: u32, before: &[u8], name: ConstText, variables: Strings) -> Option<Unchecked> {
+    if carry_us(variables) {
+        return None;
+    }
+    let mut text = [0; MOST_NAME];
+    let mut length = before.len().min(MOST_NAME);
+    text[..length].copy_from_slice(&before[..length]);
+    each_byte(name, MOST_NAME - length, &mut |byte| {
+        text[length] = byte;
+        length += 1;
+        true
+    });
+    note_unchecked(process, &text[..length]);
+    Some(Unchecked(process))
+}
+
+/// Takes a note back: the call that starts a program has returned.
+pub(super) fn returned(started: Option<Unchecked>) {
+    if let Some(Unchecked(process)) = started {
+        note_not_started(process);
+    }
+}
+
+/// The note for a call by number.
+pub(super) fn started_by(number: c_long, one: Word, two: Word, three: Word) -> Option<Unchecked> {
+    let _ = two;
+    let (name, variables) = match number {
+        libc::SYS_execve => (one, three),
+        _ => return None,
+    };
+    let name = core::ptr::with_exposed_provenance(name);
+    let variables = core::ptr::with_exposed_provenance(variables);
+    note(process::id(), b"", name, variables)
+}
+
+/// Makes a call that becomes another program.
+fn becoming(
+    function: &'static str,
+    name: ConstText,
+    words: Strings,
+    variables: Option<Strings>,
+    call: impl Fn(Option<&Room>) -> c_int,
+) -> c_int {
+    let started = note(process::id(), b"", name, variables.unwrap_or_else(own_variables));
+    let look = |check: Check<'_, true>| {
+        check.names(name);
+        check.strings(words);
+        if let Some(variables) = variables {
+            check.strings(variables);
+        }
+    };
+    let result = checked(function, look, call);
+    returned(started);
+    result
+}
+
+/// Functions that become another program: the path is the first argument.
+macro_rules! becoming {
+    ($($name:ident($path:ident, $words:ident $(, $variables:ident)?);)*) => { $(
+        /// # Safety
+        ///
+        /// As the C library's.
+        pub(super) unsafe fn $name<const READS: bool>(
+            _: Check<'_, READS>,
+            real: unsafe extern "C" fn(ConstText, Strings $(, becoming!(@ $variables))?) -> c_int,
+            $path: ConstText,
+            $words: Strings
+            $(, $variables: Strings)?
+        ) -> c_int {
+            let variables = [$($variables)?].first().copied();
+            becoming(stringify!($name), $path, $words, variables, |room| {
+                let path = room.map_or($path, |room| room.pass($path));
+                // SAFETY: as the caller promises.
+                unsafe { real(path, $words $(, $variables)?) }
+            })
+        }
+    )* };
+    (@ $variables:ident) => { Strings };
+}
+
+becoming! {
+    execve(path, words, variables);
+    execv(path, words);
+    execvp(path, words);
+    execvpe(path, words, variables);
+}
+
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn fexecve<const READS: bool>(
+    _: Check<'_, READS>,
+    real: unsafe extern "C" fn(c_int, Strings, Strings) -> c_int,
+    file: c_int,
+    words: Strings,
+    variables: Strings,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let call = |_: Option<&Room>| unsafe { real(file, words, variables) };
+    becoming("fexecve", c"an open file".as_ptr(), words, Some(variables), call)
+}
+
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn execveat<const READS: bool>(
+    _: Check<'_, READS>,
+    real: unsafe extern "C" fn(Word, ConstText, Strings, Strings, Word) -> c_int,
+    folder: Word,
+    path: ConstText,
+    words: Strings,
+    variables: Strings,
+    flags: Word,
+) -> c_int {
+    becoming("execveat", path, words, Some(variables), |room| {
+        let path = room.map_or(path, |room| room.pass(path));
+        // SAFETY: as the caller promises.
+        unsafe { real(folder, path, words, variables, flags) }
+    })
+}
+
+type Spawn = unsafe extern "C" fn(*mut c_int, ConstText, Word, Word, Strings, Strings) -> c_int;
+
+/// # Safety
+///
+/// As the C library's.
+#[allow(clippy::too_many_arguments, reason = "the C library's, and its name")]
+unsafe fn spawn(
+    function: &'static str,
+    real: Spawn,
+    process: *mut c_int,
+    path: ConstText,
+    actions: Word,
+    attributes: Word,
+    words: Strings,
+    variables: Strings,
+) -> c_int {
+    let look = |check: Check<'_, true>| {
+        check.fills(process);
+        check.names(path);
+        check.strings(words);
+        check.strings(variables);
+    };
+    let (mut number, child) = (0, Cell::new(0));
+    let to = if process.is_null() { &raw mut number } else { process };
+    let result = checked(function, look, |room| {
+        let (path, place) = match room {
+            Some(room) => (room.pass(path), room.pass(to)),
+            None => (path, to),
+        };
+        // SAFETY: as the caller promises; the function writes one number.
+        let result = unsafe { real(place, path, actions, attributes, words, variables) };
+        if result == 0 && room.is_none() {
+            // SAFETY: the function has written the number there.
+            child.set(unsafe { to.read_unaligned() });
+        }
+        result
+    });
+    if result == 0 {
+        note(child.get().unsigned_abs(), b"", path, variables);
+    }
+    result
+}
+
+/// # Safety
+///
+/// As the C library's.
+#[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
+pub(super) unsafe fn posix_spawn<const READS: bool>(
+    _: Check<'_, READS>,
+    real: Spawn,
+    process: *mut c_int,
+    path: ConstText,
+    actions: Word,
+    attributes: Word,
+    words: Strings,
+    variables: Strings,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { spawn("posix_spawn", real, process, path, actions, attributes, words, variables) }
+}
+
+/// # Safety
+///
+/// As the C library's.
+#[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
+pub(super) unsafe fn posix_spawnp<const READS: bool>(
+    _: Check<'_, READS>,
+    real: Spawn,
+    process: *mut c_int,
+    path: ConstText,
+    actions: Word,
+    attributes: Word,
+    words: Strings,
+    variables: Strings,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { spawn("posix_spawnp", real, process, path, actions, attributes, words, variables) }
+}
+
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn system<const READS: bool>(
+    _: Check<'_, READS>,
+    real: unsafe extern "C" fn(ConstText) -> c_int,
+    command: ConstText,
+) -> c_int {
+    // A null command only asks for a shell.
+    if !command.is_null() {
+        note(0, b"sh -c ", command, own_variables());
+    }
+    checked(
+        "system",
+        |check| check.names(command),
+        |room| {
+            let command = room.map_or(command, |room| room.pass(command));
+            // SAFETY: as the caller promises.
+            unsafe { real(command) }
+        },
+    )
+}
+
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn popen<const READS: bool>(
+    _: Check<'_, READS>,
+    real: unsafe extern "C" fn(ConstText, ConstText) -> To,
+    command: ConstText,
+    mode: ConstText,
+) -> To {
+    let look = |check: Check<'_, true>| {
+        check.names(command);
+        check.names(mode);
+    };
+    let stream = checked("popen", look, |room| {
+        let (command, mode) = match room {
+            Some(room) => (room.pass(command), room.pass(mode)),
+            None => (command, mode),
+        };
+        // SAFETY: as the caller promises.
+        unsafe { real(command, mode) }
+    });
+    if !stream.is_null() {
+        note(0, b"sh -c ", command, own_variables());
+    }
+    stream
+}
