@@ -27,7 +27,7 @@ pub(crate) enum Innermost {
 type Calls = &'static [&'static str];
 
 /// What memcheck's versions show for an allocating function; the first list is generated.
-const ALLOCATORS: [(Origin, &[Calls]); 10] = [
+const ALLOCATORS: [(Origin, &[Calls]); 13] = [
     (Origin::Malloc, &[&["malloc"], &["malloc", "realloc"]]),
     (Origin::Calloc, &[&["calloc"]]),
     (Origin::Realloc, &[&["realloc"]]),
@@ -41,10 +41,13 @@ const ALLOCATORS: [(Origin, &[Calls]); 10] = [
         &[&["_ZnamSt11align_val_t"], &["_ZnamSt11align_val_tRKSt9nothrow_t"]],
     ),
     (Origin::Rust, &[&["malloc"], &["calloc"], &["realloc"], &["memalign", "posix_memalign"]]),
+    (Origin::Pool, &[&["hw_pool_alloc"]]),
+    (Origin::Arena, &[&["hw_arena_alloc"]]),
+    (Origin::Heap, &[&["hw_heap_alloc"]]),
 ];
 
 /// The same for the calls that free blocks.
-const FREES: [(Call, &[Calls]); 6] = [
+const FREES: [(Call, &[Calls]); 9] = [
     (Call::Free, &[&["free"], &["cfree"]]),
     (Call::FreeSized, &[&["free"], &["free_sized"], &["free_aligned_sized"]]),
     (Call::Realloc, &[&["realloc"]]),
@@ -71,6 +74,9 @@ const FREES: [(Call, &[Calls]); 6] = [
         ],
     ),
     (Call::UsableSize, &[&["malloc_usable_size"]]),
+    (Call::PoolFree, &[&["hw_pool_free"]]),
+    (Call::ArenaFree, &[&["hw_arena_free"]]),
+    (Call::HeapFree, &[&["hw_heap_free"]]),
 ];
 
 /// The library in which memcheck has these functions, on Debian.
