@@ -165,7 +165,7 @@ impl Heap {
     /// See [`Mutator::step`](super::raw::Mutator::step).
     pub(super) fn step(&self, me: &Mutator, budget: u64) -> bool {
         let deadline = os::now_ns().saturating_add(budget).max(1);
-        self.at_safepoint(me);
+        self.at_rare_safepoint(me);
         let due = self.is_owed();
         let incremental = self.space.options().incremental;
         // Without barriers marking cannot be left half done.
@@ -370,7 +370,7 @@ impl Heap {
             0 => self.space.pacing.allocated.get(),
             _ => self.space.pacing.live_slots(),
         };
-        expected.saturating_sub(self.marked_so_far())
+        expected.saturating_sub(self.work_so_far())
     }
 
     /// Returns whether a cycle is due, or under way.

@@ -35,7 +35,7 @@ impl Heap {
         }
         self.owe_sweep(bytes);
         self.pay_sweep();
-        self.space.decay();
+        self.tend();
         if self.space.cycle.is_held() {
             return me.unpaid.add(bytes);
         }
@@ -112,12 +112,12 @@ impl Heap {
         }
         let step_factor = self.step_factor();
         let deadline = self.deadline(step_factor);
-        // Bytes that this mutator has marked. Another mutator subtracts its own step itself. (One
-        // thread alone marks a step with a budget.)
-        let marked = me.tracer.bytes.get();
+        // This mutator's work. Another mutator subtracts its own step itself. (One thread alone
+        // marks a step with a budget.)
+        let worked = me.tracer.work.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);
-        pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
+        pacing.debt.sub_shared(me.tracer.work.get().saturating_sub(worked));
     }
 
     /// Pays for bytes that were allocated while collections were deferred.

@@ -165,12 +165,15 @@ impl Trace {
     }
 
     /// Traces marked objects without barriers again: old ones, and those that an earlier step
-    /// traced. With the roots.
-    pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
+    /// traced. With the roots. Returns their bytes.
+    pub(super) fn trace_unprotected(&self, tracer: &Tracer) -> usize {
+        let mut bytes = 0;
         self.unprotected.each(|object| {
             if self.space().is_marked(object) {
+                bytes += self.space().size_of(object);
                 tracer.look_once_more(object);
             }
         });
+        bytes
     }
 }

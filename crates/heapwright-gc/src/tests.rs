@@ -22,6 +22,7 @@ mod generations;
 pub(super) mod ground;
 mod inaccessible;
 mod large;
+mod long;
 mod moving;
 mod once_wrong;
 mod runtimes;

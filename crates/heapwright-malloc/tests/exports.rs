@@ -329,6 +329,8 @@ const EXPORTS: &[&str] = &[
     "hw_gc_tell_when_due",
     "hw_gc_touched",
     "hw_gc_touched_slot",
+    "hw_gc_trace_rest",
+    "hw_gc_traced_to",
     "hw_gc_trim",
     "hw_gc_try_enter",
     "hw_gc_unpin",

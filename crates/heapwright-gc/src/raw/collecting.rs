@@ -16,7 +16,8 @@ impl Mutator {
         self.heap().step(self.inner(), budget)
     }
 
-    /// Runs a whole collection.
+    /// Runs a whole collection. Empty pages that the heap cannot use before the next one go back to
+    /// the kernel.
     ///
     /// # Safety
     ///
@@ -26,6 +27,7 @@ impl Mutator {
         let _noted = self.inner().stack.enter();
         self.heap().collect(self.inner());
         self.heap().space.pacing.note_request();
+        self.heap().space.purge_beyond_allowance();
     }
 
     /// Runs a whole minor collection. It is a major one if that is due, or if the heap does not

@@ -44,13 +44,15 @@ impl Mutator {
         unsafe { self.heap().trace.weak.handles.free(&self.inner().weak, cell.cast()) };
     }
 
-    /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that.
+    /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that. A
+    /// thread that changes to another stack (`makecontext`, `sigaltstack`) names that one first; a
+    /// collection on a stack that was not named ends the program.
     ///
     /// # Safety
     ///
     /// `base` is within the calling thread's stack, above all frames that may hold objects.
     pub unsafe fn scan_stack(&self, base: *const u8) {
-        self.inner().stack.base.set(base.cast_mut());
+        self.inner().stack.name(base.cast_mut());
     }
 
     /// Keeps an object in place until it is unpinned as often. Does not keep it alive. Returns

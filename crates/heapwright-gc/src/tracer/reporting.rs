@@ -223,6 +223,28 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
+    /// Where the part begins that `trace` is to report now: 0 at first, then the number that
+    /// [`Tracer::trace_rest`] was given.
+    #[inline]
+    pub fn traced_to(&self) -> usize {
+        self.from.get()
+    }
+
+    /// Reports that `object`, which is being traced, has more references than were reported now.
+    /// `trace` is called again, maybe in a later step, and then [`Tracer::traced_to`] is `from`, any
+    /// number but 0. For objects of so many references that one call would take too long. Call it
+    /// last.
+    ///
+    /// Between the calls a reference moves from the rest to a part that was reported only if the
+    /// store is reported, as any other is. Numbers above 2^60 are not kept.
+    pub fn trace_rest(&self, object: *mut u8, from: usize) {
+        if self.look.get().is_null() {
+            self.push_rest(object, from);
+        } else {
+            self.next_part.set(from);
+        }
+    }
+
     /// Reports that the reference in a slot is weak: the object may die, and then the slot becomes
     /// null.
     ///
