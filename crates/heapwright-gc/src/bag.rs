@@ -140,6 +140,11 @@ impl Bag {
         unsafe { self.chunks.lock().0.push(chunk) };
     }
 
+    /// Counts its words. Linear in the number of chunks.
+    pub(super) fn words(&self) -> usize {
+        self.chunks.lock().0.items()
+    }
+
     /// Takes a chunk.
     pub(super) fn take(&self) -> Option<*mut Chunk> {
         self.chunks.lock().0.pop()

@@ -182,6 +182,8 @@ impl Heap {
     /// Begins marking.
     fn begin(&self, me: &Mutator) {
         self.space.cycle.enter(Phase::Marking);
+        self.trace.settling.clear();
+        self.trace.weak.stop_watching();
         let minor = self.trace.generations.begin();
         self.set_barrier(
             if self.space.options().incremental { MARKING } else { 0 }

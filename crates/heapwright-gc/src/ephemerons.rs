@@ -86,6 +86,8 @@ impl Noted {
 pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
+    /// How many of them are in the table.
+    indexed: usize,
     /// By a hash of the key: the number of the first, from 1.
     heads: Side,
     mask: usize,
@@ -96,7 +98,7 @@ pub(super) struct Waiting {
 unsafe impl Send for Waiting {}
 
 impl Waiting {
-    const NONE: Self = Self { chunks: Array::new(), count: 0, heads: Side::NONE, mask: 0 };
+    const NONE: Self = Self { chunks: Array::new(), count: 0, indexed: 0, heads: Side::NONE, mask: 0 };
 
     /// Returns how many wait.
     pub(super) fn count(&self) -> usize {
@@ -120,11 +122,19 @@ impl Waiting {
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Adds the ephemerons of a chunk that was taken from a bag. Returns whether it keeps the
-    /// chunk. Calls `refused` for those without memory.
-    pub(super) fn add(&mut self, chunk: *mut Chunk, mut refused: impl FnMut(Noted)) -> bool {
+    /// Adds the ephemerons of a chunk that was taken from a bag, if they wait. Returns whether it
+    /// keeps the chunk. Calls `refused` for those without memory.
+    pub(super) fn add(
+        &mut self,
+        chunk: *mut Chunk,
+        mut waits: impl FnMut(Noted) -> bool,
+        mut refused: impl FnMut(Noted),
+    ) -> bool {
         let mut kept = false;
         bag::each(chunk, |ephemeron: Noted| {
+            if !waits(ephemeron) {
+                return;
+            }
             if self.count == self.chunks.len() * IN_CHUNK {
                 // The chunk itself is next. Its overwritten ephemerons were read before.
                 if kept || !self.chunks.push(chunk) {
@@ -138,26 +148,16 @@ impl Waiting {
         kept
     }
 
-    /// Keeps the ephemerons that `keep` accepts. Calls `give` for each chunk that becomes free.
-    pub(super) fn retain(
-        &mut self,
-        mut keep: impl FnMut(Noted) -> bool,
-        mut give: impl FnMut(*mut Chunk),
-    ) {
-        let mut kept = 0;
-        for number in 0..self.count {
-            let ephemeron = self.get(number);
-            if keep(ephemeron) {
-                self.set(kept, ephemeron);
-                kept += 1;
-            }
-        }
-        self.count = kept;
-        while self.chunks.len() > kept.div_ceil(IN_CHUNK) {
-            if let Some(chunk) = self.chunks.pop() {
-                give(chunk);
-            }
-        }
+    /// Calls `with` for all.
+    pub(super) fn each(&self, with: impl FnMut(Noted)) {
+        (0..self.count).map(|number| self.get(number)).for_each(with);
+    }
+
+    /// Forgets all. Calls `give` for each chunk.
+    pub(super) fn empty(&mut self, give: impl FnMut(*mut Chunk)) {
+        core::iter::from_fn(|| self.chunks.pop()).for_each(give);
+        self.heads.give();
+        (self.count, self.indexed, self.mask) = (0, 0, 0);
     }
 
     fn place(&self, key: *mut u8) -> *mut u32 {
@@ -165,13 +165,23 @@ impl Waiting {
         self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
     }
 
-    /// Puts all into the table. Returns false without memory for one.
-    pub(super) fn index(&mut self) -> bool {
-        let places = self.count.next_power_of_two();
+    /// Makes a table for so many. Returns false without memory for one.
+    pub(super) fn expect(&mut self, count: usize) -> bool {
         self.heads.give();
+        self.indexed = 0;
+        let places = count.max(1024).next_power_of_two();
         let Some(heads) = Side::take(places * size_of::<u32>()) else { return false };
         (self.heads, self.mask) = (heads, places - 1);
-        for number in 0..self.count {
+        true
+    }
+
+    /// Puts new ones into the table. Returns false without memory for one.
+    pub(super) fn index(&mut self) -> bool {
+        let small = self.heads.at().is_null() || self.count > 2 * (self.mask + 1);
+        if small && !self.expect(self.count) {
+            return false;
+        }
+        for number in self.indexed..self.count {
             let ephemeron = self.get(number);
             let place = self.place(ephemeron.key());
             // SAFETY: within the table, which is zeroed at first.
@@ -180,11 +190,20 @@ impl Waiting {
             // SAFETY: a place of the table, which is the caller's alone.
             unsafe { place.write(number as u32 + 1) };
         }
+        self.indexed = self.count;
         true
     }
 
-    /// The number of the first ephemeron with the hash of this key, from 1.
+    /// Returns whether all are in the table.
+    pub(super) fn is_indexed(&self) -> bool {
+        self.indexed == self.count
+    }
+
+    /// The number of the first ephemeron with the hash of this key, from 1; 0: there is none.
     pub(super) fn first(&self, key: *mut u8) -> u32 {
+        if self.heads.at().is_null() {
+            return 0;
+        }
         // SAFETY: within the table.
         unsafe { self.place(key).read() }
     }

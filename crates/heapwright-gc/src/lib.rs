@@ -29,7 +29,8 @@
 //! - **trace**: `trace`, `runtime`, `tracer`: the tracer and the runtime's callbacks; `marking`,
 //!   `gang`, `helpers`, `local_marks`, `mark_chunks`, `bag`: work that marking threads share;
 //!   `generations`, `minors`, `remembered`, `stores`, `dirty_slots`: objects that are traced again;
-//!   `weak`, `ephemerons`, `weak_passes`, `handles`, `finalizers`, `guardians`, `due`,
+//!   `weak`, `ephemerons`, `weak_cells`, `weak_passes`, `handles`, `by_object`, `finalizers`,
+//!   `guardians`, `due`,
 //!   `unprotected`, `kept`: references that keep objects, and those that do not; `mark`,
 //!   `settling`, `help`: the loops
 //! - **moving**: `moving`, `references`: evacuation of sparse pages
@@ -75,6 +76,8 @@ mod attach;
 #[cfg(not(loom))]
 mod bag;
 mod bits;
+#[cfg(not(loom))]
+mod by_object;
 mod cell;
 #[cfg(not(loom))]
 mod cycle;
@@ -219,6 +222,8 @@ mod waiting;
 mod walk;
 #[cfg(not(loom))]
 mod weak;
+#[cfg(not(loom))]
+mod weak_cells;
 #[cfg(not(loom))]
 mod weak_passes;
 mod world;

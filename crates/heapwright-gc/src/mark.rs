@@ -21,6 +21,7 @@ use heapwright_substrate::sync::atomic::Ordering;
 use super::around::Around;
 use super::bits;
 use super::event::Span;
+use super::settling::Settled;
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 
@@ -33,7 +34,6 @@ impl Trace {
     /// Marks. Returns whether everything that roots lead to now is marked.
     pub(super) fn mark(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
         let (mut reported, mut passed, mut roots) = (false, false, 0);
-        self.weak.stop_watching();
         tracer.mark_as(Marks::Alone);
         tracer.trace_dirty_slots();
         loop {
@@ -46,7 +46,6 @@ impl Trace {
                 if reported {
                     self.marking.attempts.add(1);
                 }
-                self.weak.stop_watching();
                 return false;
             }
             if self.marking.overflowed.swap(0, Ordering::Relaxed) != 0 {
@@ -61,8 +60,18 @@ impl Trace {
                     true
                 };
                 reported = around.during(Span::Roots, &mut report);
-            } else if around.during(Span::Weak, &mut || self.settle(tracer, around, &mut passed)) {
-                return true;
+            } else {
+                let mut settled = Settled::All;
+                let mut settle = || {
+                    settled = self.settle(tracer, budget, around, &mut passed);
+                    settled == Settled::All
+                };
+                around.during(Span::Weak, &mut settle);
+                match settled {
+                    Settled::All => return true,
+                    Settled::Over => return false,
+                    Settled::More => {}
+                }
             }
         }
     }

@@ -403,9 +403,16 @@ impl Tracer {
     pub(super) fn shade(&self, object: *mut u8) {
         self.marks.set(Marks::Locked as usize);
         self.choose_notes();
-        if self.set_mark(object, |_| {}) {
+        // A key is looked up when the object is popped, while the world is stopped.
+        let watching = self.notes.get() & KEYS != 0;
+        self.notes.set(self.notes.get() & !KEYS);
+        let is_key = watching && self.space().is_unmarked(object);
+        if self.set_mark(object, |_| {}) || is_key {
             // Without a chunk, and while others are at work, it must not wait for one.
             if self.next.get() == self.end.get() && !self.has_made_room() {
+                if watching {
+                    self.of().settling.miss();
+                }
                 self.note_overflow(object);
             } else {
                 self.push(object.map_addr(|at| at | MARKED));

@@ -159,7 +159,7 @@ impl<A: Around> Step<'_, A> {
             }
         };
         self.trace.handles.each_cell(change);
-        self.trace.weak.handles.each_cell(change);
+        self.trace.weak.cells.each_cell(change);
         let now = |object| self.space.forwarded(object).unwrap_or(object);
         self.trace.finalizers.lock().each_object(now);
         self.trace.guardians.each_object(now);

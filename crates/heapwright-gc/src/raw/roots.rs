@@ -23,15 +23,17 @@ impl Mutator {
         unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
-    /// Makes a weak root: a cell that may be read and written freely. It keeps nothing, and becomes
-    /// null when its object has died, before finalizers run. Returns `None` without memory.
+    /// Makes a weak root: a cell that may be read freely. It keeps nothing, and becomes null when its
+    /// object has died, before finalizers run. An object may be stored into it while it is null or
+    /// holds no object; over another object, [`Mutator::set_weak`] stores one. (Minor collections
+    /// look only at cells that may lead to a young object.) Returns `None` without memory.
     ///
     /// # Safety
     ///
     /// The duties of the [module](super).
     #[must_use]
     pub unsafe fn new_weak(&self, object: *mut u8) -> Option<*mut *mut u8> {
-        self.heap().trace.weak.handles.make(&self.inner().weak, object).map(<*mut _>::cast)
+        self.heap().trace.weak.cells.make(&self.inner().weak, object).map(<*mut _>::cast)
     }
 
     /// Frees a weak root.
@@ -40,8 +42,16 @@ impl Mutator {
     ///
     /// `cell` is a weak root of this heap that was not freed.
     pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
-        // SAFETY: a weak root of this heap that was not freed, as the caller promises.
-        unsafe { self.heap().trace.weak.handles.free(&self.inner().weak, cell.cast()) };
+        self.heap().trace.weak.cells.free(&self.inner().weak, cell.cast());
+    }
+
+    /// Stores an object, or null, into a weak root.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is a weak root of this heap that was not freed; the duties of the [module](super).
+    pub unsafe fn set_weak(&self, cell: *mut *mut u8, object: *mut u8) {
+        self.heap().trace.weak.cells.set(cell.cast(), object);
     }
 
     /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that. A

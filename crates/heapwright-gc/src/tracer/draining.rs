@@ -14,6 +14,8 @@ use core::ptr;
 
 use heapwright_substrate::os;
 
+use super::super::find;
+use super::super::layout;
 use super::super::page;
 use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, REST, Slots, TAGS, Tracer, fetch};
 
@@ -21,6 +23,8 @@ use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, REST, Slots, TAGS, Tracer, fet
 const RING: usize = 16;
 /// Slots of a range that are traced in one go.
 const SLICE: usize = 256;
+/// Bytes of an object that count as an edge more, because its slots are looked at.
+const SLOTS_AN_EDGE: usize = 512;
 /// Edges, or slots of a range, between two checks of the clock.
 const CHECK: usize = 64;
 
@@ -72,7 +76,11 @@ impl Tracer {
                 }
                 if item.addr() & TAGS != 0 {
                     edges += self.special(item);
-                } else if self.set_mark(item, |size| fetch(item, size)) {
+                } else if self.set_mark(item, |size| {
+                    fetch(item, size);
+                    // Its slots are about to be looked at.
+                    edges += (size / SLOTS_AN_EDGE).min(check);
+                }) {
                     let due = core::mem::replace(&mut ring[at], item);
                     at = (at + 1) % RING;
                     if !due.is_null() {
@@ -137,6 +145,19 @@ impl Tracer {
         unsafe { self.scan(object, object.wrapping_add(size)) };
     }
 
+    /// Traces an object that has its mark. If a barrier marked it, it was not looked up among keys,
+    /// and may be one without references.
+    fn trace_marked(&self, object: *mut u8) {
+        if self.notes.get() & KEYS != 0 {
+            self.mark_values_of(object);
+            let traced = |(_, page_list)| layout::is_traced(page_list);
+            if !find::list_of(object.addr(), self.space().tag()).is_some_and(traced) {
+                return;
+            }
+        }
+        self.trace(object);
+    }
+
     /// Traces the part of an object that begins at `from`.
     fn trace_part(&self, object: *mut u8, from: usize) {
         self.from.set(from);
@@ -168,7 +189,7 @@ impl Tracer {
         let at = item.map_addr(|at| at & !TAGS);
         match item.addr() & TAGS {
             MARKED => {
-                self.trace(at);
+                self.trace_marked(at);
                 return 0;
             }
             REST => {
@@ -200,8 +221,11 @@ impl Tracer {
     /// are: if their object were noted, it would report them again, and again find no room.
     #[cold]
     pub(super) fn overflow(&self) {
-        // The values of keys that are marked here are found when ephemerons are visited again.
+        // What is kept with objects that are marked here is found when all are visited again.
         let notes = self.notes.replace(self.notes.get() & !KEYS);
+        if notes & KEYS != 0 {
+            self.of().settling.miss();
+        }
         let items = Self::items(self.chunk.get());
         let note = |object| {
             if self.set_mark(object, |_| {}) {
@@ -243,6 +267,9 @@ impl Tracer {
     pub(crate) fn look_through(&self, page: &page::Page) {
         // A large object goes on where it was left.
         let from = page.overflowed.take() - 1;
+        if !layout::is_traced(page.page_list.get()) {
+            return;
+        }
         for offset in page.objects().filter(|&offset| page.is_marked(offset)) {
             self.trace_part(page.base().wrapping_add(offset), from);
         }

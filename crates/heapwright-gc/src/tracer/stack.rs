@@ -193,6 +193,13 @@ impl Tracer {
         Some(unsafe { next.read() })
     }
 
+    /// Returns whether it has items of its own.
+    pub(crate) fn has_items(&self) -> bool {
+        let chunk = self.chunk.get();
+        !self.older.get().is_null()
+            || !chunk.is_null() && self.next.get() != Self::items(chunk)
+    }
+
     /// Bytes of its items: the work that they are at least.
     pub(crate) fn held_bytes(&self) -> usize {
         let newest = self.chunk.get();
