@@ -61,6 +61,9 @@ pub(super) struct ByObject<T> {
     /// The first free number.
     free: u32,
     count: usize,
+    /// For tests: how many were visited.
+    #[cfg(test)]
+    pub(super) visited: usize,
 }
 
 impl<T: Linked> ByObject<T> {
@@ -71,6 +74,8 @@ impl<T: Linked> ByObject<T> {
         mask: 0,
         free: 0,
         count: 0,
+        #[cfg(test)]
+        visited: 0,
     };
 
     /// How many entries there are.
@@ -232,6 +237,10 @@ impl<T: Linked> ByObject<T> {
             }
             let number = place as u32 + 1;
             if self.get(number).is_some() {
+                #[cfg(test)]
+                {
+                    self.visited += 1;
+                }
                 return Some(number);
             }
             place += 1;

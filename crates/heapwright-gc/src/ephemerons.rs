@@ -88,6 +88,9 @@ pub(super) struct Waiting {
     count: usize,
     /// How many of them are in the table.
     indexed: usize,
+    /// How many were visited when nothing was left to mark, and those of them with a dead key.
+    visited: usize,
+    dying: Array<u32>,
     /// By a hash of the key: the number of the first, from 1.
     heads: Side,
     mask: usize,
@@ -98,7 +101,15 @@ pub(super) struct Waiting {
 unsafe impl Send for Waiting {}
 
 impl Waiting {
-    const NONE: Self = Self { chunks: Array::new(), count: 0, indexed: 0, heads: Side::NONE, mask: 0 };
+    const NONE: Self = Self {
+        chunks: Array::new(),
+        count: 0,
+        indexed: 0,
+        visited: 0,
+        dying: Array::new(),
+        heads: Side::NONE,
+        mask: 0,
+    };
 
     /// Returns how many wait.
     pub(super) fn count(&self) -> usize {
@@ -153,11 +164,32 @@ impl Waiting {
         (0..self.count).map(|number| self.get(number)).for_each(with);
     }
 
+    /// Notes those with a dead key, of up to `most` that were not visited before. Returns whether
+    /// none is left.
+    pub(super) fn find_dying(&mut self, most: usize, is_dead: impl Fn(*mut u8) -> bool) -> bool {
+        let end = self.count.min(self.visited + most);
+        while self.visited < end {
+            // Without memory for the note, all from here on are visited at once.
+            if is_dead(self.get(self.visited).key()) && !self.dying.push(self.visited as u32) {
+                return true;
+            }
+            self.visited += 1;
+        }
+        end == self.count
+    }
+
+    /// Calls `with` for those that were noted, and those that were not visited.
+    pub(super) fn each_dying(&self, mut with: impl FnMut(Noted)) {
+        self.dying.iter().for_each(|&number| with(self.get(number as usize)));
+        (self.visited..self.count).for_each(|number| with(self.get(number)));
+    }
+
     /// Forgets all. Calls `give` for each chunk.
     pub(super) fn empty(&mut self, give: impl FnMut(*mut Chunk)) {
         core::iter::from_fn(|| self.chunks.pop()).for_each(give);
         self.heads.give();
-        (self.count, self.indexed, self.mask) = (0, 0, 0);
+        self.dying.truncate(0);
+        (self.count, self.indexed, self.visited, self.mask) = (0, 0, 0, 0);
     }
 
     fn place(&self, key: *mut u8) -> *mut u32 {
@@ -177,8 +209,8 @@ impl Waiting {
 
     /// Puts new ones into the table. Returns false without memory for one.
     pub(super) fn index(&mut self) -> bool {
-        let small = self.heads.at().is_null() || self.count > 2 * (self.mask + 1);
-        if small && !self.expect(self.count) {
+        let small = self.heads.at().is_null() || self.count > 4 * (self.mask + 1);
+        if small && !self.expect(2 * self.count) {
             return false;
         }
         for number in self.indexed..self.count {
@@ -217,6 +249,7 @@ impl Waiting {
     /// Gives its own memory back. Its chunks were given back, or go with the heap's.
     pub(super) fn end(&mut self) {
         self.chunks.end();
+        self.dying.end();
         self.heads.give();
         *self = Self::NONE;
     }

@@ -286,6 +286,12 @@ impl Finalizers {
         }
     }
 
+    /// How many waiting ones collections have visited.
+    #[cfg(test)]
+    pub(super) fn visited(&self) -> usize {
+        self.waiting.visited
+    }
+
     /// Calls `with` for the contexts of finalizers that are not due.
     pub(super) fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {
         self.waiting.each(|entry| {

@@ -153,7 +153,9 @@ impl Inner {
             return false;
         };
         if object.is_null()
-            || !(self.retrieved.reserve(more) && self.queue.reserve(more) && self.dead.reserve(more))
+            || !(self.retrieved.reserve(more)
+                && self.queue.reserve(more)
+                && self.dead.reserve(more))
         {
             return false;
         }
@@ -340,7 +342,11 @@ impl Inner {
 
     /// Judges up to `most` registrations of the queue: those with an unmarked object are dead, and
     /// are retrieved next. Returns whether none is left.
-    pub(super) fn judge_some(&mut self, most: usize, is_unmarked: impl Fn(*mut u8) -> bool) -> bool {
+    pub(super) fn judge_some(
+        &mut self,
+        most: usize,
+        is_unmarked: impl Fn(*mut u8) -> bool,
+    ) -> bool {
         let end = self.queue.len().min(self.judged + most);
         for at in self.judged..end {
             let number = self.queue[at];
@@ -424,7 +430,10 @@ impl Inner {
         for _ in 0..most {
             let Some(number) = self.guardians.next(*at, true) else { return true };
             *at = number;
-            if self.guardians.get(number).is_some_and(|of| of.first == 0 && is_old(of.node.object()))
+            if self
+                .guardians
+                .get(number)
+                .is_some_and(|of| of.first == 0 && is_old(of.node.object()))
             {
                 self.guardians.make_old(number);
             }
@@ -442,13 +451,20 @@ impl Inner {
         for _ in 0..most {
             let Some(number) = self.registered.next(*at, true) else { return true };
             *at = number;
-            let old =
-                |entry: &mut Registered| is_old(entry.node.object()) && is_old(entry.representative);
+            let old = |entry: &mut Registered| {
+                is_old(entry.node.object()) && is_old(entry.representative)
+            };
             if self.registered.get(number).is_some_and(old) {
                 self.registered.make_old(number);
             }
         }
         false
+    }
+
+    /// How many guardians and registrations collections have visited in turn.
+    #[cfg(test)]
+    pub(super) fn visited(&self) -> usize {
+        self.guardians.visited + self.registered.visited
     }
 
     fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {

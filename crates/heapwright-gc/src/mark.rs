@@ -69,7 +69,10 @@ impl Trace {
                 around.during(Span::Weak, &mut settle);
                 match settled {
                     Settled::All => return true,
-                    Settled::Over => return false,
+                    Settled::Over => {
+                        tracer.publish();
+                        return false;
+                    }
                     Settled::More => {}
                 }
             }

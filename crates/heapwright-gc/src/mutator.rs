@@ -20,12 +20,12 @@ use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use super::cell::{Num, Ptr};
 use super::forks;
 use super::handles;
-use super::weak_cells;
 use super::heap::Heap;
 use super::layout::{PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
 use super::region::Region;
 use super::tracer::Tracer;
+use super::weak_cells;
 use super::world::Handshake;
 
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);

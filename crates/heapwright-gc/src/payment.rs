@@ -46,7 +46,7 @@ impl Heap {
             pacing.debt.add_shared(bytes);
             if pacing.debt.get() >= STEP {
                 pacing.debt.take();
-                self.move_some(me, self.deadline(self.step_factor()));
+                self.move_some(me, self.deadline());
             }
             return;
         }
@@ -61,7 +61,8 @@ impl Heap {
         self.pay_marking(me);
     }
 
-    /// Returns how many times longer than usual a step on the allocation path may take.
+    /// Returns how many times more work than usual a step on the allocation path may do. Its time
+    /// stays the same.
     fn step_factor(&self) -> u64 {
         growth::step_factor(self.space.pacing.used(), self.space.pacing.allowance())
     }
@@ -111,7 +112,7 @@ impl Heap {
             return;
         }
         let step_factor = self.step_factor();
-        let deadline = self.deadline(step_factor);
+        let deadline = self.deadline();
         // This mutator's work. Another mutator subtracts its own step itself. (One thread alone
         // marks a step with a budget.)
         let worked = me.tracer.work.get();

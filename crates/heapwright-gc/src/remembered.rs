@@ -99,7 +99,10 @@ impl Remembered {
     /// Takes a chunk of places to be reported, and whether the next collection gets it as well.
     pub(super) fn take_places(&self) -> Option<(*mut Chunk, bool)> {
         let [stores, again] = &self.places_now;
-        stores.take().map(|chunk| (chunk, true)).or_else(|| again.take().map(|chunk| (chunk, false)))
+        stores
+            .take()
+            .map(|chunk| (chunk, true))
+            .or_else(|| again.take().map(|chunk| (chunk, false)))
     }
 
     /// A minor collection begins, which gets the objects remembered so far.

@@ -2,9 +2,12 @@
 //! mark.
 //!
 //! ```text
-//!   stage      CONTEXTS  GUARDIANS  REGISTERED | CLOSED   CELLS   WEAK | JUDGE <--> DUE | EMPTY  SWEEP  AGE.. | LAST
-//!              what is kept with marked ones     nothing  visit   clear   a priority      ephemerons            weak
-//!                                                follows                  at a time                             ones again
+//!   CONTEXTS  GUARDIANS  REGISTERED    what is kept with objects that are marked
+//!   CLOSED    CELLS      WEAK          nothing follows: weak cells are visited, weak references cleared
+//!   JUDGE     DUE                      finalizers, a priority at a time
+//!   DYING     EMPTY                    ephemerons with dead keys
+//!   SWEEP     AGE_...                  dead guardians; entries that minor collections may pass over
+//!   LAST                               weak references again
 //!
 //!   each call  ephemerons that were reported | registrations of guardians | then the stage's next entries
 //!              any of these marks something: marking goes on, and comes back here
@@ -53,12 +56,13 @@ const CELLS: usize = 5;
 const WEAK: usize = 6;
 const JUDGE: usize = 7;
 const DUE: usize = 8;
-const EMPTY: usize = 9;
-const SWEEP: usize = 10;
-const AGE_FINALIZERS: usize = 11;
-const AGE_GUARDIANS: usize = 12;
-const AGE_REGISTERED: usize = 13;
-const LAST: usize = 14;
+const DYING: usize = 9;
+const EMPTY: usize = 10;
+const SWEEP: usize = 11;
+const AGE_FINALIZERS: usize = 12;
+const AGE_GUARDIANS: usize = 13;
+const AGE_REGISTERED: usize = 14;
+const LAST: usize = 15;
 
 /// How far a collection has settled. Zero: it has not begun.
 pub(super) struct Settling {
@@ -158,11 +162,11 @@ impl Trace {
                     }
                 }
             }
-            if tracer.has_items() {
-                return Settled::More;
-            }
             if budget.is_spent() {
                 return Settled::Over;
+            }
+            if tracer.has_items() {
+                return Settled::More;
             }
         }
     }
@@ -187,7 +191,7 @@ impl Trace {
         let Some(chunk) = bag.take() else { return false };
         let mut waiting = self.weak.waiting.lock();
         if waiting.count() == 0 {
-            waiting.expect(bag.words() / 2);
+            waiting.expect(bag.words() / 4);
         }
         if !self.weak.is_watching() {
             self.weak.watch(true);
@@ -255,7 +259,8 @@ impl Trace {
     fn visit_first(&self, tracer: &Tracer) {
         let minor = self.generations.is_minor();
         let stage = self.settling.stage.get();
-        let mut judge = Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
+        let mut judge =
+            Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
         let through = self.visiting(|at| match stage {
             CONTEXTS => self.finalizers.lock().visit(at, minor, VISITS, |_, _, entry| {
                 if let Some(context) = entry.traced_context()
@@ -280,7 +285,8 @@ impl Trace {
     /// Visits registrations of guardians that were marked late, then judges those whose object is
     /// still unmarked, then retrieves the dead ones. Returns whether there was anything to do.
     fn follow_guardians(&self, tracer: &Tracer) -> bool {
-        let mut judge = Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
+        let mut judge =
+            Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
         let (busy, retrieved) = self.guardians.with(|guardians| {
             if !guardians.visit_late(VISITS, &mut judge) {
                 return (true, 0);
@@ -337,6 +343,9 @@ impl Trace {
                 }
                 return;
             }
+            DYING => {
+                self.weak.waiting.lock().find_dying(VISITS, |key| self.space().is_unmarked(key))
+            }
             EMPTY => {
                 self.clear_ephemerons();
                 true
@@ -361,7 +370,8 @@ impl Trace {
                 self.guardians.with(|of| of.age_guardians(at, VISITS, |object| self.is_old(object)))
             }),
             AGE_REGISTERED.. => self.visiting(|at| {
-                self.guardians.with(|of| of.age_registered(at, VISITS, |object| self.is_old(object)))
+                self.guardians
+                    .with(|of| of.age_registered(at, VISITS, |object| self.is_old(object)))
             }),
         };
         if through {
@@ -374,7 +384,7 @@ impl Trace {
     fn judge_priority(&self, priority: usize, minor: bool) {
         let settling = &self.settling;
         if priority == PRIORITIES {
-            return settling.enter(EMPTY);
+            return settling.enter(DYING);
         }
         let mut finalizers = self.finalizers.lock();
         let through = !finalizers.has_priority(priority)
@@ -458,7 +468,7 @@ impl Trace {
         let space = self.space();
         let mut waiting = self.weak.waiting.lock();
         let mut cleared = 0;
-        waiting.each(|ephemeron| {
+        waiting.each_dying(|ephemeron| {
             if space.is_unmarked(ephemeron.key()) {
                 ephemeron.clear();
                 cleared += 1;

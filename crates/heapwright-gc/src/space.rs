@@ -53,6 +53,8 @@ const TOUCHED_WHOLE: usize = 4 << 10;
 /// Empty pages that are given back at a look, and the most looks that are made up for at once.
 const DECAYS: usize = 128;
 const LOOKS: usize = 32;
+/// As many times more of a heap that has taken none since the last look.
+const IDLE: usize = 8;
 /// Pages that are given to the kernel under one lock.
 const PURGED_AT_A_TIME: usize = 32;
 
@@ -288,11 +290,20 @@ impl Space {
         bits::clear_words(page.marks(), page.words());
     }
 
-    /// Gives back a claimed page without live objects that is not to wait: see `sweep`.
+    /// Gives back a claimed page without live objects that is not to wait: see `sweep`. A page with
+    /// more bytes than the heap may allocate before its next collection goes to the kernel.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
-        Self::give_units(page);
+        if page.units.get() * UNIT <= self.pacing.allowance() || purge_delay::purge_ms() < 0 {
+            Self::give_units(page);
+            return self.pages.give(page);
+        }
+        drop(lists);
+        Self::close(page);
+        // SAFETY: a page without objects that the caller has claimed, and in no list.
+        unsafe { runs::give_purged(page.unit.get(), page.units.get()) };
+        let _lists = self.lists.lock();
         self.pages.give(page);
     }
 
@@ -347,10 +358,12 @@ impl Space {
         if waited < delay {
             return;
         }
-        // The longer nobody looked, the more pages.
+        // The longer nobody looked, the more pages. More of an idle heap, too: nobody took one.
         let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
-        self.give_unneeded(&mut lists, looks * DECAYS);
-        for _ in 0..lists.empty_low.min(looks * DECAYS) {
+        let idle = if lists.empty_low == lists.empty_pages { IDLE } else { 1 };
+        let most = DECAYS * looks.max(idle);
+        self.give_unneeded(&mut lists, most);
+        for _ in 0..lists.empty_low.min(most) {
             let Some(page) = lists.take_empty(&self.pages) else { break };
             self.purge(page);
         }
@@ -371,11 +384,15 @@ impl Space {
         }
     }
 
-    /// Gives all empty pages to the kernel. Returns their bytes.
+    /// Gives all empty pages to the kernel, and the process's free runs: the memory of large objects
+    /// that have died lies there. Returns the bytes of the heap's pages that the kernel took.
     pub(super) fn trim(&self) -> usize {
-        let given = self.purge_some(0, usize::MAX);
-        self.lists.lock().empty_low = 0;
-        given
+        let mut lists = self.lists.lock();
+        let bytes = lists.empty_bytes();
+        while self.give_empty(&mut lists) || self.give_free_large(&mut lists) {}
+        lists.empty_low = 0;
+        drop(lists);
+        bytes.min(chunk::purge_all(0))
     }
 
     /// The heap ends: its empty pages are in no list any more, so no other thread gives one back.

@@ -26,6 +26,7 @@ mod long;
 mod moving;
 mod once_wrong;
 mod runtimes;
+mod settling;
 // Hundreds of collections each.
 #[cfg(not(miri))]
 mod tight;

@@ -172,7 +172,8 @@ impl Walk<'_> {
                 self.out_of_memory = true;
                 return;
             }
-            tracer.looking(|tracer| tracer.trace_all(entry), &mut |reference| self.reach(reference));
+            tracer
+                .looking(|tracer| tracer.trace_all(entry), &mut |reference| self.reach(reference));
         }
     }
 }

@@ -64,6 +64,9 @@ pub(super) struct WeakCells {
     inner: Lock<Inner>,
     /// Cells that were ever made.
     made: AtomicUsize,
+    /// For tests: how many cells collections have looked at.
+    #[cfg(test)]
+    pub(super) looked: AtomicUsize,
 }
 
 /// A mutator's free cells. Zero has none.
@@ -172,8 +175,8 @@ impl WeakCells {
     }
 
     /// A major collection visits up to `most` cells from number `at` on, which changes: from now on
-    /// it looks at those whose object has no mark, and not at the others. Returns whether none is
-    /// left. While the world is stopped.
+    /// it looks at those whose object has no mark, and not at the others. Whole
+    /// groups are visited. Returns whether none is left. While the world is stopped.
     pub(super) fn visit(
         &self,
         at: &mut u32,
@@ -181,11 +184,15 @@ impl WeakCells {
         is_unmarked: impl Fn(*mut u8) -> bool,
     ) -> bool {
         let inner = self.inner.lock();
-        let end = self.count().min(*at as usize + most);
+        let end = self.count().min(*at as usize + most.next_multiple_of(GROUP));
         for number in *at as usize..end {
             // SAFETY: blocks live as long as the heap.
             let block = unsafe { &*inner.blocks[number / CELLS] };
             let number = number % CELLS;
+            if number % GROUP == 0 {
+                // Set again by the first that stays.
+                block.groups[number / GROUP].store(0, Relaxed);
+            }
             let word = block.cells[number].load(Relaxed);
             if is_object(word) && !is_unmarked(word) {
                 block.look[number].store(0, Relaxed);
@@ -217,6 +224,8 @@ impl WeakCells {
                     if !few && look.load(Relaxed) == 0 {
                         continue;
                     }
+                    #[cfg(test)]
+                    self.looked.fetch_add(1, Relaxed);
                     let cell = &block.cells[number];
                     let word = cell.load(Relaxed);
                     let again = if is_object(word) {

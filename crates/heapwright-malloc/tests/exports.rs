@@ -339,6 +339,7 @@ const EXPORTS: &[&str] = &[
     "hw_gc_walk",
     "hw_gc_weak_free",
     "hw_gc_weak_new",
+    "hw_gc_weak_set",
     "hw_gc_where",
     "hw_gc_wrote",
     "hw_object_size",

@@ -140,7 +140,8 @@ impl<A: Around> Step<'_, A> {
 
     /// Pins objects that objects without barriers lead to.
     fn pin_what_unprotected_lead_to(&self) {
-        let report = |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace_all(object));
+        let report =
+            |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace_all(object));
         let mut keep = |child| self.space.keep_in_place(child);
         // (A runtime that changes references itself needs no slots to be known.)
         if !self.trace.runtime().updates() {

@@ -111,8 +111,7 @@ fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
 
 #[test]
 fn a_step_looks_at_few_slots_whatever_they_hold_and_however_they_are_reported() {
-    let each_content =
-        [Content::Null, Content::Numbers, Content::One, Content::Two, Content::Many];
+    let each_content = [Content::Null, Content::Numbers, Content::One, Content::Two, Content::Many];
     // (A vector that reports all its slots one by one, in one call, is that long in a step.)
     let ways = [(By::Range, SLOTS), (By::Parts, SLOTS), (By::Slot, 500)];
     for generations in [false, true] {
@@ -193,4 +192,67 @@ fn a_vector_in_parts_keeps_all_it_leads_to_also_without_memory_and_for_those_tha
     // SAFETY: made above.
     unsafe { mutator.free_root(root) };
     leave(mutator);
+}
+
+#[test]
+fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vector() {
+    for incremental in [false, true] {
+        let said = Said { by: By::Slot, most: AtomicUsize::new(0) };
+        let (heap, mutator) =
+            heap(&said, Options { generations: true, incremental, ..Options::new() });
+        mutator.defer();
+        // SAFETY: the object was just made.
+        let root = unsafe { mutator.new_root(vector(&mutator, SLOTS)) }.unwrap();
+        mutator.resume();
+        // SAFETY: a handle leads to all objects in use.
+        unsafe {
+            // (Or a major one may be due.)
+            mutator.defer_majors();
+            mutator.collect();
+            assert!(mutator.collect_young() && heap.inner().space.is_marked(*root));
+            for round in 0..6 {
+                said.most.store(0, Ordering::Relaxed);
+                let slot = slots(*root).wrapping_add(7 + 1000 * round);
+                let child = alloc(&mutator, 16, LEAF);
+                match round % 3 {
+                    0 => mutator.write(*root, slot, child),
+                    1 => {
+                        slot.write(child);
+                        mutator.touch_slot(*root, slot);
+                    }
+                    // Over and over again: it is noted once.
+                    _ => (0..SLOTS).for_each(|_| mutator.write(*root, slot, child)),
+                }
+                for _ in 0..3 {
+                    assert!(mutator.collect_young());
+                    assert!(heap.inner().space.object_at(child).is_some(), "{round}");
+                }
+                assert_eq!(said.most.load(Ordering::Relaxed), 0, "{round}");
+            }
+            // A store that names no slot, and very many that do.
+            let children = [(); 2].map(|()| alloc(&mutator, 16, LEAF));
+            slots(*root).write(children[0]);
+            mutator.shade(*root, children[0]);
+            assert!(mutator.collect_young());
+            assert_eq!(said.most.load(Ordering::Relaxed), SLOTS);
+            said.most.store(0, Ordering::Relaxed);
+            let child = root_of(&mutator);
+            for n in 0..SLOTS {
+                mutator.write(*root, slots(*root).wrapping_add(n), *child);
+            }
+            assert!(mutator.collect_young() && mutator.collect_young());
+            assert_eq!(said.most.load(Ordering::Relaxed), SLOTS);
+            assert!(heap.inner().space.object_at(*child).is_some());
+            mutator.free_root(child);
+            mutator.free_root(root);
+        }
+        leave(mutator);
+    }
+}
+
+/// A handle to a new object.
+fn root_of(mutator: &Mutator) -> *mut *mut u8 {
+    let object = alloc(mutator, 16, LEAF);
+    // SAFETY: the object was just made.
+    unsafe { mutator.new_root(object) }.unwrap()
 }

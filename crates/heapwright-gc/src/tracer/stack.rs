@@ -196,8 +196,7 @@ impl Tracer {
     /// Returns whether it has items of its own.
     pub(crate) fn has_items(&self) -> bool {
         let chunk = self.chunk.get();
-        !self.older.get().is_null()
-            || !chunk.is_null() && self.next.get() != Self::items(chunk)
+        !self.older.get().is_null() || !chunk.is_null() && self.next.get() != Self::items(chunk)
     }
 
     /// Bytes of its items: the work that they are at least.

@@ -88,11 +88,7 @@ pub unsafe extern "C" fn hw_gc_traced_to(tracer: *const GcTracer) -> usize {
 ///
 /// tracer and object are what trace was given.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hw_gc_trace_rest(
-    tracer: *mut GcTracer,
-    object: *mut c_void,
-    from: usize,
-) {
+pub unsafe extern "C" fn hw_gc_trace_rest(tracer: *mut GcTracer, object: *mut c_void, from: usize) {
     // SAFETY: as the caller promises.
     unsafe { tracer_of(tracer) }.trace_rest(object.cast(), from);
 }
