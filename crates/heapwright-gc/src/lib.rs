@@ -32,7 +32,7 @@
 //!   `weak`, `ephemerons`, `weak_cells`, `weak_passes`, `handles`, `by_object`, `finalizers`,
 //!   `guardians`, `due`,
 //!   `unprotected`, `kept`: references that keep objects, and those that do not; `mark`,
-//!   `settling`, `help`: the loops
+//!   `settling`, `stages`, `help`: the loops
 //! - **moving**: `moving`, `references`: evacuation of sparse pages
 //! - **world**: `world`: how threads stop
 //! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
@@ -194,6 +194,8 @@ mod sizing;
 mod space;
 #[cfg(not(loom))]
 mod spans;
+#[cfg(not(loom))]
+mod stages;
 #[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]

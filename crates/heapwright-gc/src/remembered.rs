@@ -34,11 +34,9 @@ use super::cell::Num;
 use super::gang::Chunk;
 use super::locks::With;
 use super::space::Space;
-use super::tracer::TraceSlot;
 
-/// A place in a large object that was stored into, and the function that traces it. A place of null
-/// is none any more.
-pub(super) type Place = (*mut u8, TraceSlot);
+/// Bytes of a remembered place: its address, and the function that traces it. (See `stores`.)
+pub(super) const PLACE: usize = 2 * size_of::<usize>();
 
 /// The objects remembered for one minor collection.
 struct Bags {
@@ -91,7 +89,7 @@ impl Remembered {
     /// Counts a place of an object of `size` bytes. Returns false if there are too many to be worth
     /// it: places take 16 bytes each, and at most an eighth of the object's memory.
     pub(super) fn counts_place(&self, size: usize) -> bool {
-        let few = self.place_count.get() < size / (8 * size_of::<Place>());
+        let few = self.place_count.get() < size / (8 * PLACE);
         self.place_count.add_shared(usize::from(few));
         few
     }
@@ -136,10 +134,9 @@ impl Remembered {
         self.each_bag(|bag| bag.change(&mut with));
     }
 
-    /// Changes each place. While the world is stopped.
-    pub(super) fn change_places(&self, mut with: impl FnMut(*mut u8) -> *mut u8) {
-        let change = |(place, trace): Place| (with(place), trace);
-        let mut change = change;
+    /// Changes each place's address. While the world is stopped.
+    pub(super) fn change_places(&self, mut with: impl FnMut(usize) -> usize) {
+        let mut change = |[place, trace]: [usize; 2]| [with(place), trace];
         let all = self.places_now.iter().chain(&self.places);
         all.for_each(|bag| bag.change_each(&mut change));
     }

@@ -36,81 +36,18 @@ use heapwright_substrate::sync::atomic::Ordering;
 
 use super::around::Around;
 use super::bag;
-use super::cell::Num;
 use super::ephemerons::Noted;
 use super::finalizers::PRIORITIES;
 use super::guardians::Judge;
+use super::stages::{
+    AGE_FINALIZERS, AGE_GUARDIANS, AGE_REGISTERED, CELLS, CLOSED, CONTEXTS, DUE, DYING, EMPTY,
+    GUARDIANS, HAS_CONTEXTS, HAS_GUARDED, JUDGE, LAST, NOT_BEGUN, REGISTERED, SWEEP, WEAK,
+};
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
 
 /// Entries that are visited before the clock is read.
 const VISITS: usize = 256;
-
-/// The stages.
-const NOT_BEGUN: usize = 0;
-const CONTEXTS: usize = 1;
-const GUARDIANS: usize = 2;
-const REGISTERED: usize = 3;
-const CLOSED: usize = 4;
-const CELLS: usize = 5;
-const WEAK: usize = 6;
-const JUDGE: usize = 7;
-const DUE: usize = 8;
-const DYING: usize = 9;
-const EMPTY: usize = 10;
-const SWEEP: usize = 11;
-const AGE_FINALIZERS: usize = 12;
-const AGE_GUARDIANS: usize = 13;
-const AGE_REGISTERED: usize = 14;
-const LAST: usize = 15;
-
-/// How far a collection has settled. Zero: it has not begun.
-pub(super) struct Settling {
-    stage: Num,
-    /// The last entry that the stage has visited.
-    at: Num,
-    /// The priority of finalizers that is judged.
-    priority: Num,
-    /// The stage that follows CLOSED.
-    next: Num,
-    /// Marks were set without a lookup.
-    missed: Num,
-    /// What marked objects are looked up among: `HAS_CONTEXTS`, `HAS_GUARDED`.
-    among: Num,
-}
-
-/// Contexts of finalizers, and registrations with guardians.
-pub(super) const HAS_CONTEXTS: usize = 1;
-pub(super) const HAS_GUARDED: usize = 2;
-
-impl Settling {
-    /// Returns whether it has begun: marked objects are looked up.
-    pub(super) fn is_begun(&self) -> bool {
-        self.stage.get() != NOT_BEGUN
-    }
-
-    /// What marked objects are looked up among, besides ephemerons.
-    pub(super) fn among(&self) -> usize {
-        self.among.get()
-    }
-
-    /// Notes that objects were marked without a lookup, for want of memory.
-    pub(super) fn miss(&self) {
-        self.missed.set(1);
-    }
-
-    fn enter(&self, stage: usize) {
-        self.stage.set(stage);
-        self.at.set(0);
-    }
-
-    /// A collection begins, or has settled.
-    pub(super) fn clear(&self) {
-        [&self.stage, &self.at, &self.priority, &self.next, &self.missed, &self.among]
-            .into_iter()
-            .for_each(|number| number.set(0));
-    }
-}
 
 /// What a call of [`Trace::settle`] has come to.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -20,8 +20,14 @@ use super::find;
 use super::layout::{self, KINDS, LARGE};
 use super::page::Page;
 use super::phase::Phase;
-use super::remembered::Place;
+use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
+
+/// A place in a large object that was stored into, and the function that traces it. A place of null
+/// is none any more.
+type Place = (*mut u8, TraceSlot);
+
+const _: () = assert!(size_of::<Place>() == PLACE);
 
 impl Tracer {
     /// A reference to `child` was stored into a slot of `parent`, which has its mark, while marks say

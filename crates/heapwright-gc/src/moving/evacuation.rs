@@ -282,7 +282,7 @@ impl<A: Around> Step<'_, A> {
             self.space.forwarded(object).unwrap_or(object).addr()
         });
         self.trace.generations.remembered.change_places(|place| {
-            self.slot_now(place.cast()).map_or(ptr::null_mut(), |now| now.cast())
+            self.slot_now(MAP.base().with_addr(place).cast()).map_or(0, |now| now.addr())
         });
         self.moving.plan.lock().through = 0;
         self.moving.fresh.lock().0.end();

@@ -102,7 +102,7 @@ fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
                 Content::Two => others[slot % 2],
                 Content::Many => alloc(mutator, 16, LEAF),
             };
-            // SAFETY: as above.
+            // SAFETY: a handle leads to all objects in use.
             unsafe { slots(at).wrapping_add(slot).write(held) };
         }
     }
@@ -168,10 +168,10 @@ fn a_vector_in_parts_keeps_all_it_leads_to_also_without_memory_and_for_those_tha
     unsafe { mutator.collect() };
     let live = objects(&heap);
     assert!(live >= SLOTS as u64, "{live}");
-    // SAFETY: as above.
+    // SAFETY: a handle leads to all objects in use.
     assert_eq!(unsafe { mutator.verify() }, 0);
     heap.inner().trace.marking.chunks.starved.set(1);
-    // SAFETY: as above.
+    // SAFETY: a handle leads to all objects in use.
     unsafe { mutator.collect() };
     heap.inner().trace.marking.chunks.starved.set(0);
     assert_eq!(objects(&heap), live, "without memory for the mark stack");
@@ -179,7 +179,7 @@ fn a_vector_in_parts_keeps_all_it_leads_to_also_without_memory_and_for_those_tha
         // SAFETY: slots of live objects.
         .map(|n| unsafe { slots(slots(top).read()).wrapping_add(n).read() })
         .collect();
-    // SAFETY: as above.
+    // SAFETY: a handle leads to all objects in use.
     unsafe { mutator.compact_all() };
     assert_eq!(objects(&heap), live);
     // SAFETY: a handle, whose object may have moved.

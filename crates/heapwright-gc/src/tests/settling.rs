@@ -21,7 +21,7 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
     let slots = object.cast::<*mut u8>();
     // SAFETY: traced objects have three words here.
     unsafe { tracer.mark_ephemeron(slots, slots.wrapping_add(1)) };
-    // SAFETY: as above.
+    // SAFETY: the third word of such an object.
     unsafe { tracer.mark_slot(slots.wrapping_add(2)) };
 }
 

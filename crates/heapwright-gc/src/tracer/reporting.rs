@@ -25,7 +25,7 @@ use heapwright_substrate::size_class::UNIT;
 use super::super::array::Array;
 use super::super::ephemerons::Noted;
 use super::super::guardians::Judge;
-use super::super::settling::{HAS_CONTEXTS, HAS_GUARDED};
+use super::super::stages::{HAS_CONTEXTS, HAS_GUARDED};
 use super::{Look, MOVABLE, Slots, TAGS, TraceSlot, Tracer, Waiting};
 
 /// References that are collected before they are handed to the closure that looks.
