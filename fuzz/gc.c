@@ -155,7 +155,9 @@ static void lead_weakly(void) {
 static void load_weakly(void) {
     size_t to = handle(), cell = next() % WEAK;
     if (*weak[cell] != NULL) {
-        check(weak_to[cell] != 0 && shadows[weak_to[cell] - 1].at == *weak[cell] && !shadows[weak_to[cell] - 1].freed);
+        check(weak_to[cell] != 0);
+        struct shadow *shown = &shadows[weak_to[cell] - 1];
+        check(shown->at == *weak[cell] && !shown->freed);
         *handles[to] = *weak[cell];
         kept[to] = weak_to[cell] - 1;
     }

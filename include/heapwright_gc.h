@@ -116,7 +116,8 @@ HW_GC_INLINE void hw_gc_barrier(hw_gc_mutator *mutator, void *parent, void **slo
             return;
         }
         /* Only parents with a mark matter: those that were looked at, or are old. */
-        if (parent == NULL || hw_gc_has_mark(mutator, parent)) hw_gc_wrote(mutator, parent, slot, child);
+        if (parent == NULL || hw_gc_has_mark(mutator, parent))
+            hw_gc_wrote(mutator, parent, slot, child);
     }
 }
 
@@ -134,7 +135,7 @@ HW_GC_INLINE void hw_gc_touch(hw_gc_mutator *mutator, void *parent) {
         hw_gc_touched(mutator, parent);
 }
 
-/* The same for one slot of parent, which alone is looked at again (in a small object that is old: all of it). */
+/* The same for one slot of parent, which alone is looked at again (of a small old object, all). */
 HW_GC_INLINE void hw_gc_touch_slot(hw_gc_mutator *mutator, void *parent, void **slot) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))

@@ -1,7 +1,7 @@
 //! Entries by number that are found by their object: finalizers, guardians, guarded objects.
 //!
 //! ```text
-//!   items    | free | entry | entry | free | ...         by number, from 1; numbers of free ones are used again
+//!   items    | free | entry | entry | free | ...         by number, from 1; free ones are used again
 //!   heads    | number | 0 | number | ...                 by a hash of the object's address
 //!                 |
 //!   entry    object, next, previous <---> object, next, previous        those with one hash
@@ -22,7 +22,8 @@ use super::array::Array;
 /// Places of the first table.
 const FIRST: usize = 1024;
 
-/// The links of an entry. Its object is null if the entry is free: then `next` is the next free one.
+/// The links of an entry. Its object is null if the entry is free: then `next` is the next free
+/// one.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     object: *mut u8,
@@ -222,8 +223,8 @@ impl<T: Linked> ByObject<T> {
         self.set_young(number, false);
     }
 
-    /// The number of the first entry behind `number` that a collection looks at: a minor one only at
-    /// young ones. Constant time for each 64 entries that are passed over.
+    /// The number of the first entry behind `number` that a collection looks at: a minor one only
+    /// at young ones. Constant time for each 64 entries that are passed over.
     pub(super) fn next(&mut self, number: u32, minor: bool) -> Option<u32> {
         let mut place = number as usize;
         while place < self.items.len() {

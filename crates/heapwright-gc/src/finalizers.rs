@@ -23,9 +23,9 @@
 //! priority leads to is not due yet. Due finalizers run by priority, then in the order of
 //! registration.
 //!
-//! **In steps.** A collection visits a few entries at a time (see `settling`). The contexts of objects
-//! that are marked afterwards are found by these objects. Minor collections visit only entries with
-//! a young object or context.
+//! **In steps.** A collection visits a few entries at a time (see `settling`). The contexts of
+//! objects that are marked afterwards are found by these objects. Minor collections visit only
+//! entries with a young object or context.
 //!
 //! Entries by their objects (`by_object`), under a lock.
 

@@ -24,12 +24,12 @@
 //! constant time to the list of retrievable objects. The number is forgotten with the object. So
 //! the heap puts nothing into an object, and needs no root.
 //!
-//! **In steps.** A collection judges and marks a few registrations at a time (see `settling`). What it
-//! finds out later is found by the object that was marked: the representatives of an object, and the
-//! registrations and retrievable objects of a guardian. So a chain of guardians takes time in its
-//! length. A registration whose guardian is marked and whose object is not waits in a queue. When
-//! nothing else is left to mark, all in the queue are judged, and then marked. Minor collections
-//! visit only registrations with a young object or representative.
+//! **In steps.** A collection judges and marks a few registrations at a time (see `settling`). What
+//! it finds out later is found by the object that was marked: the representatives of an object, and
+//! the registrations and retrievable objects of a guardian. So a chain of guardians takes time in
+//! its length. A registration whose guardian is marked and whose object is not waits in a queue.
+//! When nothing else is left to mark, all in the queue are judged, and then marked. Minor
+//! collections visit only registrations with a young object or representative.
 //!
 //! Entries by their objects (`by_object`), under a lock; judged by `settling`.
 
@@ -313,8 +313,8 @@ impl Inner {
         }
     }
 
-    /// Visits up to `most` registrations of guardians that were marked late. Returns whether none is
-    /// left.
+    /// Visits up to `most` registrations of guardians that were marked late. Returns whether none
+    /// is left.
     pub(super) fn visit_late<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
         most: usize,

@@ -37,9 +37,9 @@ impl Trace {
         tracer.mark_as(Marks::Alone);
         tracer.trace_dirty_slots();
         loop {
-            // Roots are reported again in each step that gets here. If they lead to little work, the
-            // step continues past its deadline. Otherwise a step too short for the roots would never
-            // be the last.
+            // Roots are reported again in each step that gets here. If they lead to little work,
+            // the step continues past its deadline. Otherwise a step too short for the roots would
+            // never be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::of(self.little(roots)), around))
             {
@@ -131,8 +131,8 @@ impl Trace {
         }
     }
 
-    /// The work past its deadline of a step that has reported `roots` bytes of roots. Each step that
-    /// got so far and came to no end allows the later ones more.
+    /// The work past its deadline of a step that has reported `roots` bytes of roots. Each step
+    /// that got so far and came to no end allows the later ones more.
     fn little(&self, roots: usize) -> usize {
         let more = self.marking.attempts.get().saturating_sub(ATTEMPTS).min(16);
         (LITTLE << more).saturating_add(roots)

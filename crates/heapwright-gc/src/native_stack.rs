@@ -10,8 +10,8 @@
 //! reference.
 //!
 //! A program may run on a stack of its own (`makecontext`, `sigaltstack`). What lies between such a
-//! stack's top and another stack's base is no stack. So a scan looks up once how far the memory below
-//! the base can be read, and ends the program if the top is not there.
+//! stack's top and another stack's base is no stack. So a scan looks up once how far the memory
+//! below the base can be read, and ends the program if the top is not there.
 //!
 //! Part of `mutator`.
 

@@ -18,9 +18,10 @@
 //! says that the object lives. Then an object may be remembered more than once, which only costs
 //! time.
 //!
-//! Of a large object only the *places* that were stored into are remembered, if the store named them:
-//! a minor collection looks at these alone. The object keeps its mark. Where there are many places,
-//! an eighth of the object's bytes, the whole object is remembered instead, so the set stays small.
+//! Of a large object only the *places* that were stored into are remembered, if the store named
+//! them: a minor collection looks at these alone. The object keeps its mark. Where there are many
+//! places, an eighth of the object's bytes, the whole object is remembered instead, so the set
+//! stays small.
 //!
 //! Without memory to remember an object, the set is dropped, and the next collection is a major
 //! one.
@@ -54,8 +55,8 @@ pub(super) struct Remembered {
     next: Bags,
     /// Objects still to be reported to the one under way.
     now: Bags,
-    /// Places for the next minor collection: of stores, and of stores that the last one was told of.
-    /// And those still to be reported to the one under way.
+    /// Places for the next minor collection: of stores, and of stores that the last one was told
+    /// of. And those still to be reported to the one under way.
     places: [Bag; 2],
     places_now: [Bag; 2],
     /// How many places were remembered since the last collection began.

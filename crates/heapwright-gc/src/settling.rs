@@ -3,25 +3,27 @@
 //!
 //! ```text
 //!   CONTEXTS  GUARDIANS  REGISTERED    what is kept with objects that are marked
-//!   CLOSED    CELLS      WEAK          nothing follows: weak cells are visited, weak references cleared
+//!   CLOSED    CELLS      WEAK          weak cells are visited, weak references cleared
 //!   JUDGE     DUE                      finalizers, a priority at a time
 //!   DYING     EMPTY                    ephemerons with dead keys
-//!   SWEEP     AGE_...                  dead guardians; entries that minor collections may pass over
+//!   SWEEP     AGE_...                  dead guardians; entries that minor collections pass over
 //!   LAST                               weak references again
 //!
-//!   each call  ephemerons that were reported | registrations of guardians | then the stage's next entries
+//!   each call  reported ephemerons | registrations of guardians | then the stage's next entries
 //!              any of these marks something: marking goes on, and comes back here
 //! ```
 //!
-//! `weak` describes the order and its reasons. A stage visits a few entries at a time, and a step may
-//! end after any of them. Before a stage goes on, all roots were reported again and nothing is left to
-//! mark. So a stage finds what later visits could not find otherwise:
+//! `weak` describes the order and its reasons. A stage visits a few entries at a time, and a step
+//! may end after any of them. Before a stage goes on, all roots were reported again and nothing is
+//! left to mark. So a stage finds what later visits could not find otherwise:
 //!
-//! - From the first stage on, each newly marked object is *looked up*: values of ephemerons, contexts,
-//!   representatives, registrations of guardians. So chains of these take time in their length.
-//! - What a mutator registers meanwhile lives this time ([`keep_this_time`]), so no visit misses it.
-//! - WEAK is one pause: a mutator reads weak references without being asked. From then on no mutator
-//!   reaches an object without a mark, except by an ephemeron. EMPTY ends that.
+//! - From the first stage on, each newly marked object is *looked up*: values of ephemerons,
+//!   contexts, representatives, registrations of guardians. So chains of these take time in their
+//!   length.
+//! - What a mutator registers meanwhile lives this time ([`keep_this_time`]), so no visit misses
+//!   it.
+//! - WEAK is one pause: a mutator reads weak references without being asked. From then on no
+//!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends that.
 //! - LAST clears what was stored meanwhile: cells that lead to objects which died young.
 //!
 //! Without memory, marks may be set without a lookup. Then the first stages are repeated.
@@ -121,8 +123,8 @@ impl Trace {
         tracer.mark_as(Marks::Alone);
     }
 
-    /// Takes some ephemerons that were reported: marks the values of those whose keys are marked, and
-    /// has the others wait. Returns whether there were any.
+    /// Takes some ephemerons that were reported: marks the values of those whose keys are marked,
+    /// and has the others wait. Returns whether there were any.
     fn add_ephemerons(&self, tracer: &Tracer) -> bool {
         let bag = self.weak.ephemerons();
         let Some(chunk) = bag.take() else { return false };

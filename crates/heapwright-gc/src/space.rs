@@ -384,8 +384,9 @@ impl Space {
         }
     }
 
-    /// Gives all empty pages to the kernel, and the process's free runs: the memory of large objects
-    /// that have died lies there. Returns the bytes of the heap's pages that the kernel took.
+    /// Gives all empty pages to the kernel, and the process's free runs: the memory of large
+    /// objects that have died lies there. Returns the bytes of the heap's pages that the kernel
+    /// took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();

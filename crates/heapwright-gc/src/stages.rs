@@ -1,8 +1,8 @@
 //! The stages of settling: how far a collection has got that judges weak references, guardians and
 //! finalizers.
 //!
-//! Between two steps this is all that the collection keeps of its visits. `settling` goes through the
-//! stages.
+//! Between two steps this is all that the collection keeps of its visits. `settling` goes through
+//! the stages.
 //!
 //! Part of `trace`; read by `tracer`, which looks marked objects up, and by mutators.
 

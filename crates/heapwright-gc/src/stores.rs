@@ -30,8 +30,8 @@ type Place = (*mut u8, TraceSlot);
 const _: () = assert!(size_of::<Place>() == PLACE);
 
 impl Tracer {
-    /// A reference to `child` was stored into a slot of `parent`, which has its mark, while marks say
-    /// which objects are old. The slot is null if it is not known.
+    /// A reference to `child` was stored into a slot of `parent`, which has its mark, while marks
+    /// say which objects are old. The slot is null if it is not known.
     pub(super) fn remember(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         let Some(head) = space.head_of(parent.addr()) else { return };

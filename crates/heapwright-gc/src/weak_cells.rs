@@ -1,17 +1,17 @@
 //! Weak cells: the runtime's handles that keep nothing, and which of them a collection looks at.
 //!
 //! ```text
-//!   block    | cell | cell | cell | ...     64 KiB, aligned        cells: an object, null, or a free cell's link
+//!   block    | cell | cell | cell | ...     64 KiB: an object, null, or a free cell's link
 //!            | look | look | look | ...     a byte a cell: collections look at it
 //!            | group      | group | ...     a byte for 64 of them: some is set
 //! ```
 //!
-//! The runtime reads a cell as it likes. It stores an object into a cell that has held none yet, and
-//! any other one through [`Mutator::set_weak`](super::raw::Mutator::set_weak). So a collection knows
-//! which cells may hold a young object, or none: those that it looks at.
+//! The runtime reads a cell as it likes. It stores an object into a cell that has held none yet,
+//! and any other one through [`Mutator::set_weak`](super::raw::Mutator::set_weak). So a collection
+//! knows which cells may hold a young object, or none: those that it looks at.
 //!
-//! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards it
-//!   looks at those whose object had no mark, and at new ones. They are few, unless many die.
+//! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
+//!   it looks at those whose object had no mark, and at new ones. They are few, unless many die.
 //! - A *minor* collection looks at cells whose object was not old at the end of the one before.
 //!
 //! Heaps with few cells look at all of them each time, so there a cell may be stored into freely.
@@ -189,7 +189,7 @@ impl WeakCells {
             // SAFETY: blocks live as long as the heap.
             let block = unsafe { &*inner.blocks[number / CELLS] };
             let number = number % CELLS;
-            if number % GROUP == 0 {
+            if number.is_multiple_of(GROUP) {
                 // Set again by the first that stays.
                 block.groups[number / GROUP].store(0, Relaxed);
             }

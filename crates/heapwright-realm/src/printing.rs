@@ -1,12 +1,12 @@
 //! `Debug` of values that may lead to themselves.
 //!
 //! ```text
-//!   PRINTED   | thread, object | thread, object | ...     the objects that are being printed, of all threads
+//!   PRINTED   | thread, object | thread, object | ...     what all threads print now
 //! ```
 //!
-//! A value prints what it leads to. If it leads back to an object that is being printed, the object's
-//! address is printed. So it is at great depth, and after very many objects: a graph of few objects
-//! may have very many paths.
+//! A value prints what it leads to. If it leads back to an object that is being printed, the
+//! object's address is printed. So it is at great depth, and after very many objects: a graph of
+//! few objects may have very many paths.
 //!
 //! Called by the `Debug` of references and collections.
 

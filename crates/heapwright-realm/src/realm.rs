@@ -207,10 +207,10 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().held(mutate) }
     }
 
-    /// Calls `with` for a piece of work again and again, until it returns a value. Between two pieces
-    /// the realm pays for what was allocated, as after [`mutate`](Realm::mutate): it collects, if
-    /// that is due. For interpreters and other long work, whose garbage would grow without bound in
-    /// one mutation.
+    /// Calls `with` for a piece of work again and again, until it returns a value. Between two
+    /// pieces the realm pays for what was allocated, as after [`mutate`](Realm::mutate): it
+    /// collects, if that is due. For interpreters and other long work, whose garbage would grow
+    /// without bound in one mutation.
     ///
     /// `with` keeps its state in the root, and calls [`Fuel::burn`] before each operation. Then a
     /// piece has at most `operations` of them, and allocates hardly more than 128 KiB.

@@ -259,9 +259,9 @@ fn refuse(name: &str, what: &str) -> ! {
     // Of a `Static` the value itself.
     let inner = name.strip_prefix(STATIC).and_then(|name| name.strip_suffix('>')).unwrap_or(name);
     panic!(
-        "this realm may go to another thread, and of {name} it is not known whether it may be {what}. \
-         It is known of types of your own without parameters that are `Send`: put the value in one, \
-         `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
+        "this realm may go to another thread, and of {name} it is not known whether it may be \
+         {what}. It is known of types of your own without parameters that are `Send`: put the value \
+         in one, `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
     )
 }
 

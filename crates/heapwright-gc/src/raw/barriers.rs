@@ -44,8 +44,8 @@ impl Mutator {
         unsafe { self.wrote(parent, ptr::null_mut(), child) };
     }
 
-    /// As [`Mutator::shade`], with the slot that was stored to: cheaper while objects are moved, and
-    /// for a large object the next minor collection looks at that slot alone.
+    /// As [`Mutator::shade`], with the slot that was stored to: cheaper while objects are moved,
+    /// and for a large object the next minor collection looks at that slot alone.
     ///
     /// # Safety
     ///

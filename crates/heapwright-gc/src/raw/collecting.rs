@@ -16,8 +16,8 @@ impl Mutator {
         self.heap().step(self.inner(), budget)
     }
 
-    /// Runs a whole collection, in steps if the heap is incremental. Empty pages that the heap cannot use before the next one go back to
-    /// the kernel.
+    /// Runs a whole collection, in steps if the heap is incremental. Empty pages that the heap
+    /// cannot use before the next one go back to the kernel.
     ///
     /// # Safety
     ///

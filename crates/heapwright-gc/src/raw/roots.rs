@@ -23,10 +23,11 @@ impl Mutator {
         unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
-    /// Makes a weak root: a cell that may be read freely. It keeps nothing, and becomes null when its
-    /// object has died, before finalizers run. An object may be stored into it while it is null or
-    /// holds no object; over another object, [`Mutator::set_weak`] stores one. (Minor collections
-    /// look only at cells that may lead to a young object.) Returns `None` without memory.
+    /// Makes a weak root: a cell that may be read freely. It keeps nothing, and becomes null when
+    /// its object has died, before finalizers run. An object may be stored into it while it is null
+    /// or holds no object; over another object, [`Mutator::set_weak`] stores one. (Minor
+    /// collections look only at cells that may lead to a young object.) Returns `None` without
+    /// memory.
     ///
     /// # Safety
     ///

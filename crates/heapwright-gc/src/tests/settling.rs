@@ -1,4 +1,5 @@
-//! Weak references, guardians and finalizers: how much of them a step and a minor collection look at.
+//! Weak references, guardians and finalizers: how much of them a step and a minor collection look
+//! at.
 
 extern crate std;
 

@@ -233,9 +233,9 @@ impl Tracer {
     }
 
     /// Reports that `object`, which is being traced, has more references than were reported now.
-    /// `trace` is called again, maybe in a later step, and then [`Tracer::traced_to`] is `from`, any
-    /// number but 0. For objects of so many references that one call would take too long. Call it
-    /// last.
+    /// `trace` is called again, maybe in a later step, and then [`Tracer::traced_to`] is `from`,
+    /// any number but 0. For objects of so many references that one call would take too long. Call
+    /// it last.
     ///
     /// Between the calls a reference moves from the rest to a part that was reported only if the
     /// store is reported, as any other is. Numbers above 2^60 are not kept.

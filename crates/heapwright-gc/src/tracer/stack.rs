@@ -46,8 +46,8 @@ impl Tracer {
         self.push_pair(object, REST, from);
     }
 
-    /// Keeps an item with a number. The number is below it, so the item is popped first. Both are in
-    /// the same chunk, because chunks go to other tracers one by one.
+    /// Keeps an item with a number. The number is below it, so the item is popped first. Both are
+    /// in the same chunk, because chunks go to other tracers one by one.
     fn push_pair(&self, at: *mut u8, tag: usize, number: usize) {
         if self.end.get().addr() - self.next.get().addr() < 2 * size_of::<usize>() {
             // Both words go into the next chunk; the last place of this one stays empty.

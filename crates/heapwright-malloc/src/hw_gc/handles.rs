@@ -46,8 +46,8 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
 /// becomes NULL when the object has died, before the object's finalizers run.
 ///
 /// The program may store NULL into the cell, and an object while the cell holds NULL or a word that
-/// is no address. Over an object, hw_gc_weak_set stores another one: of a heap's many weak handles a
-/// minor collection looks only at those that may lead to a young object.
+/// is no address. Over an object, hw_gc_weak_set stores another one: of a heap's many weak handles
+/// a minor collection looks only at those that may lead to a young object.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
