@@ -2439,7 +2439,7 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          void *context);
 
 /**
- * Removes all finalizers of object that are not due yet. Takes time for all objects' finalizers.
+ * Removes all finalizers of object that are not due yet. Constant time for each.
  *
  * Returns their number.
  *

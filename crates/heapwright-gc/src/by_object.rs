@@ -1,7 +1,7 @@
 //! Entries by number that are found by their object: finalizers, guardians, guarded objects.
 //!
 //! ```text
-//!   items    | free | entry | entry | free | ...         by number, from 1; free ones are used again
+//!   items    | free | entry | entry | free | ...         by number; free ones are used again
 //!   heads    | number | 0 | number | ...                 by a hash of the object's address
 //!                 |
 //!   entry    object, next, previous <---> object, next, previous        those with one hash

@@ -19,12 +19,12 @@
 //! finalizers' objects count as dead, although they are marked. Incremental marking may end after
 //! finalizers become due: they run only after its end (see `finalizers`).
 //!
-//! **Ephemerons** are visited once when nothing else is left to mark. If that marks a value, those
-//! that still wait are put into a table by their keys. From then on each newly marked object is
-//! looked up there (see `ephemerons`).
+//! **Ephemerons** are visited when nothing else is left to mark. Those that wait are put into a
+//! table by their keys. From then on each newly marked object is looked up there (see
+//! `ephemerons`).
 //!
-//! Generations change nothing: an object with a weak reference to a young object is traced like any
-//! other.
+//! **Generations.** An object with a weak reference to a young object is traced like any other. Of
+//! the handles, minor collections look only at some (see `weak_cells`).
 //!
 //! Filled by `tracer`; processed by `settling`.
 

@@ -260,8 +260,8 @@ fn refuse(name: &str, what: &str) -> ! {
     let inner = name.strip_prefix(STATIC).and_then(|name| name.strip_suffix('>')).unwrap_or(name);
     panic!(
         "this realm may go to another thread, and of {name} it is not known whether it may be \
-         {what}. It is known of types of your own without parameters that are `Send`: put the value \
-         in one, `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
+         {what}. It is known of types of your own without parameters that are `Send`: put the \
+         value in one, `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
     )
 }
 
