@@ -34,13 +34,18 @@
 //!
 //! Called by `mark`.
 
+use core::ptr;
+
+use heapwright_substrate::misuse;
 use heapwright_substrate::sync::atomic::Ordering;
+use heapwright_substrate::text::Line;
 
 use super::around::Around;
 use super::bag;
 use super::ephemerons::Noted;
 use super::finalizers::PRIORITIES;
 use super::guardians::Judge;
+use super::options;
 use super::stages::{
     AGE_FINALIZERS, AGE_GUARDIANS, AGE_REGISTERED, CELLS, CLOSED, CONTEXTS, DUE, DYING, EMPTY,
     GUARDIANS, HAS_CONTEXTS, HAS_GUARDED, JUDGE, LAST, NOT_BEGUN, REGISTERED, SWEEP, WEAK,
@@ -50,6 +55,8 @@ use super::tracer::{Budget, Marks, Tracer};
 
 /// Entries that are visited before the clock is read.
 const VISITS: usize = 256;
+/// The most weak cells that the verifier reports.
+const REPORTED: usize = 10;
 
 /// What a call of [`Trace::settle`] has come to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -369,6 +376,9 @@ impl Trace {
             self.run_weak_passes(tracer);
         }
         let space = self.space();
+        if space.options().verify & options::VERIFY_BARRIERS != 0 {
+            self.verify_weak_cells();
+        }
         let mut cleared = 0;
         let mut slots = self.weak.slots().take();
         if slots.is_some() {
@@ -380,7 +390,7 @@ impl Trace {
                 if space.is_unmarked(unsafe { slot.read() }) {
                     // SAFETY: reported by `trace` of an object that is marked. Nobody reads it: the
                     // world is stopped.
-                    unsafe { slot.write(core::ptr::null_mut()) };
+                    unsafe { slot.write(ptr::null_mut()) };
                     cleared += 1;
                 }
             });
@@ -394,12 +404,36 @@ impl Trace {
         self.weak.cells.each_looked_at(|cell| {
             let object = cell.load(Ordering::Relaxed);
             if space.is_unmarked(object) {
-                cell.store(core::ptr::null_mut(), Ordering::Relaxed);
+                cell.store(ptr::null_mut(), Ordering::Relaxed);
                 cleared += 1;
             }
             generations && !self.is_old(object) || !space.is_object(object)
         });
         self.weak.cleared.add(cleared);
+    }
+
+    /// Ends the program if a weak cell leads to an object that is not old, and collections do not
+    /// look at the cell: they would not clear it. In heaps with few cells, too.
+    fn verify_weak_cells(&self) {
+        let (space, mut found) = (self.space(), 0);
+        self.weak.cells.each_passed_over(|cell| {
+            let object = cell.load(Ordering::Relaxed);
+            if self.is_old(object) {
+                return;
+            }
+            found += 1;
+            if found <= REPORTED {
+                let line = Line::new().text("collected heap ").number(space.id() as usize);
+                let line = line.text(": weak handle ").address(ptr::from_ref(cell).addr());
+                let line = line.text(" leads to ").address(object.addr());
+                let age = if space.is_unmarked(object) { "dead" } else { "young" };
+                let line = line.text(", which is ").text(age);
+                line.text(": it was stored there without hw_gc_weak_set").write();
+            }
+        });
+        if found > 0 {
+            misuse::collected_heap("a store into a weak handle was not reported (hw_gc_weak_set)");
+        }
     }
 
     /// Makes ephemerons with dead keys null. When everything is marked.

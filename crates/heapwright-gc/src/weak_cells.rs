@@ -6,15 +6,16 @@
 //!            | group      | group | ...     a byte for 64 of them: some is set
 //! ```
 //!
-//! The runtime reads a cell as it likes. It stores an object into a cell that has held none yet,
-//! and any other one through [`Mutator::set_weak`](super::raw::Mutator::set_weak). So a collection
-//! knows which cells may hold a young object, or none: those that it looks at.
+//! The runtime reads a cell as it likes. It stores an object through
+//! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or into a cell that the heap made null. So
+//! a collection knows which cells may hold a young object, or none: those that it looks at.
 //!
 //! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
 //!   it looks at those whose object had no mark, and at new ones. They are few, unless many die.
 //! - A *minor* collection looks at cells whose object was not old at the end of the one before.
 //!
-//! Heaps with few cells look at all of them each time, so there a cell may be stored into freely.
+//! Heaps with few cells look at all of them each time. There an unreported store does no harm. The
+//! barrier verifier finds it in heaps of any size ([`WeakCells::each_passed_over`]).
 //!
 //! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). The
 //! bytes are written by a cell's owner, and by the collector while the world is stopped.
@@ -240,6 +241,17 @@ impl WeakCells {
                 any.store(u8::from(stay), Relaxed);
             }
         }
+    }
+
+    /// Calls `with` for each cell with an object that collections do not look at. While the world
+    /// is stopped.
+    pub(super) fn each_passed_over(&self, mut with: impl FnMut(&Cell)) {
+        self.each_cell(|cell| {
+            let (block, number) = place(ptr::from_ref(cell).cast_mut());
+            if block.look[number].load(Relaxed) == 0 {
+                with(cell);
+            }
+        });
     }
 
     /// Calls `with` for each cell that holds an object. While nobody else writes them.

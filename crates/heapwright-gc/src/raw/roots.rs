@@ -24,10 +24,11 @@ impl Mutator {
     }
 
     /// Makes a weak root: a cell that may be read freely. It keeps nothing, and becomes null when
-    /// its object has died, before finalizers run. An object may be stored into it while it is null
-    /// or holds no object; over another object, [`Mutator::set_weak`] stores one. (Minor
-    /// collections look only at cells that may lead to a young object.) Returns `None` without
-    /// memory.
+    /// its object has died, before finalizers run. The runtime may store null into it. It stores an
+    /// object directly only if the cell holds the null of this call, of [`Mutator::set_weak`] or of
+    /// the heap. Otherwise it calls [`Mutator::set_weak`], because collections look only at cells
+    /// that may lead to a young object. `VERIFY_BARRIERS` finds other stores. Returns `None`
+    /// without memory.
     ///
     /// # Safety
     ///

@@ -45,9 +45,10 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
 /// Makes a weak handle: a cell that may be read freely, and does not keep its object alive. It
 /// becomes NULL when the object has died, before the object's finalizers run.
 ///
-/// The program may store NULL into the cell, and an object while the cell holds NULL or a word that
-/// is no address. Over an object, hw_gc_weak_set stores another one: of a heap's many weak handles
-/// a minor collection looks only at those that may lead to a young object.
+/// The program may store NULL into the cell. It stores an object directly only if the cell holds
+/// the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set: a
+/// collection looks only at weak handles that may lead to a young object, and would leave the
+/// address of a dead one in this cell. HW_GC_VERIFY_BARRIERS finds other stores.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
