@@ -406,6 +406,7 @@ impl Trace {
             if space.is_unmarked(object) {
                 cell.store(ptr::null_mut(), Ordering::Relaxed);
                 cleared += 1;
+                return true;
             }
             generations && !self.is_old(object) || !space.is_object(object)
         });
