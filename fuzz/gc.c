@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OBJECTS = 4096, HANDLES = 32, MOST = 300, REGISTERED = 256 };
+enum { OBJECTS = 4096, HANDLES = 32, MOST = 300, REGISTERED = 256, WEAK = 8 };
 
 struct object {
     size_t number, count, weaks;
@@ -44,6 +44,9 @@ static bool is_settled, is_incremental;
 static size_t made;
 static void **handles[HANDLES];
 static size_t kept[HANDLES];
+// Weak handles, and the numbers of their objects, from 1.
+static void **weak[WEAK];
+static size_t weak_to[WEAK];
 static hw_gc_heap *heap;
 static hw_gc_mutator *mutator;
 
@@ -53,7 +56,16 @@ static void trace(hw_gc_tracer *tracer, void *memory, void *data) {
     (void)data;
     struct object *object = memory;
     size_t strong = object->count - object->weaks;
-    if (strong > 30)
+    // Some in parts: trace is called again for the rest.
+    if (strong > 12 && object->number % 3 == 0) {
+        size_t from = hw_gc_traced_to(tracer), to = from + 7 < strong ? from + 7 : strong;
+        for (size_t i = from; i < to; i++)
+            hw_gc_mark_slot(tracer, (void **)&object->references[i]);
+        if (to < strong) {
+            hw_gc_trace_rest(tracer, object, to);
+            return;
+        }
+    } else if (strong > 30)
         hw_gc_mark_range(tracer, (void **)object->references, strong);
     else
         for (size_t i = 0; i < strong; i++)
@@ -123,6 +135,32 @@ static void load(void) {
     *handles[to] = parent->references[place];
     if (*handles[to] != NULL)
         kept[to] = shadows[kept[from]].references[place] - 1u;
+}
+
+// A weak handle to an object: over another one by hw_gc_weak_set.
+static void lead_weakly(void) {
+    size_t to = handle(), cell = next() % WEAK;
+    if (next() % 8 == 0) {
+        hw_gc_weak_free(mutator, weak[cell]);
+        check((weak[cell] = hw_gc_weak_new(mutator, *handles[to])) != NULL);
+    } else if (*weak[cell] == NULL) {
+        *weak[cell] = *handles[to];
+    } else {
+        hw_gc_weak_set(mutator, weak[cell], *handles[to]);
+    }
+    weak_to[cell] = *handles[to] == NULL ? 0 : kept[to] + 1;
+}
+
+// What a weak handle leads to, if that lives.
+static void load_weakly(void) {
+    size_t to = handle(), cell = next() % WEAK;
+    if (*weak[cell] != NULL) {
+        check(weak_to[cell] != 0);
+        struct shadow *shown = &shadows[weak_to[cell] - 1];
+        check(shown->at == *weak[cell] && !shown->freed);
+        *handles[to] = *weak[cell];
+        kept[to] = weak_to[cell] - 1;
+    }
 }
 
 static void see(size_t number) {
@@ -274,6 +312,11 @@ static void look(void) {
         if (shadows[i].seen)
             see_weak(&shadows[i]);
     }
+    for (size_t i = 0; i < WEAK; i++) {
+        bool leads = weak_to[i] != 0 && shadows[weak_to[i] - 1].seen;
+        check(*weak[i] == (leads ? shadows[weak_to[i] - 1].at : NULL));
+        weak_to[i] = leads ? weak_to[i] : 0;
+    }
     check(handles_lead_to_guardians());
     for (size_t i = 0; i < registrations; i++)
         check(shadows[registered[i].object].seen);
@@ -342,8 +385,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     bool forks_once = next() % 64 == 63;
     for (size_t i = 0; i < HANDLES; i++)
         check((handles[i] = hw_gc_root_new(mutator, NULL)) != NULL);
+    for (size_t i = 0; i < WEAK; i++) {
+        check((weak[i] = hw_gc_weak_new(mutator, NULL)) != NULL);
+        weak_to[i] = 0;
+    }
     for (int call = 0; call < MOST && left > 0; call++)
-        switch (next() % 20) {
+        switch (next() % 24) {
         case 0: case 1: case 2: make(false); break;
         case 3: make(true); break;
         case 4: case 5: case 6: store(); break;
@@ -361,6 +408,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
                 fork_and_collect();
             forks_once = false;
             break;
+        case 19: case 20: lead_weakly(); break;
+        case 21: load_weakly(); break;
+        case 22: hw_gc_collect_minor(mutator); break;
         default: look(); break;
         }
     look();

@@ -1290,6 +1290,11 @@ typedef struct hw_gc_statistics {
    * The most that they ever had.
    */
   uint64_t lists_peak_bytes;
+  /**
+   * Bytes that are free and may be in memory: those of empty_bytes, and free slots of pages with
+   * objects.
+   */
+  uint64_t free_bytes;
 } hw_gc_statistics;
 
 /**
@@ -1973,6 +1978,34 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
                       size_t count);
 
 /**
+ * Where the part of the object begins that trace is to report now: 0 at first, then the number
+ * that hw_gc_trace_rest was given.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given.
+ */
+size_t hw_gc_traced_to(const struct hw_gc_tracer *tracer);
+
+/**
+ * Reports that object, which trace was called for, has more references than were reported now.
+ * trace is called again, maybe in a later step, and then hw_gc_traced_to returns from: any number
+ * from 1 to 2^60, such as the number of references reported so far. For an object of so many
+ * references that one call would take too long, where hw_gc_mark_range does not suit. Call it
+ * last.
+ *
+ * Between the calls a reference may move from the rest of the object to a part that was reported,
+ * but only if that store is reported, as any other is (hw_gc_write, hw_gc_touch).
+ *
+ * The program's duties:
+ *
+ * tracer and object are what trace was given.
+ */
+void hw_gc_trace_rest(struct hw_gc_tracer *tracer,
+                      void *object,
+                      size_t from);
+
+/**
  * Reports that the reference in slot is weak: the object that it leads to may die, and slot
  * becomes NULL then, before the object's finalizers run.
  *
@@ -2037,8 +2070,13 @@ void **hw_gc_root_new(struct hw_gc_mutator *mutator,
 void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
- * Makes a weak handle: a cell that may be read and written freely, and does not keep its object
- * alive. It becomes NULL when the object has died, before the object's finalizers run.
+ * Makes a weak handle: a cell that may be read freely, and does not keep its object alive. It
+ * becomes NULL when the object has died, before the object's finalizers run.
+ *
+ * The program may store NULL into the cell. It stores an object directly only if the cell holds
+ * the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set: a
+ * collection looks only at weak handles that may lead to a young object, and would leave the
+ * address of a dead one in this cell. HW_GC_VERIFY_BARRIERS finds other stores.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -2048,6 +2086,18 @@ void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
  */
 void **hw_gc_weak_new(struct hw_gc_mutator *mutator,
                       void *object);
+
+/**
+ * Stores an object, or NULL, into a weak handle, whatever it holds.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; cell is of hw_gc_weak_new and was not freed; object is NULL or an
+ * object of the mutator's heap.
+ */
+void hw_gc_weak_set(struct hw_gc_mutator *mutator,
+                    void **cell,
+                    void *object);
 
 /**
  * Frees a weak handle, of any mutator of the heap. NULL is ignored.
@@ -2061,6 +2111,10 @@ void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
 /**
  * From now on collections scan the calling thread's registers and its stack below base: every word
  * that is an address within an object keeps it. NULL ends this.
+ *
+ * A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters
+ * that one, and when it comes back; other stacks with objects are reported by the runtime's roots
+ * (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
  *
  * The program's duties:
  *
@@ -2407,7 +2461,7 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          void *context);
 
 /**
- * Removes all finalizers of object that are not due yet. Takes time for all objects' finalizers.
+ * Removes all finalizers of object that are not due yet. Constant time for each.
  *
  * Returns their number.
  *
@@ -2415,8 +2469,7 @@ void hw_gc_tell_when_due(struct hw_gc_heap *heap,
  *
  * mutator is this thread's; object is an object of its heap.
  */
-size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
-                             void *object);
+size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator, void *object);
 
 /**
  * Runs up to most due finalizers, by priority, then in the order of registration. They may
@@ -2644,7 +2697,8 @@ size_t hw_gc_stats(struct hw_gc_heap *heap,
                    size_t size);
 
 /**
- * Gives all pages without objects back. Returns bytes.
+ * Gives all pages without objects to the system, and the process's other free memory too. Returns
+ * the bytes of the heap's pages, which have left the process then.
  *
  * The program's duties:
  *

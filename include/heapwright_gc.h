@@ -115,7 +115,8 @@ HW_GC_INLINE void hw_gc_barrier(hw_gc_mutator *mutator, void *parent, void **slo
             return;
         }
         /* Only parents with a mark matter: those that were traced, or are old. */
-        if (parent == NULL || hw_gc_has_mark(mutator, parent)) hw_gc_shade(mutator, parent, child);
+        if (parent == NULL || hw_gc_has_mark(mutator, parent))
+            hw_gc_wrote(mutator, parent, slot, child);
     }
 }
 
@@ -133,7 +134,7 @@ HW_GC_INLINE void hw_gc_touch(hw_gc_mutator *mutator, void *parent) {
         hw_gc_touched(mutator, parent);
 }
 
-/* The same for one slot of parent: while marking proceeds in steps, the collector reads only that slot again. */
+/* The same for one slot of parent: the collector reads only that slot again (of a small old object, all). */
 HW_GC_INLINE void hw_gc_touch_slot(hw_gc_mutator *mutator, void *parent, void **slot) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))

@@ -33,6 +33,10 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 /// Implements `heapwright::gc::Trace` for a struct or an enum. Each field implements it, or has
 /// `#[trace(skip)]` and is `'static`. The type must not implement `Drop`.
 ///
+/// `#[trace(crate = path)]` before the type says where heapwright is, for a crate that has it from
+/// another one, as in `#[trace(crate = other::heapwright)]`. Without it, the crate's manifest says
+/// what heapwright is called there.
+///
 /// # Errors
 ///
 /// A compile error for unions, for other fields, and for types that implement `Drop`. Also for
@@ -44,14 +48,27 @@ pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// The name of heapwright in the compiled crate: `hw`, say, if its manifest has
-/// `hw = { package = "heapwright" }`.
-fn heapwright() -> TokenStream {
+/// The path of heapwright in the compiled crate: what `#[trace(crate = path)]` says, or its name:
+/// `hw`, say, if the crate's manifest has `hw = { package = "heapwright" }`.
+fn heapwright(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let mut path: Option<syn::Path> = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("crate") {
+                path = Some(meta.value()?.call(syn::Path::parse_mod_style)?);
+                return Ok(());
+            }
+            Err(meta.error("the one thing to be said of a type is `#[trace(crate = path)]`"))
+        })?;
+    }
+    if let Some(path) = path {
+        return Ok(quote!(#path));
+    }
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     let manifests =
         folder.ancestors().filter_map(|at| fs::read_to_string(at.join("Cargo.toml")).ok());
     let name = format_ident!("{}", manifest::name(manifests));
-    quote!(::#name)
+    Ok(quote!(::#name))
 }
 
 /// Returns whether a field has `#[trace(skip)]`.
@@ -76,11 +93,11 @@ struct Traced {
 }
 
 fn trace_fields(
+    heapwright: &TokenStream,
     fields: &Fields,
     types: &mut Vec<syn::Type>,
     skipped: &mut Vec<syn::Type>,
 ) -> syn::Result<Traced> {
-    let heapwright = heapwright();
     let mut names = Vec::new();
     let mut calls = TokenStream::new();
     for (n, field) in fields.iter().enumerate() {
@@ -109,12 +126,13 @@ fn trace_fields(
 }
 
 fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
-    let heapwright = heapwright();
+    let heapwright = heapwright(input)?;
     let name = &input.ident;
     let (mut types, mut skipped) = (Vec::new(), Vec::new());
     let body = match &input.data {
         Data::Struct(data) => {
-            let Traced { pattern, calls } = trace_fields(&data.fields, &mut types, &mut skipped)?;
+            let Traced { pattern, calls } =
+                trace_fields(&heapwright, &data.fields, &mut types, &mut skipped)?;
             quote!(let Self #pattern = self; #calls)
         }
         Data::Enum(data) if data.variants.is_empty() => quote!(match *self {}),
@@ -122,7 +140,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             let mut arms = TokenStream::new();
             for variant in &data.variants {
                 let Traced { pattern, calls } =
-                    trace_fields(&variant.fields, &mut types, &mut skipped)?;
+                    trace_fields(&heapwright, &variant.fields, &mut types, &mut skipped)?;
                 let variant = &variant.ident;
                 arms.extend(quote!(Self::#variant #pattern => { #calls }));
             }

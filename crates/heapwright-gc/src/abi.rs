@@ -139,6 +139,9 @@ pub struct GcStatistics {
     pub lists_bytes: u64,
     /// The most that they ever had.
     pub lists_peak_bytes: u64,
+    /// Bytes that are free and may be in memory: those of empty_bytes, and free slots of pages with
+    /// objects.
+    pub free_bytes: u64,
 }
 
 /// The outcome of a collection. Sizes in bytes, times in nanoseconds.

@@ -110,7 +110,7 @@ impl Mutator {
         heap.at_safepoint(me);
         me.drop_regions(true);
         heap.trace.handles.take_back(&me.handles);
-        heap.trace.weak.handles.take_back(&me.weak);
+        heap.trace.weak.cells.take_back(&me.weak);
         heap.forget_mutator(me);
         heap.world.leave(&me.handshake);
         heap.world.part(&me.handshake);

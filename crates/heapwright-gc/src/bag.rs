@@ -140,6 +140,11 @@ impl Bag {
         unsafe { self.chunks.lock().0.push(chunk) };
     }
 
+    /// Counts its words. Linear in the number of chunks.
+    pub(super) fn words(&self) -> usize {
+        self.chunks.lock().0.items()
+    }
+
     /// Takes a chunk.
     pub(super) fn take(&self) -> Option<*mut Chunk> {
         self.chunks.lock().0.pop()
@@ -152,18 +157,23 @@ impl Bag {
     }
 
     /// Changes each word. While nobody adds any.
-    pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
+    pub(super) fn change(&self, with: impl FnMut(usize) -> usize) {
+        self.change_each::<usize>(with);
+    }
+
+    /// Changes each `T`, of a bag that holds nothing else. While nobody adds any.
+    pub(super) fn change_each<T: Copy>(&self, mut with: impl FnMut(T) -> T) {
         let mut all = self.chunks.lock();
         let mut changed = Chunks::none();
         while let Some(chunk) = all.0.pop() {
             // SAFETY: a chunk of the bag, which has its count.
             let count = unsafe { (*chunk).count };
-            for n in 0..count {
-                let word = words(chunk).wrapping_add(n);
-                // SAFETY: below the count, so it was written.
-                let now = with(unsafe { word.read() });
+            for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
+                let place: *mut T = words(chunk).wrapping_add(n).cast();
+                // SAFETY: below the count, so it was written, as one `T` behind the other.
+                let now = with(unsafe { place.read() });
                 // SAFETY: below the count, in a chunk of this bag.
-                unsafe { word.write(now) };
+                unsafe { place.write(now) };
             }
             // SAFETY: in no list.
             unsafe { changed.push(chunk) };

@@ -55,7 +55,7 @@ impl Heap {
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.space.options().incremental {
-            Budget { deadline: self.deadline(1), bytes: self.first_step() }
+            Budget { deadline: self.deadline(), bytes: self.first_step() }
         } else {
             Budget::NONE
         };
@@ -70,28 +70,36 @@ impl Heap {
         if small { usize::MAX } else { STEP }
     }
 
-    /// Runs a whole cycle, and all of its sweep.
+    /// Runs a whole cycle, and all of its sweep, in one pause.
     pub(super) fn collect(&self, me: &Mutator) {
-        self.collect_whole(me, self.space.options().generations);
+        self.collect_whole(me, self.space.options().generations, false);
+    }
+
+    /// The same, in steps if the heap marks in steps.
+    pub(super) fn collect_in_steps(&self, me: &Mutator) {
+        let options = self.space.options();
+        self.collect_whole(me, options.generations, options.incremental);
     }
 
     /// Runs a whole minor cycle and all of its sweep; or a major one, if that is due or ages are
     /// not known. Finishes the cycle under way first. Returns whether it was a minor one.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
-        self.collect_whole(me, false);
+        self.collect_whole(me, false, self.space.options().incremental);
         self.trace.generations.is_minor()
     }
 
     /// Finishes the cycle under way, then runs a whole cycle and all of its sweep. Each is a
-    /// `major` one if so requested, else what is due.
-    fn collect_whole(&self, me: &Mutator, major: bool) {
+    /// `major` one if so requested, else what is due. In one pause, or in `steps`.
+    fn collect_whole(&self, me: &Mutator, major: bool, steps: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
         while self.may_collect() {
-            if major {
+            if major && self.space.cycle.phase() != Phase::Marking {
                 self.trace.generations.want_major();
             }
-            self.advance(me, Budget::NONE, true);
+            let budget =
+                Budget { deadline: if steps { self.deadline() } else { 0 }, ..Budget::NONE };
+            self.advance(me, budget, true);
             if self.space.cycle.number() != cycles {
                 cycles = self.space.cycle.number();
                 if core::mem::replace(&mut begun, true) {
@@ -100,7 +108,7 @@ impl Heap {
             }
         }
         while self.space.cycle.phase() == Phase::Moving && self.may_collect() {
-            self.move_some(me, 0);
+            self.move_some(me, if steps { self.deadline() } else { 0 });
         }
         self.sweep_all();
     }
@@ -165,7 +173,7 @@ impl Heap {
     /// See [`Mutator::step`](super::raw::Mutator::step).
     pub(super) fn step(&self, me: &Mutator, budget: u64) -> bool {
         let deadline = os::now_ns().saturating_add(budget).max(1);
-        self.at_safepoint(me);
+        self.at_rare_safepoint(me);
         let due = self.is_owed();
         let incremental = self.space.options().incremental;
         // Without barriers marking cannot be left half done.
@@ -182,6 +190,8 @@ impl Heap {
     /// Begins marking.
     fn begin(&self, me: &Mutator) {
         self.space.cycle.enter(Phase::Marking);
+        self.trace.settling.clear();
+        self.trace.weak.stop_watching();
         let minor = self.trace.generations.begin();
         self.set_barrier(
             if self.space.options().incremental { MARKING } else { 0 }
@@ -356,10 +366,9 @@ impl Heap {
         self.space.trim();
     }
 
-    /// Returns when a step that begins now must end, if it may take `step_factor` times the usual
-    /// time: nanoseconds of the clock.
-    pub(super) fn deadline(&self, step_factor: u64) -> u64 {
-        os::now_ns().saturating_add(self.space.options().step().saturating_mul(step_factor))
+    /// Returns when a step that begins now must end: nanoseconds of the clock.
+    pub(super) fn deadline(&self) -> u64 {
+        os::now_ns().saturating_add(self.space.options().step())
     }
 
     /// Returns the expected bytes still to be marked: what the last cycle found live; in the first
@@ -370,7 +379,7 @@ impl Heap {
             0 => self.space.pacing.allocated.get(),
             _ => self.space.pacing.live_slots(),
         };
-        expected.saturating_sub(self.marked_so_far())
+        expected.saturating_sub(self.work_so_far())
     }
 
     /// Returns whether a cycle is due, or under way.

@@ -33,7 +33,7 @@ type Place = (*mut u8, TraceSlot);
 ///
 /// An object of the tracer's heap begins there.
 pub(super) unsafe fn whole(object: *mut u8, tracer: &Tracer) {
-    tracer.trace(object);
+    tracer.trace_whole(object);
 }
 
 /// Traces a slot.

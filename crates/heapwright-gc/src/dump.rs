@@ -210,7 +210,7 @@ impl Heap {
                 }
             };
             if layout::is_traced(kind.into()) {
-                tracer.looking(|tracer| tracer.trace(object), &mut leads_to);
+                tracer.looking(|tracer| tracer.trace_all(object), &mut leads_to);
             }
             kept.by(object).iter().for_each(|kept| leads_to(kept.object));
         }

@@ -86,6 +86,11 @@ impl Noted {
 pub(super) struct Waiting {
     chunks: Array<*mut Chunk>,
     count: usize,
+    /// How many of them are in the table.
+    indexed: usize,
+    /// How many were visited when nothing was left to mark, and those of them with a dead key.
+    visited: usize,
+    dying: Array<u32>,
     /// By a hash of the key: the number of the first, from 1.
     heads: Side,
     mask: usize,
@@ -96,7 +101,15 @@ pub(super) struct Waiting {
 unsafe impl Send for Waiting {}
 
 impl Waiting {
-    const NONE: Self = Self { chunks: Array::new(), count: 0, heads: Side::NONE, mask: 0 };
+    const NONE: Self = Self {
+        chunks: Array::new(),
+        count: 0,
+        indexed: 0,
+        visited: 0,
+        dying: Array::new(),
+        heads: Side::NONE,
+        mask: 0,
+    };
 
     /// Returns how many wait.
     pub(super) fn count(&self) -> usize {
@@ -120,11 +133,19 @@ impl Waiting {
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Adds the ephemerons of a chunk that was taken from a bag. Returns whether it keeps the
-    /// chunk. Calls `refused` for those without memory.
-    pub(super) fn add(&mut self, chunk: *mut Chunk, mut refused: impl FnMut(Noted)) -> bool {
+    /// Adds the ephemerons of a chunk that was taken from a bag, if they wait. Returns whether it
+    /// keeps the chunk. Calls `refused` for those without memory.
+    pub(super) fn add(
+        &mut self,
+        chunk: *mut Chunk,
+        mut waits: impl FnMut(Noted) -> bool,
+        mut refused: impl FnMut(Noted),
+    ) -> bool {
         let mut kept = false;
         bag::each(chunk, |ephemeron: Noted| {
+            if !waits(ephemeron) {
+                return;
+            }
             if self.count == self.chunks.len() * IN_CHUNK {
                 // The chunk itself is next. Its overwritten ephemerons were read before.
                 if kept || !self.chunks.push(chunk) {
@@ -138,26 +159,37 @@ impl Waiting {
         kept
     }
 
-    /// Keeps the ephemerons that `keep` accepts. Calls `give` for each chunk that becomes free.
-    pub(super) fn retain(
-        &mut self,
-        mut keep: impl FnMut(Noted) -> bool,
-        mut give: impl FnMut(*mut Chunk),
-    ) {
-        let mut kept = 0;
-        for number in 0..self.count {
-            let ephemeron = self.get(number);
-            if keep(ephemeron) {
-                self.set(kept, ephemeron);
-                kept += 1;
+    /// Calls `with` for all.
+    pub(super) fn each(&self, with: impl FnMut(Noted)) {
+        (0..self.count).map(|number| self.get(number)).for_each(with);
+    }
+
+    /// Notes those with a dead key, of up to `most` that were not visited before. Returns whether
+    /// none is left.
+    pub(super) fn find_dying(&mut self, most: usize, is_dead: impl Fn(*mut u8) -> bool) -> bool {
+        let end = self.count.min(self.visited + most);
+        while self.visited < end {
+            // Without memory for the note, all from here on are visited at once.
+            if is_dead(self.get(self.visited).key()) && !self.dying.push(self.visited as u32) {
+                return true;
             }
+            self.visited += 1;
         }
-        self.count = kept;
-        while self.chunks.len() > kept.div_ceil(IN_CHUNK) {
-            if let Some(chunk) = self.chunks.pop() {
-                give(chunk);
-            }
-        }
+        end == self.count
+    }
+
+    /// Calls `with` for those that were noted, and those that were not visited.
+    pub(super) fn each_dying(&self, mut with: impl FnMut(Noted)) {
+        self.dying.iter().for_each(|&number| with(self.get(number as usize)));
+        (self.visited..self.count).for_each(|number| with(self.get(number)));
+    }
+
+    /// Forgets all. Calls `give` for each chunk.
+    pub(super) fn empty(&mut self, give: impl FnMut(*mut Chunk)) {
+        core::iter::from_fn(|| self.chunks.pop()).for_each(give);
+        self.heads.give();
+        self.dying.truncate(0);
+        (self.count, self.indexed, self.visited, self.mask) = (0, 0, 0, 0);
     }
 
     fn place(&self, key: *mut u8) -> *mut u32 {
@@ -165,13 +197,23 @@ impl Waiting {
         self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
     }
 
-    /// Puts all into the table. Returns false without memory for one.
-    pub(super) fn index(&mut self) -> bool {
-        let places = self.count.next_power_of_two();
+    /// Makes a table for so many. Returns false without memory for one.
+    pub(super) fn expect(&mut self, count: usize) -> bool {
         self.heads.give();
+        self.indexed = 0;
+        let places = count.max(1024).next_power_of_two();
         let Some(heads) = Side::take(places * size_of::<u32>()) else { return false };
         (self.heads, self.mask) = (heads, places - 1);
-        for number in 0..self.count {
+        true
+    }
+
+    /// Puts new ones into the table. Returns false without memory for one.
+    pub(super) fn index(&mut self) -> bool {
+        let small = self.heads.at().is_null() || self.count > 4 * (self.mask + 1);
+        if small && !self.expect(2 * self.count) {
+            return false;
+        }
+        for number in self.indexed..self.count {
             let ephemeron = self.get(number);
             let place = self.place(ephemeron.key());
             // SAFETY: within the table, which is zeroed at first.
@@ -180,11 +222,20 @@ impl Waiting {
             // SAFETY: a place of the table, which is the caller's alone.
             unsafe { place.write(number as u32 + 1) };
         }
+        self.indexed = self.count;
         true
     }
 
-    /// The number of the first ephemeron with the hash of this key, from 1.
+    /// Returns whether all are in the table.
+    pub(super) fn is_indexed(&self) -> bool {
+        self.indexed == self.count
+    }
+
+    /// The number of the first ephemeron with the hash of this key, from 1; 0: there is none.
     pub(super) fn first(&self, key: *mut u8) -> u32 {
+        if self.heads.at().is_null() {
+            return 0;
+        }
         // SAFETY: within the table.
         unsafe { self.place(key).read() }
     }
@@ -198,6 +249,7 @@ impl Waiting {
     /// Gives its own memory back. Its chunks were given back, or go with the heap's.
     pub(super) fn end(&mut self) {
         self.chunks.end();
+        self.dying.end();
         self.heads.give();
         *self = Self::NONE;
     }

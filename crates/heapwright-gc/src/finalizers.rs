@@ -23,12 +23,17 @@
 //! priority leads to is not due yet. Due finalizers run by priority, then in the order of
 //! registration.
 //!
-//! Arrays under a lock of their own.
+//! **In steps.** A collection visits a few entries at a time (see `settling`). The contexts of
+//! objects that are marked afterwards are found by these objects. Minor collections visit only
+//! entries with a young object or context.
+//!
+//! Entries by their objects (`by_object`), under a lock.
 
 use core::ffi::c_void;
 
 pub use super::abi::GC_PRIORITIES as PRIORITIES;
 use super::array::Array;
+use super::by_object::{ByObject, Linked, Node};
 use super::kept::Kept;
 
 /// A function that is called with the object and the context.
@@ -37,22 +42,50 @@ pub type Finalizer = unsafe extern "C" fn(object: *mut c_void, context: *mut c_v
 /// A registered finalizer.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) object: *mut u8,
+    node: Node,
     pub(super) run: Finalizer,
     pub(super) context: *mut c_void,
-    /// Whether the context is an object of the heap.
-    pub(super) traced: bool,
-    pub(super) priority: u8,
+    /// Above the lowest byte: the order of registration.
+    serial: u64,
 }
 
+/// The context is an object of the heap: in the lowest byte of a serial, above the priority.
+const TRACED: u64 = 128;
+
 impl Entry {
-    /// Its context, if that is an object of the heap.
-    fn traced_context(&self) -> Option<*mut u8> {
-        self.traced.then(|| self.context.cast())
+    /// A finalizer, whose context is an object of the heap if it is `traced`.
+    pub(super) fn new(
+        object: *mut u8,
+        run: Finalizer,
+        context: *mut c_void,
+        traced: bool,
+        priority: u8,
+    ) -> Self {
+        let serial = u64::from(priority & 127) | if traced { TRACED } else { 0 };
+        Self { node: Node::of(object), run, context, serial }
     }
 
-    fn each_object(&mut self, with: &impl Fn(*mut u8) -> *mut u8) {
-        self.object = with(self.object);
+    /// Its object.
+    pub(super) fn object(&self) -> *mut u8 {
+        self.node.object()
+    }
+
+    fn priority(&self) -> usize {
+        (self.serial & (TRACED - 1)) as usize
+    }
+
+    /// Its context, if that is an object of the heap.
+    pub(super) fn traced_context(&self) -> Option<*mut u8> {
+        (self.serial & TRACED != 0).then(|| self.context.cast())
+    }
+}
+
+impl Linked for Entry {
+    fn node(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    fn change(&mut self, with: &dyn Fn(*mut u8) -> *mut u8) {
         if let Some(context) = self.traced_context() {
             self.context = with(context).cast();
         }
@@ -68,13 +101,21 @@ struct Level {
     taken: usize,
     /// How many of the due ones may be taken. The others became due in the marking under way.
     ready: usize,
+    /// How many of the due ones were marked, or became due earlier.
+    marked: usize,
 }
 
 impl Level {
-    const NONE: Self = Self { waiting: 0, due: Array::new(), taken: 0, ready: 0 };
+    const NONE: Self = Self { waiting: 0, due: Array::new(), taken: 0, ready: 0, marked: 0 };
 
     fn left(&self) -> &[Entry] {
         &self.due[self.taken..]
+    }
+
+    /// Those that are roots: not the ones that are still to be marked, or other ones that they lead
+    /// to would not become due with them.
+    fn roots(&self) -> &[Entry] {
+        &self.due[self.taken..self.ready.max(self.marked)]
     }
 
     fn fresh(&self) -> &[Entry] {
@@ -84,10 +125,12 @@ impl Level {
 
 /// A heap's finalizers.
 pub(super) struct Finalizers {
-    waiting: Array<Entry>,
+    waiting: ByObject<Entry>,
     levels: [Level; PRIORITIES],
     /// How many of the waiting ones have a context that is an object.
     traced: usize,
+    /// Finalizers registered so far.
+    serial: u64,
 }
 
 // SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
@@ -97,68 +140,115 @@ unsafe impl Send for Finalizers {}
 impl Finalizers {
     /// No finalizers.
     pub(super) const fn new() -> Self {
-        Self { waiting: Array::new(), levels: [const { Level::NONE }; PRIORITIES], traced: 0 }
+        let levels = [const { Level::NONE }; PRIORITIES];
+        Self { waiting: ByObject::NONE, levels, traced: 0, serial: 0 }
     }
 
     /// Adds one. Returns false without memory, or for an unknown priority. Reserves room in `due`
     /// as well, so that a collection never fails.
-    pub(super) fn add(&mut self, entry: Entry) -> bool {
-        let Some(level) = self.levels.get_mut(usize::from(entry.priority)) else { return false };
-        let added = level.due.reserve(level.waiting + 1) && self.waiting.push(entry);
+    pub(super) fn add(&mut self, mut entry: Entry) -> bool {
+        let Some(level) = self.levels.get_mut(entry.priority()) else { return false };
+        entry.serial |= self.serial << 8;
+        let added = !entry.object().is_null()
+            && level.due.reserve(level.waiting + 1)
+            && self.waiting.add(entry).is_some();
         level.waiting += usize::from(added);
-        self.traced += usize::from(added && entry.traced);
+        self.traced += usize::from(added && entry.traced_context().is_some());
+        self.serial += u64::from(added);
         added
     }
 
-    /// Removes the finalizers of an object that are not due. Returns how many.
-    pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
-        let Self { waiting, levels, traced } = self;
-        waiting.retain(|entry| {
-            let stays = entry.object != object;
-            if !stays {
-                levels[usize::from(entry.priority)].waiting -= 1;
-                *traced -= usize::from(entry.traced);
-            }
-            stays
-        })
+    fn remove(&mut self, number: u32) -> Option<Entry> {
+        let entry = self.waiting.remove(number)?;
+        self.levels[entry.priority()].waiting -= 1;
+        self.traced -= usize::from(entry.traced_context().is_some());
+        Some(entry)
     }
 
-    /// Makes finalizers due whose object `is_dead`, for the highest priority that has any. Calls
-    /// `due` with these objects and their contexts. Returns how many.
-    pub(super) fn judge(
+    /// Removes the finalizers of an object that are not due. Returns how many. Constant time for
+    /// each.
+    pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
+        let mut count = 0;
+        while let number @ 1.. = self.waiting.first(object) {
+            self.remove(number);
+            count += 1;
+        }
+        count
+    }
+
+    /// Returns whether a waiting one has a context that is an object.
+    pub(super) fn has_contexts(&self) -> bool {
+        self.traced > 0
+    }
+
+    /// Visits up to `most` waiting ones behind the number `at`, which changes. Returns whether none
+    /// is left. A minor collection visits the young ones alone.
+    pub(super) fn visit(
         &mut self,
-        is_dead: impl Fn(*mut u8) -> bool,
-        mut due: impl FnMut(*mut u8),
-    ) -> usize {
-        let Self { waiting, levels, traced } = self;
-        for (priority, level) in
-            levels.iter_mut().enumerate().filter(|(_, level)| level.waiting > 0)
-        {
-            let found = waiting.retain(|entry| {
-                // There is room: `add` made it.
-                let is_due = usize::from(entry.priority) == priority
-                    && is_dead(entry.object)
-                    && level.due.push(entry);
-                if is_due {
-                    level.waiting -= 1;
-                    due(entry.object);
-                    if let Some(context) = entry.traced_context() {
-                        *traced -= 1;
-                        due(context);
-                    }
-                }
-                !is_due
-            });
-            if found > 0 {
-                return found;
+        at: &mut u32,
+        minor: bool,
+        most: usize,
+        mut with: impl FnMut(&mut Self, u32, Entry),
+    ) -> bool {
+        for _ in 0..most {
+            let Some(number) = self.waiting.next(*at, minor) else { return true };
+            *at = number;
+            if let Some(&mut entry) = self.waiting.get(number) {
+                with(self, number, entry);
             }
         }
-        0
+        false
+    }
+
+    /// Returns whether a finalizer of this priority waits.
+    pub(super) fn has_priority(&self, priority: usize) -> bool {
+        self.levels[priority].waiting > 0
+    }
+
+    /// The object of a waiting finalizer of this priority is dead: the finalizer becomes due.
+    pub(super) fn make_due(&mut self, number: u32, priority: usize) {
+        if let Some(&mut entry) = self.waiting.get(number)
+            && entry.priority() == priority
+            && let Some(entry) = self.remove(number)
+        {
+            // There is room: `add` made it.
+            _ = self.levels[priority].due.push(entry);
+        }
+    }
+
+    /// All finalizers of this priority were judged: sorts those that became due by the order of
+    /// their registration. Returns whether there are any.
+    pub(super) fn end_priority(&mut self, priority: usize) -> bool {
+        let level = &mut self.levels[priority];
+        let fresh = &mut level.due[level.ready..];
+        if !fresh.is_sorted_by_key(|entry| entry.serial) {
+            fresh.sort_unstable_by_key(|entry| entry.serial);
+        }
+        level.marked = level.ready;
+        !fresh.is_empty()
+    }
+
+    /// Calls `mark` for the objects and contexts of up to `most` of those that became due. Returns
+    /// whether none is left.
+    pub(super) fn mark_due(
+        &mut self,
+        priority: usize,
+        most: usize,
+        mut mark: impl FnMut(*mut u8),
+    ) -> bool {
+        let level = &mut self.levels[priority];
+        let end = level.due.len().min(level.marked + most);
+        for entry in &level.due[level.marked..end] {
+            mark(entry.object());
+            entry.traced_context().into_iter().for_each(&mut mark);
+        }
+        level.marked = end;
+        end == level.due.len()
     }
 
     /// Calls `with` for each object whose finalizer became due in the marking under way.
     pub(super) fn each_fresh(&self, mut with: impl FnMut(*mut u8)) {
-        self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object));
+        self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object()));
     }
 
     /// Ends marking: finalizers that became due in it may be taken. Returns whether there are any.
@@ -171,49 +261,54 @@ impl Finalizers {
         any
     }
 
-    /// Calls `mark` for the contexts that `is_unmarked` of objects that are not. Whether there were
-    /// any. Linear in the number that wait, if one of them has such a context.
-    pub(super) fn mark_contexts(
-        &self,
-        is_unmarked: impl Fn(*mut u8) -> bool,
-        mut mark: impl FnMut(*mut u8),
-    ) -> bool {
-        let mut found = false;
-        let waiting = if self.traced > 0 { &self.waiting[..] } else { &[] };
-        for entry in waiting {
-            if let Some(context) = entry.traced_context()
-                && is_unmarked(context)
-                && !is_unmarked(entry.object)
-            {
-                found = true;
-                mark(context);
-            }
+    /// Calls `with` for the contexts of an object's finalizers that wait.
+    pub(super) fn contexts_of(&mut self, object: *mut u8, mut with: impl FnMut(*mut u8)) {
+        if self.traced == 0 {
+            return;
         }
-        found
+        let mut number = self.waiting.first(object);
+        while let Some(entry) = self.waiting.get(number) {
+            entry.traced_context().into_iter().for_each(&mut with);
+            number = self.waiting.behind(number);
+        }
+    }
+
+    /// A waiting one's object and context are old.
+    pub(super) fn make_old(&mut self, number: u32) {
+        self.waiting.make_old(number);
     }
 
     /// Calls `with` for the objects and contexts of all due finalizers: roots.
     pub(super) fn each_due(&self, mut with: impl FnMut(*mut u8)) {
-        for entry in self.levels.iter().flat_map(Level::left) {
-            with(entry.object);
+        for entry in self.levels.iter().flat_map(Level::roots) {
+            with(entry.object());
             entry.traced_context().into_iter().for_each(&mut with);
         }
     }
 
+    /// How many waiting ones collections have visited.
+    #[cfg(test)]
+    pub(super) fn visited(&self) -> usize {
+        self.waiting.visited
+    }
+
     /// Calls `with` for the contexts of finalizers that are not due.
-    pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
-        for entry in self.waiting.iter() {
+    pub(super) fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {
+        self.waiting.each(|entry| {
             if let Some(object) = entry.traced_context() {
-                with(Kept { by: entry.object, and: core::ptr::null_mut(), object });
+                with(Kept { by: entry.object(), and: core::ptr::null_mut(), object });
             }
-        }
+        });
     }
 
     /// Changes the address of each object, due or not, to the result of `with`.
     pub(super) fn each_object(&mut self, with: impl Fn(*mut u8) -> *mut u8) {
-        self.waiting.iter_mut().for_each(|entry| entry.each_object(&with));
+        self.waiting.each_object(&with);
         for level in &mut self.levels {
-            level.due[level.taken..].iter_mut().for_each(|entry| entry.each_object(&with));
+            for entry in level.due[level.taken..].iter_mut() {
+                entry.node = Node::of(with(entry.object()));
+                entry.change(&with);
+            }
         }
     }
 
@@ -224,7 +319,7 @@ impl Finalizers {
         level.taken += 1;
         if level.left().is_empty() {
             level.due.truncate(0);
-            (level.taken, level.ready) = (0, 0);
+            (level.taken, level.ready, level.marked) = (0, 0, 0);
         }
         Some(entry)
     }

@@ -71,6 +71,18 @@ impl Chunks {
         self.0.is_null()
     }
 
+    /// Counts the items of all chunks.
+    #[cfg(not(loom))]
+    pub(crate) fn items(&self) -> usize {
+        let (mut items, mut at) = (0, self.0);
+        // SAFETY: null, or a chunk that only this list has.
+        while let Some(chunk) = unsafe { at.as_ref() } {
+            items += chunk.count;
+            at = chunk.next;
+        }
+        items
+    }
+
     /// Puts a chunk on top.
     ///
     /// # Safety

@@ -24,11 +24,19 @@
 //! constant time to the list of retrievable objects. The number is forgotten with the object. So
 //! the heap puts nothing into an object, and needs no root.
 //!
-//! Arrays under a lock of their own; judged by `settling`.
+//! **In steps.** A collection judges and marks a few registrations at a time (see `settling`). What
+//! it finds out later is found by the object that was marked: the representatives of an object, and
+//! the registrations and retrievable objects of a guardian. So a chain of guardians takes time in
+//! its length. A registration whose guardian is marked and whose object is not waits in a queue.
+//! When nothing else is left to mark, all in the queue are judged, and then marked. Minor
+//! collections visit only registrations with a young object or representative.
+//!
+//! Entries by their objects (`by_object`), under a lock; judged by `settling`.
 
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
+use super::by_object::{ByObject, Linked, Node};
 use super::kept::Kept;
 use super::locks::With;
 
@@ -37,45 +45,68 @@ pub(super) struct Guardians {
     inner: Lock<Inner>,
 }
 
-struct Inner {
-    guardians: Array<Guardian>,
-    registered: Array<Registered>,
+/// The guardians themselves. Zero is none.
+pub(super) struct Inner {
+    guardians: ByObject<Guardian>,
+    registered: ByObject<Registered>,
     retrieved: Array<Retrieved>,
-    /// The first free guardian, and the first free place in `retrieved`: numbers from 1.
-    free_guardian: u32,
+    /// The first free place in `retrieved`: a number from 1.
     free_retrieved: u32,
     /// How many objects can be retrieved.
     pending: usize,
+    /// Guardians that were marked late: the registrations from which on they are to be visited.
+    late: Array<u32>,
+    /// Registrations to be judged, how many of these were judged, and the dead ones among them.
+    queue: Array<u32>,
+    judged: usize,
+    dead: Array<u32>,
+    /// How many of the dead ones are retrievable already.
+    buried: usize,
 }
 
-/// A guardian. Free if it has no object.
+/// A guardian.
 #[derive(Clone, Copy)]
 struct Guardian {
-    object: *mut u8,
-    /// The first and the last retrievable entry; of a free guardian, the next free one.
+    node: Node,
+    /// The first and the last retrievable entry.
     first: u32,
     last: u32,
-}
-
-impl Guardian {
-    /// Returns whether the guardian's object is marked. A free guardian has no object, and its
-    /// `first` is no list of retrievable objects.
-    fn lives(&self, is_unmarked: &impl Fn(*mut u8) -> bool) -> bool {
-        !self.object.is_null() && !is_unmarked(self.object)
-    }
+    /// Its first registration.
+    registered: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Registered {
-    object: *mut u8,
+    node: Node,
     representative: *mut u8,
     guardian: u32,
+    /// The guardian's next and previous registration.
+    next: u32,
+    previous: u32,
+    /// Whether it waits in the queue.
+    queued: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Retrieved {
     representative: *mut u8,
     next: u32,
+}
+
+impl Linked for Guardian {
+    fn node(&mut self) -> &mut Node {
+        &mut self.node
+    }
+}
+
+impl Linked for Registered {
+    fn node(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
+    fn change(&mut self, with: &dyn Fn(*mut u8) -> *mut u8) {
+        self.representative = with(self.representative);
+    }
 }
 
 // SAFETY: objects are memory of the heap that this is part of. The lock around this orders all
@@ -87,26 +118,70 @@ fn place<T>(of: &mut [T], number: u32) -> Option<&mut T> {
     of.get_mut((number as usize).checked_sub(1)?)
 }
 
+/// The questions that a collection's visits need answered, and its answer.
+pub(super) struct Judge<U, M> {
+    /// Whether a reference leads to an object without a mark.
+    pub(super) is_unmarked: U,
+    /// Has an object marked.
+    pub(super) mark: M,
+}
+
+impl<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)> Judge<U, M> {
+    /// Has an object marked that has no mark. Returns whether it had none.
+    fn keep(&mut self, object: *mut u8) -> bool {
+        let unmarked = (self.is_unmarked)(object);
+        if unmarked {
+            (self.mark)(object);
+        }
+        unmarked
+    }
+}
+
 impl Inner {
     fn make(&mut self, object: *mut u8) -> Option<u32> {
-        let fresh = Guardian { object, first: 0, last: 0 };
-        if let Some(free) = place(&mut self.guardians, self.free_guardian) {
-            let number = core::mem::replace(&mut self.free_guardian, free.first);
-            *free = fresh;
-            return Some(number);
+        // There is room to note each guardian that is marked late.
+        if object.is_null() || !self.late.reserve(self.guardians.count() + 1) {
+            return None;
         }
-        self.guardians.push(fresh).then_some(self.guardians.len() as u32)
-    }
-
-    fn of(&mut self, number: u32) -> Option<&mut Guardian> {
-        place(&mut self.guardians, number).filter(|guardian| !guardian.object.is_null())
+        self.guardians.add(Guardian { node: Node::of(object), first: 0, last: 0, registered: 0 })
     }
 
     /// Also makes room to retrieve the object later, so a collection never fails.
     fn register(&mut self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
-        self.of(guardian).is_some()
-            && self.retrieved.reserve(self.registered.len() + 1)
-            && self.registered.push(Registered { object, representative, guardian })
+        let more = self.registered.count() + 1;
+        let Some(&mut Guardian { registered: next, .. }) = self.guardians.get(guardian) else {
+            return false;
+        };
+        if object.is_null()
+            || !(self.retrieved.reserve(more)
+                && self.queue.reserve(more)
+                && self.dead.reserve(more))
+        {
+            return false;
+        }
+        let node = Node::of(object);
+        let entry = Registered { node, representative, guardian, next, previous: 0, queued: false };
+        let Some(number) = self.registered.add(entry) else { return false };
+        if let Some(behind) = self.registered.get(next) {
+            behind.previous = number;
+        }
+        if let Some(guardian) = self.guardians.get(guardian) {
+            guardian.registered = number;
+        }
+        true
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Registered> {
+        let entry = self.registered.remove(number)?;
+        if let Some(behind) = self.registered.get(entry.next) {
+            behind.previous = entry.previous;
+        }
+        if let Some(before) = self.registered.get(entry.previous) {
+            before.next = entry.next;
+        } else if let Some(guardian) = self.guardians.get(entry.guardian) {
+            guardian.registered = entry.next;
+        }
+        Some(entry)
     }
 
     fn put(&mut self, guardian: u32, representative: *mut u8) {
@@ -121,7 +196,8 @@ impl Inner {
             number = self.retrieved.len() as u32;
         }
         self.pending += 1;
-        let Some(guardian) = self.of(guardian) else { return };
+        self.guardians.make_young(guardian);
+        let Some(guardian) = self.guardians.get(guardian) else { return };
         let last = core::mem::replace(&mut guardian.last, number);
         if guardian.first == 0 {
             guardian.first = number;
@@ -132,14 +208,14 @@ impl Inner {
     }
 
     fn take(&mut self, guardian: u32) -> Option<*mut u8> {
-        let number = self.of(guardian)?.first;
+        let number = self.guardians.get(guardian)?.first;
         let taken = place(&mut self.retrieved, number)?;
         let (next, representative) = (taken.next, taken.representative);
         // A free place keeps nothing.
         taken.representative = core::ptr::null_mut();
         taken.next = core::mem::replace(&mut self.free_retrieved, number);
         self.pending -= 1;
-        let guardian = self.of(guardian)?;
+        let guardian = self.guardians.get(guardian)?;
         guardian.first = next;
         if next == 0 {
             guardian.last = 0;
@@ -147,106 +223,271 @@ impl Inner {
         Some(representative)
     }
 
-    fn is_empty(&self) -> bool {
-        self.guardians.is_empty()
+    /// Marks what can be retrieved from a marked guardian.
+    fn mark_retrieved(&mut self, guardian: u32, mark: &mut dyn FnMut(*mut u8)) {
+        let mut number = self.guardians.get(guardian).map_or(0, |guardian| guardian.first);
+        while let Some(entry) = place(&mut self.retrieved, number) {
+            mark(entry.representative);
+            number = entry.next;
+        }
     }
 
-    /// Marks the representatives of live registered objects, and the retrievable objects, of live
-    /// guardians. Returns whether any were unmarked.
-    fn mark(
+    /// Visits a registration with a marked guardian: its representative is marked with its object,
+    /// or it is to be judged.
+    fn consider<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
-        is_unmarked: &impl Fn(*mut u8) -> bool,
-        mark: &mut impl FnMut(*mut u8),
+        number: u32,
+        judge: &mut Judge<U, M>,
+    ) {
+        let Some(entry) = self.registered.get(number) else { return };
+        if !(judge.is_unmarked)(entry.node.object()) {
+            judge.keep(entry.representative);
+        } else if !core::mem::replace(&mut entry.queued, true) {
+            // There is room: `register` made it.
+            _ = self.queue.push(number);
+        }
+    }
+
+    /// Visits up to `most` guardians behind the number `at`, which changes, and marks what can be
+    /// retrieved from those that are marked. Returns whether none is left.
+    pub(super) fn visit_guardians<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
+        &mut self,
+        at: &mut u32,
+        minor: bool,
+        most: usize,
+        judge: &mut Judge<U, M>,
     ) -> bool {
-        let mut found = false;
-        let mut mark = |object| {
-            if is_unmarked(object) {
-                found = true;
-                mark(object);
-            }
-        };
-        let Self { guardians, registered, retrieved, .. } = self;
-        for entry in registered.iter() {
-            let lives = place(guardians, entry.guardian).is_some_and(|of| of.lives(is_unmarked));
-            if lives && !is_unmarked(entry.object) {
-                mark(entry.representative);
+        for _ in 0..most {
+            let Some(number) = self.guardians.next(*at, minor) else { return true };
+            *at = number;
+            if self.guardians.get(number).is_some_and(|of| !(judge.is_unmarked)(of.node.object())) {
+                self.mark_retrieved(number, &mut |object| _ = judge.keep(object));
             }
         }
-        if self.pending > 0 {
-            for guardian in guardians.iter().filter(|guardian| guardian.lives(is_unmarked)) {
-                let mut number = guardian.first;
-                while let Some(entry) = place(retrieved, number) {
-                    mark(entry.representative);
-                    number = entry.next;
-                }
-            }
-        }
-        found
+        false
     }
 
-    /// Makes inaccessible objects retrievable, from guardians that live. Returns how many.
-    fn retrieve(
+    /// The same for registrations: those whose guardian is marked are considered.
+    pub(super) fn visit_registered<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
         &mut self,
-        is_unmarked: &impl Fn(*mut u8) -> bool,
-        mark: &mut impl FnMut(*mut u8),
-    ) -> usize {
-        // All objects are judged before any is marked.
-        let mut registered = core::mem::replace(&mut self.registered, Array::new());
-        let found = registered.retain(|entry| {
-            let lives = self.of(entry.guardian).is_some_and(|of| of.lives(is_unmarked));
-            let found = lives && is_unmarked(entry.object);
-            if found {
-                self.put(entry.guardian, entry.representative);
-                mark(entry.representative);
-            }
-            !found
-        });
-        self.registered = registered;
-        found
-    }
-
-    /// Removes guardians that have become inaccessible.
-    fn sweep(&mut self, is_unmarked: &impl Fn(*mut u8) -> bool) {
-        for number in 1..=self.guardians.len() as u32 {
-            if self.of(number).is_none_or(|guardian| guardian.lives(is_unmarked)) {
-                continue;
-            }
-            while self.take(number).is_some() {}
-            let free = self.free_guardian;
-            if let Some(guardian) = self.of(number) {
-                *guardian = Guardian { object: core::ptr::null_mut(), first: free, last: 0 };
-                self.free_guardian = number;
+        at: &mut u32,
+        minor: bool,
+        most: usize,
+        judge: &mut Judge<U, M>,
+    ) -> bool {
+        for _ in 0..most {
+            let Some(number) = self.registered.next(*at, minor) else { return true };
+            *at = number;
+            let guardian = self.registered.get(number).map_or(0, |entry| entry.guardian);
+            if self.guardians.get(guardian).is_some_and(|of| !(judge.is_unmarked)(of.node.object()))
+            {
+                self.consider(number, judge);
             }
         }
-        let Self { guardians, registered, .. } = self;
-        registered.retain(|entry| {
-            place(guardians, entry.guardian).is_some_and(|guardian| !guardian.object.is_null())
-        });
+        false
+    }
+
+    /// An object was marked: marks the representatives that are kept with it. If it is a guardian,
+    /// marks what can be retrieved from it, and has its registrations visited.
+    pub(super) fn marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
+        &mut self,
+        object: *mut u8,
+        judge: &mut Judge<U, M>,
+    ) {
+        let mut number = self.registered.first(object);
+        while let Some(&mut entry) = self.registered.get(number) {
+            let guardian = self.guardians.get(entry.guardian);
+            if guardian.is_some_and(|of| !(judge.is_unmarked)(of.node.object())) {
+                judge.keep(entry.representative);
+            }
+            number = self.registered.behind(number);
+        }
+        let mut number = self.guardians.first(object);
+        while let Some(&mut Guardian { registered, .. }) = self.guardians.get(number) {
+            self.mark_retrieved(number, &mut |object| _ = judge.keep(object));
+            if registered != 0 {
+                // There is room: `make` made it.
+                _ = self.late.push(registered);
+            }
+            number = self.guardians.behind(number);
+        }
+    }
+
+    /// Visits up to `most` registrations of guardians that were marked late. Returns whether none
+    /// is left.
+    pub(super) fn visit_late<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
+        &mut self,
+        most: usize,
+        judge: &mut Judge<U, M>,
+    ) -> bool {
+        let mut visits = 0;
+        while let Some(mut number) = self.late.pop() {
+            while let Some(&mut Registered { next, .. }) = self.registered.get(number) {
+                if visits == most {
+                    _ = self.late.push(number);
+                    return false;
+                }
+                visits += 1;
+                self.consider(number, judge);
+                number = next;
+            }
+        }
+        true
+    }
+
+    /// Returns whether registrations wait to be judged.
+    pub(super) fn is_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Judges up to `most` registrations of the queue: those with an unmarked object are dead, and
+    /// are retrieved next. Returns whether none is left.
+    pub(super) fn judge_some(
+        &mut self,
+        most: usize,
+        is_unmarked: impl Fn(*mut u8) -> bool,
+    ) -> bool {
+        let end = self.queue.len().min(self.judged + most);
+        for at in self.judged..end {
+            let number = self.queue[at];
+            let Some(entry) = self.registered.get(number) else { continue };
+            if is_unmarked(entry.node.object()) {
+                // There is room: `register` made it.
+                _ = self.dead.push(number);
+            } else {
+                entry.queued = false;
+            }
+        }
+        self.judged = end;
+        if end < self.queue.len() {
+            return false;
+        }
+        self.queue.truncate(0);
+        self.judged = 0;
+        true
+    }
+
+    /// Makes up to `most` dead objects retrievable, and marks what is retrieved. Returns how many.
+    pub(super) fn retrieve_some<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
+        &mut self,
+        most: usize,
+        judge: &mut Judge<U, M>,
+    ) -> usize {
+        let (from, end) = (self.buried, self.dead.len().min(self.buried + most));
+        for at in from..end {
+            let number = self.dead[at];
+            if let Some(entry) = self.remove(number) {
+                self.put(entry.guardian, entry.representative);
+                (judge.mark)(entry.representative);
+            }
+        }
+        self.buried = end;
+        if end == self.dead.len() {
+            self.dead.truncate(0);
+            self.buried = 0;
+        }
+        end - from
+    }
+
+    /// Removes inaccessible guardians: visits up to `most` guardians and registrations behind the
+    /// number `at`, which changes. Returns whether none is left.
+    pub(super) fn sweep_some(
+        &mut self,
+        at: &mut u32,
+        minor: bool,
+        most: usize,
+        is_unmarked: impl Fn(*mut u8) -> bool,
+    ) -> bool {
+        let mut visits = 0;
+        while visits < most {
+            let Some(number) = self.guardians.next(*at, minor) else { return true };
+            visits += 1;
+            let Some(&mut Guardian { node, registered, first, .. }) = self.guardians.get(number)
+            else {
+                continue;
+            };
+            if !is_unmarked(node.object()) {
+                *at = number;
+            } else if first != 0 {
+                self.take(number);
+            } else if registered != 0 {
+                self.remove(registered);
+            } else {
+                self.guardians.remove(number);
+            }
+        }
+        false
+    }
+
+    /// Has minor collections pass over guardians and registrations that `is_old` accepts, of up to
+    /// `most` behind the number `at`. Returns whether none is left.
+    pub(super) fn age_guardians(
+        &mut self,
+        at: &mut u32,
+        most: usize,
+        is_old: impl Fn(*mut u8) -> bool,
+    ) -> bool {
+        for _ in 0..most {
+            let Some(number) = self.guardians.next(*at, true) else { return true };
+            *at = number;
+            if self
+                .guardians
+                .get(number)
+                .is_some_and(|of| of.first == 0 && is_old(of.node.object()))
+            {
+                self.guardians.make_old(number);
+            }
+        }
+        false
+    }
+
+    /// The same for registrations.
+    pub(super) fn age_registered(
+        &mut self,
+        at: &mut u32,
+        most: usize,
+        is_old: impl Fn(*mut u8) -> bool,
+    ) -> bool {
+        for _ in 0..most {
+            let Some(number) = self.registered.next(*at, true) else { return true };
+            *at = number;
+            let old = |entry: &mut Registered| {
+                is_old(entry.node.object()) && is_old(entry.representative)
+            };
+            if self.registered.get(number).is_some_and(old) {
+                self.registered.make_old(number);
+            }
+        }
+        false
+    }
+
+    /// How many guardians and registrations collections have visited in turn.
+    #[cfg(test)]
+    pub(super) fn visited(&self) -> usize {
+        self.guardians.visited + self.registered.visited
     }
 
     fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {
         let Self { guardians, registered, retrieved, .. } = self;
-        for &Registered { object, representative, guardian } in registered.iter() {
-            if let Some(guardian) = place(guardians, guardian) {
-                with(Kept { by: object, and: guardian.object, object: representative });
+        registered.each(|entry| {
+            if let Some(guardian) = guardians.get(entry.guardian) {
+                let (by, and) = (entry.node.object(), guardian.node.object());
+                with(Kept { by, and, object: entry.representative });
             }
-        }
-        for guardian in guardians.iter().filter(|guardian| !guardian.object.is_null()) {
+        });
+        guardians.each(|guardian| {
             let mut number = guardian.first;
             while let Some(entry) = place(retrieved, number) {
                 let object = entry.representative;
-                with(Kept { by: guardian.object, and: core::ptr::null_mut(), object });
+                with(Kept { by: guardian.node.object(), and: core::ptr::null_mut(), object });
                 number = entry.next;
             }
-        }
+        });
     }
 
-    fn each_object(&mut self, with: impl Fn(*mut u8) -> *mut u8) {
-        self.guardians.iter_mut().for_each(|guardian| guardian.object = with(guardian.object));
-        for entry in self.registered.iter_mut() {
-            entry.object = with(entry.object);
-            entry.representative = with(entry.representative);
-        }
+    fn each_object(&mut self, with: &dyn Fn(*mut u8) -> *mut u8) {
+        self.guardians.each_object(with);
+        self.registered.each_object(with);
         for entry in self.retrieved.iter_mut() {
             entry.representative = with(entry.representative);
         }
@@ -259,63 +500,52 @@ impl Guardians {
         self.inner.lock().make(object)
     }
 
+    /// Calls `with` for the guardians, under their lock.
+    pub(super) fn with<R>(&self, with: impl FnOnce(&mut Inner) -> R) -> R {
+        with(&mut self.inner.lock())
+    }
+
     /// Registers an object. Returns false without memory, or if there is no such guardian.
     pub(super) fn register(&self, number: u32, object: *mut u8, representative: *mut u8) -> bool {
-        self.inner.lock().register(number, object, representative)
+        self.with(|inner| inner.register(number, object, representative))
     }
 
     /// Takes the next object that can be retrieved from a guardian.
     pub(super) fn take(&self, number: u32) -> Option<*mut u8> {
-        self.inner.lock().take(number)
+        self.with(|inner| inner.take(number))
     }
 
     /// Returns how many objects can be retrieved, from all guardians.
     pub(super) fn pending(&self) -> usize {
-        self.inner.lock().pending
+        self.with(|inner| inner.pending)
     }
 
-    /// Marks the objects that guardians keep, and returns whether there were any. If not, makes
-    /// inaccessible objects retrievable, marks them, and returns whether there were any.
-    pub(super) fn ask(
-        &self,
-        is_unmarked: impl Fn(*mut u8) -> bool,
-        mut mark: impl FnMut(*mut u8),
-    ) -> (bool, bool) {
-        let mut inner = self.inner.lock();
-        if inner.is_empty() {
-            return (false, false);
-        }
-        if inner.mark(&is_unmarked, &mut mark) {
-            return (true, false);
-        }
-        (false, inner.retrieve(&is_unmarked, &mut mark) > 0)
-    }
-
-    /// Removes inaccessible guardians. When everything is marked.
-    pub(super) fn sweep(&self, is_unmarked: impl Fn(*mut u8) -> bool) {
-        let mut inner = self.inner.lock();
-        if !inner.is_empty() {
-            inner.sweep(&is_unmarked);
-        }
+    /// Returns whether an object is registered, or can be retrieved.
+    pub(super) fn has_any(&self) -> bool {
+        self.with(|inner| inner.registered.count() + inner.pending > 0)
     }
 
     /// Calls `with` for all objects that guardians keep.
     pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
-        self.inner.lock().each_kept(with);
+        self.with(|inner| inner.each_kept(with));
     }
 
     /// Changes the address of each object to the result of `with`.
     pub(super) fn each_object(&self, with: impl Fn(*mut u8) -> *mut u8) {
-        self.inner.lock().each_object(with);
+        self.with(|inner| inner.each_object(&with));
     }
 
     /// Forgets all.
     pub(super) fn end(&self) {
-        let mut inner = self.inner.lock();
-        inner.guardians.end();
-        inner.registered.end();
-        inner.retrieved.end();
-        (inner.free_guardian, inner.free_retrieved, inner.pending) = (0, 0, 0);
+        self.with(|inner| {
+            inner.guardians.end();
+            inner.registered.end();
+            inner.retrieved.end();
+            inner.late.end();
+            inner.queue.end();
+            inner.dead.end();
+            (inner.free_retrieved, inner.pending, inner.judged, inner.buried) = (0, 0, 0, 0);
+        });
     }
 
     /// Hands its lock to `with`.

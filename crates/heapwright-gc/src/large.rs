@@ -212,13 +212,15 @@ impl Space {
         true
     }
 
-    /// Gives back pages that nobody needed since the last call, at most `most` of them.
+    /// Gives pages to the kernel that nobody needed since the last call, at most `most` of them.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
         let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {
-            if lists.free_large.bytes() <= keep || !self.give_free_large(lists) {
+            if lists.free_large.bytes() <= keep {
                 break;
             }
+            let Some(page) = lists.free_large.take_any(&self.pages) else { break };
+            self.purge(page);
         }
     }
 }

@@ -29,9 +29,10 @@
 //! - **trace**: `trace`, `runtime`, `tracer`: the tracer and the runtime's callbacks; `marking`,
 //!   `gang`, `helpers`, `local_marks`, `mark_chunks`, `bag`: work that marking threads share;
 //!   `generations`, `minors`, `remembered`, `stores`, `dirty_slots`: objects that are traced again;
-//!   `weak`, `ephemerons`, `weak_passes`, `handles`, `finalizers`, `guardians`, `due`,
+//!   `weak`, `ephemerons`, `weak_cells`, `weak_passes`, `handles`, `by_object`, `finalizers`,
+//!   `guardians`, `due`,
 //!   `unprotected`, `kept`: references that keep objects, and those that do not; `mark`,
-//!   `settling`, `help`: the loops
+//!   `settling`, `stages`, `help`: the loops
 //! - **moving**: `moving`, `references`: evacuation of sparse pages
 //! - **world**: `world`: how threads stop
 //! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
@@ -75,6 +76,8 @@ mod attach;
 #[cfg(not(loom))]
 mod bag;
 mod bits;
+#[cfg(not(loom))]
+mod by_object;
 mod cell;
 #[cfg(not(loom))]
 mod cycle;
@@ -192,6 +195,8 @@ mod space;
 #[cfg(not(loom))]
 mod spans;
 #[cfg(not(loom))]
+mod stages;
+#[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]
 mod stores;
@@ -219,6 +224,8 @@ mod waiting;
 mod walk;
 #[cfg(not(loom))]
 mod weak;
+#[cfg(not(loom))]
+mod weak_cells;
 #[cfg(not(loom))]
 mod weak_passes;
 mod world;

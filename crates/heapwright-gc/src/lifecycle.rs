@@ -3,11 +3,12 @@
 //! Called by `raw`.
 
 use heapwright_substrate::ids::Slot;
-use heapwright_substrate::{misuse, substrate};
+use heapwright_substrate::ticks::{self, Whose};
+use heapwright_substrate::{chunk, misuse, os, purge_delay, substrate};
 
 use super::bits;
 use super::fork;
-use super::heap::{HEAPS, Heap};
+use super::heap::{self, HEAPS, Heap};
 use super::held::State;
 use super::layout;
 use super::mutator::Mutator;
@@ -15,7 +16,31 @@ use super::options::Options;
 use super::runtime::Runtime;
 use super::space::Space;
 
+/// The longest time between two calls of `tend_all`, in milliseconds.
+const SECONDS: u32 = 5_000;
+
+/// Looks for pages of idle heaps that have waited long enough: the slow paths of the process's
+/// other heaps call it. Returns the milliseconds until the next look.
+fn tend_all(_now: u32) -> u32 {
+    heap::all().filter(|heap| heap.is_open() && !heap.fork.is_poisoned()).for_each(|heap| {
+        heap.space.decay();
+    });
+    let delay = purge_delay::purge_delay().map(purge_delay::interval);
+    delay.map_or(SECONDS, |delay| (delay.max(1) as u32).min(SECONDS))
+}
+
 impl Heap {
+    /// Gives pages back that have waited long enough, of this heap and of the process. At
+    /// safepoints and on slow paths.
+    pub(super) fn tend(&self) {
+        if !self.fork.is_poisoned() {
+            self.space.decay();
+        }
+        if chunk::has_waiting() {
+            chunk::purge_waiting(os::coarse_ms());
+        }
+    }
+
     /// Makes a new heap. `None` without memory.
     pub(super) fn make(options: Options, runtime: Runtime) -> Option<&'static Slot<Self>> {
         if !substrate::open_and_begin() {
@@ -36,6 +61,7 @@ impl Heap {
         heap.begin_events();
         heap.set_barrier(0);
         heap.open.set(1);
+        ticks::begin(Whose::Collected, tend_all);
         Some(slot)
     }
 
@@ -57,6 +83,7 @@ impl Heap {
             mutator.settle();
             mutator.clear();
         });
+        heap.space.forget_empty();
         for page in heap.space.pages.all() {
             match page.state() {
                 State::None => continue,

@@ -21,24 +21,31 @@ use heapwright_substrate::sync::atomic::Ordering;
 use super::around::Around;
 use super::bits;
 use super::event::Span;
+use super::settling::Settled;
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
+
+/// Bytes of work that a step may do past its deadline, once all roots are reported.
+const LITTLE: usize = 32 << 10;
+/// How many steps of a cycle may get so far before later ones may do more.
+const ATTEMPTS: usize = 4;
 
 impl Trace {
     /// Marks. Returns whether everything that roots lead to now is marked.
     pub(super) fn mark(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
-        let (mut reported, mut passed) = (false, false);
-        self.weak.stop_watching();
+        let (mut reported, mut passed, mut roots) = (false, false, 0);
         tracer.mark_as(Marks::Alone);
         tracer.trace_dirty_slots();
         loop {
-            // Roots are reported again in each step that gets here. If they lead to little that is
-            // new, the step continues past its deadline. Otherwise a step too short for the roots
-            // would never be the last.
+            // Roots are reported again in each step that gets here. If they lead to little work,
+            // the step continues past its deadline. Otherwise a step too short for the roots would
+            // never be the last.
             if !(self.drain(tracer, budget, around)
-                || reported && self.drain(tracer, Budget::A_LITTLE, around))
+                || reported && self.drain(tracer, Budget::of(self.little(roots)), around))
             {
-                self.weak.stop_watching();
+                if reported {
+                    self.marking.attempts.add(1);
+                }
                 return false;
             }
             if self.marking.overflowed.swap(0, Ordering::Relaxed) != 0 {
@@ -48,13 +55,26 @@ impl Trace {
             } else if self.generations.is_minor() && tracer.trace_remembered() {
                 // Another chunk follows when the objects of this one are marked.
             } else if !reported {
-                let mut roots = || {
-                    self.report_roots(tracer, around);
+                let mut report = || {
+                    roots = self.report_roots(tracer, around);
                     true
                 };
-                reported = around.during(Span::Roots, &mut roots);
-            } else if around.during(Span::Weak, &mut || self.settle(tracer, around, &mut passed)) {
-                return true;
+                reported = around.during(Span::Roots, &mut report);
+            } else {
+                let mut settled = Settled::All;
+                let mut settle = || {
+                    settled = self.settle(tracer, budget, around, &mut passed);
+                    settled == Settled::All
+                };
+                around.during(Span::Weak, &mut settle);
+                match settled {
+                    Settled::All => return true,
+                    Settled::Over => {
+                        tracer.publish();
+                        return false;
+                    }
+                    Settled::More => {}
+                }
             }
         }
     }
@@ -111,15 +131,31 @@ impl Trace {
         }
     }
 
-    /// Reports all roots.
-    fn report_roots(&self, tracer: &Tracer, around: &impl Around) {
-        self.handles.each(|object| tracer.edge(object));
-        self.finalizers.lock().each_due(|object| tracer.edge(object));
+    /// The work past its deadline of a step that has reported `roots` bytes of roots. Each step
+    /// that got so far and came to no end allows the later ones more.
+    fn little(&self, roots: usize) -> usize {
+        let more = self.marking.attempts.get().saturating_sub(ATTEMPTS).min(16);
+        (LITTLE << more).saturating_add(roots)
+    }
+
+    /// Reports all roots. Returns about how many bytes of work these are.
+    fn report_roots(&self, tracer: &Tracer, around: &impl Around) -> usize {
+        let mut roots = 0;
+        self.handles.each(|object| {
+            roots += size_of::<usize>();
+            tracer.edge(object);
+        });
+        self.finalizers.lock().each_due(|object| {
+            roots += size_of::<usize>();
+            tracer.edge(object);
+        });
         if self.generations.is_minor() || self.space().options().incremental {
-            self.trace_unprotected(tracer);
+            roots += self.trace_unprotected(tracer);
         }
         tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
+        roots += tracer.held_bytes();
         around.scan_stacks(tracer);
+        roots
     }
 }
 

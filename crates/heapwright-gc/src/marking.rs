@@ -34,6 +34,10 @@ pub(super) struct Marking {
     /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
     counted: [Num; PAGE_LISTS],
     counted_bytes: Num,
+    /// Their work (see `tracer`), and the steps of this cycle that reported all roots and came to
+    /// no end.
+    counted_work: Num,
+    pub(super) attempts: Num,
 }
 
 impl Marking {
@@ -73,15 +77,21 @@ impl Marking {
         self.overflowed.store(1, Ordering::Release);
     }
 
-    /// Adds the objects that a tracer has marked, by page list, and their bytes. Zeroes the
-    /// tracer's counts.
-    pub(super) fn keep_counts(&self, marked: &[Num; PAGE_LISTS], bytes: usize) {
+    /// Adds the objects that a tracer has marked, by page list, their bytes, and its work. Zeroes
+    /// the tracer's counts.
+    pub(super) fn keep_counts(&self, marked: &[Num; PAGE_LISTS], bytes: usize, work: usize) {
         for (kept, count) in self.counted.iter().zip(marked) {
             if count.get() != 0 {
                 kept.add_shared(count.take());
             }
         }
         self.counted_bytes.add_shared(bytes);
+        self.counted_work.add_shared(work);
+    }
+
+    /// The work of tracers that have given their counts.
+    pub(super) fn counted_work(&self) -> usize {
+        self.counted_work.get()
     }
 
     /// Bytes of the counted objects.
@@ -112,6 +122,8 @@ impl Marking {
         for (live, kept) in live.iter_mut().zip(&self.counted) {
             *live += kept.take();
         }
+        self.counted_work.set(0);
+        self.attempts.set(0);
         self.counted_bytes.take()
     }
 
@@ -124,6 +136,8 @@ impl Marking {
         self.deadline.set(0);
         self.counted.iter().for_each(|count| count.set(0));
         self.counted_bytes.set(0);
+        self.counted_work.set(0);
+        self.attempts.set(0);
     }
 
     /// Hands its locks to `with`, in the order in which they are taken.

@@ -25,6 +25,7 @@ use super::layout::{PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
 use super::region::Region;
 use super::tracer::Tracer;
+use super::weak_cells;
 use super::world::Handshake;
 
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
@@ -51,7 +52,7 @@ pub(super) struct Mutator {
     /// Page lists whose region is in use, as bits.
     pub(super) used: [Num; PAGE_LISTS / 64],
     pub(super) handles: handles::Own,
-    pub(super) weak: handles::Own,
+    pub(super) weak: weak_cells::Own,
     /// The depth of `defer` calls, within which nothing is collected.
     pub(super) deferred: Num,
     /// Bytes allocated while collections were held.
@@ -105,8 +106,18 @@ impl Mutator {
         self.left_others.set(0);
         self.stack.clear();
         self.handles.balance.set(0);
-        self.weak.balance.set(0);
         self.tracer.room.forget();
+    }
+
+    /// Objects are registered that this mutator has: they live this time, because the visits of a
+    /// collection that has begun to settle would miss what was just registered.
+    pub(super) fn keep_this_time<const N: usize>(&self, objects: [*mut u8; N]) {
+        let heap = self.heap();
+        if heap.trace.settling.is_begun() {
+            for object in objects.into_iter().filter(|&object| heap.space.is_unmarked(object)) {
+                self.tracer.shade(object);
+            }
+        }
     }
 
     /// Notes that the calling thread has it from now on.

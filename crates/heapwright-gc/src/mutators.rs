@@ -26,6 +26,13 @@ impl Heap {
         bytes
     }
 
+    /// The work of marking in this cycle, in bytes (see `tracer`).
+    pub(super) fn work_so_far(&self) -> usize {
+        let mut work = self.trace.marking.counted_work();
+        self.each_mutator(|mutator| work = mutator.tracer.work.get().wrapping_add(work));
+        work
+    }
+
     /// All tracers give their notes to the heap.
     pub(super) fn give_notes(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());

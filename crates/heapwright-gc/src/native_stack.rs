@@ -9,9 +9,14 @@
 //! keep no object. Callee-saved registers are noted too: they may hold the only copy of a
 //! reference.
 //!
+//! A program may run on a stack of its own (`makecontext`, `sigaltstack`). What lies between such a
+//! stack's top and another stack's base is no stack. So a scan looks up once how far the memory
+//! below the base can be read, and ends the program if the top is not there.
+//!
 //! Part of `mutator`.
 
 use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::misuse;
 use heapwright_substrate::os;
 
 use super::cell::{Num, Ptr};
@@ -20,7 +25,9 @@ use super::tracer::Tracer;
 /// A thread's C stack. Zero is not scanned.
 pub(super) struct NativeStack {
     /// Its end; null if it is not scanned.
-    pub(super) base: Ptr<u8>,
+    base: Ptr<u8>,
+    /// From here on the memory below the base can be read; 0: not known.
+    readable_from: Num,
     pub(super) top: Ptr<u8>,
     /// Whether the top was noted where the thread entered the heap, and holds until it leaves.
     noted: Num,
@@ -52,11 +59,47 @@ impl NativeStack {
         Noted { stack: self, outer: self.noted.replace(1) }
     }
 
+    /// From now on the stack below `base` is scanned; null ends that.
+    pub(super) fn name(&self, base: *mut u8) {
+        if self.base.get() != base {
+            self.readable_from.set(0);
+        }
+        self.base.set(base);
+    }
+
+    /// Returns whether `top` is on the stack that ends at `base`, as far as the system tells.
+    fn holds(&self, top: *mut u8, base: *mut u8) -> bool {
+        let known = self.readable_from.get();
+        if top > base || known != 0 && top.addr() >= known {
+            return top <= base;
+        }
+        let (mut start, mut end, mut found) = (0, 0, false);
+        let told = os::each_mapping(&mut |mapping| {
+            if mapping.start != end || start == 0 || !mapping.readable {
+                start = if mapping.readable { mapping.start } else { 0 };
+            }
+            end = mapping.end;
+            found = end >= base.addr();
+            !found
+        });
+        if !(told && found) {
+            return true;
+        }
+        self.readable_from.set(start);
+        start != 0 && start <= top.addr()
+    }
+
     /// Reports objects that its stack and registers may lead to.
     pub(super) fn scan(&self, tracer: &Tracer) {
         let (top, base) = (self.top.get(), self.base.get());
         if base.is_null() || top.is_null() {
             return;
+        }
+        if !self.holds(top, base) {
+            misuse::collected_heap(
+                "a collection on a stack that is not the one of hw_gc_scan_stack: name each stack \
+                 (makecontext, sigaltstack) when it is entered, and the old one when it is left",
+            );
         }
         for register in &self.registers {
             tracer.mark_maybe(MAP.base().with_addr(register.get()));
@@ -68,7 +111,7 @@ impl NativeStack {
 
     /// It is not scanned any more.
     pub(super) fn clear(&self) {
-        self.base.set(core::ptr::null_mut());
+        self.name(core::ptr::null_mut());
         self.top.set(core::ptr::null_mut());
         self.noted.set(0);
     }

@@ -81,7 +81,8 @@ pub(super) struct Page {
     pub(super) prev: Num,
     /// The next page of its page list that has free slots.
     pub(super) next_available: Num,
-    /// Whether some of its objects were marked but not traced, for want of memory.
+    /// Whether some of its objects were marked but not traced, for want of memory: 1, or where a
+    /// large object's next part begins, plus 1.
     pub(super) overflowed: Num,
     /// Bytes from its start to the end of its last slot.
     end: Num,

@@ -309,6 +309,18 @@ impl PageLists {
         Some(page)
     }
 
+    /// A look at the empty pages: from now on the fewest are noted.
+    pub(super) fn note_look(&mut self, now: u32) {
+        self.empty_low = self.empty_pages;
+        self.empty_since = now;
+    }
+
+    /// Forgets the pages without objects.
+    pub(super) fn forget_empty(&mut self) {
+        (self.empty, self.empty_pages, self.empty_low) = (0, 0, 0);
+        self.free_large = FreeLarge::NONE;
+    }
+
     /// The first page of each page list: for walks.
     pub(super) fn first(&self, page_list: usize) -> usize {
         self.page_list[page_list].first

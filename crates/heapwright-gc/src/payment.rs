@@ -35,7 +35,7 @@ impl Heap {
         }
         self.owe_sweep(bytes);
         self.pay_sweep();
-        self.space.decay();
+        self.tend();
         if self.space.cycle.is_held() {
             return me.unpaid.add(bytes);
         }
@@ -46,7 +46,7 @@ impl Heap {
             pacing.debt.add_shared(bytes);
             if pacing.debt.get() >= STEP {
                 pacing.debt.take();
-                self.move_some(me, self.deadline(self.step_factor()));
+                self.move_some(me, self.deadline());
             }
             return;
         }
@@ -61,7 +61,8 @@ impl Heap {
         self.pay_marking(me);
     }
 
-    /// Returns how many times longer than usual a step on the allocation path may take.
+    /// Returns how many times more work than usual a step on the allocation path may do. Its time
+    /// stays the same.
     fn step_factor(&self) -> u64 {
         growth::step_factor(self.space.pacing.used(), self.space.pacing.allowance())
     }
@@ -111,13 +112,13 @@ impl Heap {
             return;
         }
         let step_factor = self.step_factor();
-        let deadline = self.deadline(step_factor);
-        // Bytes that this mutator has marked. Another mutator subtracts its own step itself. (One
-        // thread alone marks a step with a budget.)
-        let marked = me.tracer.bytes.get();
+        let deadline = self.deadline();
+        // This mutator's work. Another mutator subtracts its own step itself. (One thread alone
+        // marks a step with a budget.)
+        let worked = me.tracer.work.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(step_factor as usize));
         self.advance(me, Budget { deadline, bytes }, false);
-        pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
+        pacing.debt.sub_shared(me.tracer.work.get().saturating_sub(worked));
     }
 
     /// Pays for bytes that were allocated while collections were deferred.

@@ -18,6 +18,11 @@
 //! says that the object lives. Then an object may be remembered more than once, which only costs
 //! time.
 //!
+//! Of a large object only the *places* that were stored into are remembered, if the store named
+//! them: a minor collection looks at these alone. The object keeps its mark. Where there are many
+//! places, an eighth of the object's bytes, the whole object is remembered instead, so the set
+//! stays small.
+//!
 //! Without memory to remember an object, the set is dropped, and the next collection is a major
 //! one.
 //!
@@ -30,6 +35,9 @@ use super::cell::Num;
 use super::gang::Chunk;
 use super::locks::With;
 use super::space::Space;
+
+/// Bytes of a remembered place: its address, and the function that traces it. (See `stores`.)
+pub(super) const PLACE: usize = 2 * size_of::<usize>();
 
 /// The objects remembered for one minor collection.
 struct Bags {
@@ -47,6 +55,12 @@ pub(super) struct Remembered {
     next: Bags,
     /// Objects still to be reported to the one under way.
     now: Bags,
+    /// Places for the next minor collection: of stores, and of stores that the last one was told
+    /// of. And those still to be reported to the one under way.
+    places: [Bag; 2],
+    places_now: [Bag; 2],
+    /// How many places were remembered since the last collection began.
+    place_count: Num,
     /// An object was not remembered for want of memory.
     lost: Num,
 }
@@ -68,8 +82,32 @@ impl Remembered {
         &self.next.survivors
     }
 
+    /// The bag for places of stores.
+    pub(super) fn places(&self) -> &Bag {
+        &self.places[0]
+    }
+
+    /// Counts a place of an object of `size` bytes. Returns false if there are too many to be worth
+    /// it: places take 16 bytes each, and at most an eighth of the object's memory.
+    pub(super) fn counts_place(&self, size: usize) -> bool {
+        let few = self.place_count.get() < size / (8 * PLACE);
+        self.place_count.add_shared(usize::from(few));
+        few
+    }
+
+    /// Takes a chunk of places to be reported, and whether the next collection gets it as well.
+    pub(super) fn take_places(&self) -> Option<(*mut Chunk, bool)> {
+        let [stores, again] = &self.places_now;
+        stores
+            .take()
+            .map(|chunk| (chunk, true))
+            .or_else(|| again.take().map(|chunk| (chunk, false)))
+    }
+
     /// A minor collection begins, which gets the objects remembered so far.
     pub(super) fn begin(&self) {
+        self.place_count.set(0);
+        self.places_now.iter().zip(&self.places).for_each(|(now, next)| now.take_all(next));
         self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
@@ -95,6 +133,13 @@ impl Remembered {
     /// Changes each object's address. While the world is stopped.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
         self.each_bag(|bag| bag.change(&mut with));
+    }
+
+    /// Changes each place's address. While the world is stopped.
+    pub(super) fn change_places(&self, mut with: impl FnMut(usize) -> usize) {
+        let mut change = |[place, trace]: [usize; 2]| [with(place), trace];
+        let all = self.places_now.iter().chain(&self.places);
+        all.for_each(|bag| bag.change_each(&mut change));
     }
 
     /// Calls `with` while remembered objects, which are old, have their marks. While the world is
@@ -138,9 +183,20 @@ impl Remembered {
         unsafe { self.next.again.give(chunk) };
     }
 
+    /// Gives a chunk of places to the next collection as well.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is from [`Remembered::take_places`].
+    pub(super) unsafe fn give_places_again(&self, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        unsafe { self.places[1].give(chunk) };
+    }
+
     /// Drops the remembered set. Calls `give` for its chunks.
-    pub(super) fn forget(&self, give: impl FnMut(*mut Chunk)) {
+    pub(super) fn forget(&self, mut give: impl FnMut(*mut Chunk)) {
         self.begin();
+        core::iter::from_fn(|| self.take_places()).for_each(|(chunk, _)| give(chunk));
         core::iter::from_fn(|| self.take()).map(|(chunk, _)| chunk).for_each(give);
         self.lost.set(0);
     }
@@ -152,11 +208,14 @@ impl Remembered {
     /// Forgets all; the memory goes with the heap's.
     pub(super) fn end(&self) {
         self.each_bag(Bag::end);
+        self.places_now.iter().chain(&self.places).for_each(Bag::end);
+        self.place_count.set(0);
         self.lost.set(0);
     }
 
     /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
         self.each_bag(|bag| bag.each_lock(with));
+        self.places_now.iter().chain(&self.places).for_each(|bag| bag.each_lock(with));
     }
 }

@@ -39,6 +39,13 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::at_safepoint`], for a thread that may have done nothing for long: pages that
+    /// waited go back.
+    pub(super) fn at_rare_safepoint(&self, me: &Mutator) {
+        self.at_safepoint(me);
+        self.tend();
+    }
+
     /// As [`Heap::at_safepoint`], for a caller that knows that the world is stopped. In the
     /// program's own fork handlers the world is stopped for this thread: nothing is done.
     #[cold]

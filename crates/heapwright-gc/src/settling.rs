@@ -2,106 +2,363 @@
 //! mark.
 //!
 //! ```text
-//!   ephemerons --> contexts of finalizers --> guardians --> weak passes and slots --> finalizers
-//!        any of these marks something: marking goes on, and comes back here
+//!   CONTEXTS  GUARDIANS  REGISTERED    what is kept with objects that are marked
+//!   CLOSED    CELLS      WEAK          weak cells are visited, weak references cleared
+//!   JUDGE     DUE                      finalizers, a priority at a time
+//!   DYING     EMPTY                    ephemerons with dead keys
+//!   SWEEP     AGE_...                  dead guardians; entries that minor collections pass over
+//!   LAST                               weak references again
+//!
+//!   each call  reported ephemerons | registrations of guardians | then the stage's next entries
+//!              any of these marks something: marking goes on, and comes back here
 //! ```
 //!
-//! `weak` describes the order and its reasons. Objects without barriers are also visited here.
+//! `weak` describes the order and its reasons. A stage visits a few entries at a time, and a step
+//! may end after any of them. Before a stage goes on, all roots were reported again and nothing is
+//! left to mark. So a stage finds what later visits could not find otherwise:
+//!
+//! - From the first stage on, each newly marked object is *looked up*: values of ephemerons,
+//!   contexts, representatives, registrations of guardians. So chains of these take time in their
+//!   length.
+//! - What a mutator registers meanwhile lives this time ([`keep_this_time`]), so no visit misses
+//!   it.
+//! - WEAK is one pause: a mutator reads weak references without being asked. From then on no
+//!   mutator reaches an object without a mark, except by an ephemeron. EMPTY ends that.
+//! - LAST clears what was stored meanwhile: cells that lead to objects which died young.
+//!
+//! Without memory, marks may be set without a lookup. Then the first stages are repeated.
+//!
+//! Objects without barriers are also visited here.
+//!
+//! [`keep_this_time`]: super::mutator::Mutator::keep_this_time
 //!
 //! Called by `mark`.
 
+use core::ptr;
+
+use heapwright_substrate::misuse;
 use heapwright_substrate::sync::atomic::Ordering;
+use heapwright_substrate::text::Line;
 
 use super::around::Around;
 use super::bag;
 use super::ephemerons::Noted;
+use super::finalizers::PRIORITIES;
+use super::guardians::Judge;
+use super::options;
+use super::stages::{
+    AGE_FINALIZERS, AGE_GUARDIANS, AGE_REGISTERED, CELLS, CLOSED, CONTEXTS, DUE, DYING, EMPTY,
+    GUARDIANS, HAS_CONTEXTS, HAS_GUARDED, JUDGE, LAST, NOT_BEGUN, REGISTERED, SWEEP, WEAK,
+};
 use super::trace::Trace;
-use super::tracer::{Marks, Tracer};
+use super::tracer::{Budget, Marks, Tracer};
+
+/// Entries that are visited before the clock is read.
+const VISITS: usize = 256;
+/// The most weak cells that the verifier reports.
+const REPORTED: usize = 10;
+
+/// What a call of [`Trace::settle`] has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// Nothing is left to mark, and everything is judged.
+    All,
+    /// Something is to be marked.
+    More,
+    /// The step's time is up.
+    Over,
+}
 
 impl Trace {
     /// Settles weak references, ephemerons, guardians and finalizers, when nothing else is left to
-    /// mark. Returns whether still nothing is. The runtime's weak passes run once: `passed` says
-    /// that they did.
-    pub(super) fn settle(&self, tracer: &Tracer, around: &impl Around, passed: &mut bool) -> bool {
+    /// mark. The runtime's weak passes run once in a step: `passed` says that they did.
+    pub(super) fn settle(
+        &self,
+        tracer: &Tracer,
+        budget: Budget,
+        around: &impl Around,
+        passed: &mut bool,
+    ) -> Settled {
         around.each_tracer(&mut |tracer| tracer.give_notes());
         tracer.give_notes();
-        if self.mark_values(tracer) || self.mark_contexts(tracer) || self.ask_guardians(tracer) {
-            return false;
+        if self.settling.stage.get() == NOT_BEGUN {
+            self.begin_settling(tracer);
         }
-        if !core::mem::replace(passed, true) {
-            self.run_weak_passes(tracer);
+        if self.settling.missed.take() != 0 {
+            let stage = self.settling.stage.get();
+            if stage > CLOSED {
+                self.settling.next.set(stage);
+            }
+            self.settling.enter(CONTEXTS);
+            if self.visit_ephemerons(tracer) {
+                return Settled::More;
+            }
         }
-        self.clear_weak();
-        if self.judge_finalizers(tracer) != 0 {
-            return false;
+        loop {
+            if !self.add_ephemerons(tracer) {
+                match self.settling.stage.get() {
+                    CONTEXTS..=REGISTERED => self.visit_first(tracer),
+                    _ if self.follow_guardians(tracer) => {}
+                    stage => {
+                        if stage == LAST {
+                            self.end_settling(tracer, passed);
+                            return Settled::All;
+                        }
+                        self.visit_later(tracer, passed);
+                    }
+                }
+            }
+            if budget.is_spent() {
+                return Settled::Over;
+            }
+            if tracer.has_items() {
+                return Settled::More;
+            }
         }
-        self.clear_ephemerons();
-        let is_unmarked = |object| self.space().is_unmarked(object);
-        self.guardians.sweep(is_unmarked);
-        self.unprotected.retain(|object| !is_unmarked(object));
-        self.weak.set_resurrects(false);
-        if self.finalizers.lock().end_marking() {
-            self.due.note();
+    }
+
+    /// From now on marked objects are looked up, where there is anything to be found.
+    fn begin_settling(&self, tracer: &Tracer) {
+        let settling = &self.settling;
+        settling.next.set(CELLS);
+        let contexts = if self.finalizers.lock().has_contexts() { HAS_CONTEXTS } else { 0 };
+        let guarded = if self.guardians.has_any() { HAS_GUARDED } else { 0 };
+        settling.among.set(contexts | guarded);
+        let any = settling.among.get() != 0;
+        settling.enter(if any { CONTEXTS } else { CLOSED });
+        self.weak.watch(any);
+        tracer.mark_as(Marks::Alone);
+    }
+
+    /// Takes some ephemerons that were reported: marks the values of those whose keys are marked,
+    /// and has the others wait. Returns whether there were any.
+    fn add_ephemerons(&self, tracer: &Tracer) -> bool {
+        let bag = self.weak.ephemerons();
+        let Some(chunk) = bag.take() else { return false };
+        let mut waiting = self.weak.waiting.lock();
+        if waiting.count() == 0 {
+            waiting.expect(bag.words() / 4);
+        }
+        if !self.weak.is_watching() {
+            self.weak.watch(true);
+            tracer.mark_as(Marks::Alone);
+        }
+        let space = self.space();
+        let keep = |object: *mut u8| {
+            if space.is_unmarked(object) {
+                tracer.edge(object);
+            }
+        };
+        let waits = |ephemeron: Noted| {
+            let waits = space.is_unmarked(ephemeron.key());
+            if !waits && !ephemeron.key().is_null() {
+                keep(ephemeron.value());
+            }
+            waits
+        };
+        // Ephemerons without memory for the note live this time: nobody would empty them.
+        let refused = |ephemeron: Noted| {
+            keep(ephemeron.key());
+            keep(ephemeron.value());
+        };
+        if !waiting.add(chunk, waits, refused) {
+            self.marking.give_back(chunk);
+        }
+        if !waiting.index() {
+            // Without a table nothing is found: all are visited again.
+            self.settling.miss();
         }
         true
     }
 
-    /// Marks the values of ephemerons whose keys are marked. Returns whether there were any.
-    fn mark_values(&self, tracer: &Tracer) -> bool {
+    /// Visits all waiting ephemerons, after marks without a lookup. Returns whether it marked any.
+    fn visit_ephemerons(&self, tracer: &Tracer) -> bool {
         let space = self.space();
-        // Objects that are marked here are not looked up, because of the lock. The next call finds
-        // them: it visits all waiting ephemerons.
-        self.weak.stop_watching();
-        tracer.mark_as(Marks::Alone);
-        let mut waiting = self.weak.waiting.lock();
         let mut found = false;
-        // Marked objects are not pushed: as the only items, they would never be popped.
-        let mut mark = |object: *mut u8| {
-            if space.is_unmarked(object) {
+        let waiting = self.weak.waiting.lock();
+        waiting.each(|ephemeron| {
+            let (key, value) = (ephemeron.key(), ephemeron.value());
+            if !space.is_unmarked(key) && !key.is_null() && space.is_unmarked(value) {
                 found = true;
-                tracer.edge(object);
+                tracer.edge(value);
             }
-        };
-        while let Some(chunk) = self.weak.ephemerons().take() {
-            // Ephemerons without memory for the note live this time: nobody would empty them.
-            let refused = |ephemeron: Noted| {
-                mark(ephemeron.key());
-                mark(ephemeron.value());
-            };
-            if !waiting.add(chunk, refused) {
-                self.marking.give_back(chunk);
-            }
+        });
+        if found && !waiting.is_indexed() {
+            self.settling.miss();
         }
-        waiting.retain(
-            |ephemeron| {
-                let waits = space.is_unmarked(ephemeron.key());
-                if !waits && !ephemeron.key().is_null() {
-                    mark(ephemeron.value());
-                }
-                waits
-            },
-            |chunk| self.marking.give_back(chunk),
-        );
-        let watch = found && waiting.count() > 0 && waiting.index();
-        self.weak.watch(watch);
         found
     }
 
-    /// Marks the contexts of finalizers whose objects are marked. Returns whether there were any.
-    fn mark_contexts(&self, tracer: &Tracer) -> bool {
-        let is_unmarked = |object| self.space().is_unmarked(object);
-        self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
+    fn is_unmarked(&self) -> impl Fn(*mut u8) -> bool + '_ {
+        |object| self.space().is_unmarked(object)
     }
 
-    /// Marks the objects that guardians keep. If there were none, makes inaccessible objects
-    /// retrievable, and marks them. Returns whether it marked any.
-    fn ask_guardians(&self, tracer: &Tracer) -> bool {
-        let is_unmarked = |object| self.space().is_unmarked(object);
-        let (marked, retrieved) = self.guardians.ask(is_unmarked, |object| tracer.edge(object));
-        if retrieved {
+    /// Calls `with` for the number of the last visited entry.
+    fn visiting(&self, with: impl FnOnce(&mut u32) -> bool) -> bool {
+        let mut at = self.settling.at.get() as u32;
+        let through = with(&mut at);
+        self.settling.at.set(at as usize);
+        through
+    }
+
+    /// A part of the first stages: what is kept with objects that were marked before they began.
+    fn visit_first(&self, tracer: &Tracer) {
+        let minor = self.generations.is_minor();
+        let stage = self.settling.stage.get();
+        let mut judge =
+            Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
+        let through = self.visiting(|at| match stage {
+            CONTEXTS => self.finalizers.lock().visit(at, minor, VISITS, |_, _, entry| {
+                if let Some(context) = entry.traced_context()
+                    && !(judge.is_unmarked)(entry.object())
+                    && (judge.is_unmarked)(context)
+                {
+                    tracer.edge(context);
+                }
+            }),
+            GUARDIANS => self
+                .guardians
+                .with(|guardians| guardians.visit_guardians(at, minor, VISITS, &mut judge)),
+            _ => self
+                .guardians
+                .with(|guardians| guardians.visit_registered(at, minor, VISITS, &mut judge)),
+        });
+        if through {
+            self.settling.enter(stage + 1);
+        }
+    }
+
+    /// Visits registrations of guardians that were marked late, then judges those whose object is
+    /// still unmarked, then retrieves the dead ones. Returns whether there was anything to do.
+    fn follow_guardians(&self, tracer: &Tracer) -> bool {
+        let mut judge =
+            Judge { is_unmarked: self.is_unmarked(), mark: |object| tracer.edge(object) };
+        let (busy, retrieved) = self.guardians.with(|guardians| {
+            if !guardians.visit_late(VISITS, &mut judge) {
+                return (true, 0);
+            }
+            if tracer.has_items() {
+                return (true, 0);
+            }
+            // Nothing else is left to mark.
+            let retrieved = guardians.retrieve_some(VISITS, &mut judge);
+            if retrieved > 0 {
+                return (true, retrieved);
+            }
+            let queued = guardians.is_queued();
+            if queued {
+                guardians.judge_some(VISITS, &judge.is_unmarked);
+            }
+            (queued, 0)
+        });
+        if retrieved > 0 {
             self.due.note();
         }
-        marked || retrieved
+        busy
+    }
+
+    /// A part of the stages after the first ones.
+    fn visit_later(&self, tracer: &Tracer, passed: &mut bool) {
+        let (settling, minor) = (&self.settling, self.generations.is_minor());
+        let stage = settling.stage.get();
+        let priority = settling.priority.get();
+        let through = match stage {
+            CLOSED => {
+                settling.enter(settling.next.get());
+                return;
+            }
+            // A minor collection looks at cells with young objects alone.
+            CELLS => {
+                let cells = &self.weak.cells;
+                minor || self.visiting(|at| cells.visit(at, VISITS, self.is_unmarked()))
+            }
+            WEAK => {
+                self.clear_weak(tracer, passed);
+                settling.priority.set(0);
+                true
+            }
+            JUDGE => {
+                self.judge_priority(priority, minor);
+                return;
+            }
+            DUE => {
+                let mark = |object| tracer.edge(object);
+                if self.finalizers.lock().mark_due(priority, VISITS, mark) {
+                    settling.priority.set(priority + 1);
+                    settling.enter(JUDGE);
+                }
+                return;
+            }
+            DYING => {
+                self.weak.waiting.lock().find_dying(VISITS, |key| self.space().is_unmarked(key))
+            }
+            EMPTY => {
+                self.clear_ephemerons();
+                true
+            }
+            SWEEP => self.visiting(|at| {
+                self.guardians
+                    .with(|guardians| guardians.sweep_some(at, minor, VISITS, self.is_unmarked()))
+            }),
+            NOT_BEGUN..=REGISTERED => true,
+            _ if !self.space().options().generations => true,
+            AGE_FINALIZERS => self.visiting(|at| {
+                self.finalizers.lock().visit(at, true, VISITS, |finalizers, number, entry| {
+                    let context = entry.traced_context();
+                    if self.is_old(entry.object())
+                        && context.is_none_or(|context| self.is_old(context))
+                    {
+                        finalizers.make_old(number);
+                    }
+                })
+            }),
+            AGE_GUARDIANS => self.visiting(|at| {
+                self.guardians.with(|of| of.age_guardians(at, VISITS, |object| self.is_old(object)))
+            }),
+            AGE_REGISTERED.. => self.visiting(|at| {
+                self.guardians
+                    .with(|of| of.age_registered(at, VISITS, |object| self.is_old(object)))
+            }),
+        };
+        if through {
+            settling.enter(stage + 1);
+        }
+    }
+
+    /// Makes finalizers of a priority due whose object is inaccessible: a part of them. The next
+    /// priority follows when what the due ones lead to is marked.
+    fn judge_priority(&self, priority: usize, minor: bool) {
+        let settling = &self.settling;
+        if priority == PRIORITIES {
+            return settling.enter(DYING);
+        }
+        let mut finalizers = self.finalizers.lock();
+        let through = !finalizers.has_priority(priority)
+            || self.visiting(|at| {
+                finalizers.visit(at, minor, VISITS, |finalizers, number, entry| {
+                    if !self.space().is_marked(entry.object()) {
+                        finalizers.make_due(number, priority);
+                    }
+                })
+            });
+        if !through {
+            return;
+        }
+        if finalizers.end_priority(priority) {
+            self.weak.set_resurrects(true);
+            settling.enter(DUE);
+        } else {
+            settling.priority.set(priority + 1);
+            settling.enter(JUDGE);
+        }
+    }
+
+    /// Returns whether an object, which is marked, is old when this collection is over: it has
+    /// survived a minor collection before, or this is a major one.
+    fn is_old(&self, object: *mut u8) -> bool {
+        let Some(page) = self.space().page_of(object.addr()) else { return true };
+        let offset = object.addr() - page.base().addr();
+        page.is_marked(offset) && (!self.generations.is_minor() || page.has_survived(offset))
     }
 
     /// Runs the runtime's weak passes. While the world is stopped.
@@ -112,65 +369,113 @@ impl Trace {
         });
     }
 
-    /// Makes weak references to dead objects null. When everything is marked, except objects that
-    /// only finalizers keep.
-    fn clear_weak(&self) {
+    /// Runs the weak passes, and makes weak references to dead objects null. When everything is
+    /// marked, except objects that only finalizers keep.
+    fn clear_weak(&self, tracer: &Tracer, passed: &mut bool) {
+        if !core::mem::replace(passed, true) {
+            self.run_weak_passes(tracer);
+        }
         let space = self.space();
+        if space.options().verify & options::VERIFY_BARRIERS != 0 {
+            self.verify_weak_cells();
+        }
         let mut cleared = 0;
-        self.finalizers.lock().each_fresh(|object| _ = space.take_mark(object));
-        self.weak.handles.each_cell(|cell| {
-            if space.is_unmarked(cell.load(Ordering::Relaxed)) {
-                cell.store(core::ptr::null_mut(), Ordering::Relaxed);
-                cleared += 1;
-            }
-        });
-        while let Some(chunk) = self.weak.slots().take() {
+        let mut slots = self.weak.slots().take();
+        if slots.is_some() {
+            self.finalizers.lock().each_fresh(|object| _ = space.take_mark(object));
+        }
+        while let Some(chunk) = slots {
             bag::each(chunk, |slot: *mut *mut u8| {
                 // SAFETY: reported by `trace` of an object that is marked, so it exists.
                 if space.is_unmarked(unsafe { slot.read() }) {
                     // SAFETY: reported by `trace` of an object that is marked. Nobody reads it: the
                     // world is stopped.
-                    unsafe { slot.write(core::ptr::null_mut()) };
+                    unsafe { slot.write(ptr::null_mut()) };
                     cleared += 1;
                 }
             });
             self.marking.give_back(chunk);
+            slots = self.weak.slots().take();
+            if slots.is_none() {
+                self.finalizers.lock().each_fresh(|object| space.give_mark(object));
+            }
         }
-        self.finalizers.lock().each_fresh(|object| space.give_mark(object));
+        let generations = space.options().generations;
+        self.weak.cells.each_looked_at(|cell| {
+            let object = cell.load(Ordering::Relaxed);
+            if space.is_unmarked(object) {
+                cell.store(ptr::null_mut(), Ordering::Relaxed);
+                cleared += 1;
+                return true;
+            }
+            generations && !self.is_old(object) || !space.is_object(object)
+        });
         self.weak.cleared.add(cleared);
     }
 
-    /// Makes finalizers due whose object is inaccessible. Returns how many.
-    fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        let is_dead = |object| !self.space().is_marked(object);
-        let due = self.finalizers.lock().judge(is_dead, |object| tracer.edge(object));
-        if due > 0 {
-            self.weak.set_resurrects(true);
+    /// Ends the program if a weak cell leads to an object that is not old, and collections do not
+    /// look at the cell: they would not clear it. In heaps with few cells, too.
+    fn verify_weak_cells(&self) {
+        let (space, mut found) = (self.space(), 0);
+        self.weak.cells.each_passed_over(|cell| {
+            let object = cell.load(Ordering::Relaxed);
+            if self.is_old(object) {
+                return;
+            }
+            found += 1;
+            if found <= REPORTED {
+                let line = Line::new().text("collected heap ").number(space.id() as usize);
+                let line = line.text(": weak handle ").address(ptr::from_ref(cell).addr());
+                let line = line.text(" leads to ").address(object.addr());
+                let age = if space.is_unmarked(object) { "dead" } else { "young" };
+                let line = line.text(", which is ").text(age);
+                line.text(": it was stored there without hw_gc_weak_set").write();
+            }
+        });
+        if found > 0 {
+            misuse::collected_heap("a store into a weak handle was not reported (hw_gc_weak_set)");
         }
-        due
     }
 
     /// Makes ephemerons with dead keys null. When everything is marked.
     fn clear_ephemerons(&self) {
+        let space = self.space();
         let mut waiting = self.weak.waiting.lock();
-        self.weak.cleared.add(waiting.count());
-        waiting.retain(
-            |ephemeron| {
+        let mut cleared = 0;
+        waiting.each_dying(|ephemeron| {
+            if space.is_unmarked(ephemeron.key()) {
                 ephemeron.clear();
-                false
-            },
-            |chunk| self.marking.give_back(chunk),
-        );
-        waiting.end();
+                cleared += 1;
+            }
+        });
+        self.weak.cleared.add(cleared);
+        waiting.empty(|chunk| self.marking.give_back(chunk));
+    }
+
+    /// The end, in the pause that ends marking.
+    fn end_settling(&self, tracer: &Tracer, passed: &mut bool) {
+        self.clear_weak(tracer, passed);
+        self.clear_ephemerons();
+        self.weak.waiting.lock().end();
+        self.weak.stop_watching();
+        self.unprotected.retain(|object| !self.space().is_unmarked(object));
+        self.weak.set_resurrects(false);
+        if self.finalizers.lock().end_marking() {
+            self.due.note();
+        }
+        self.settling.clear();
     }
 
     /// Traces marked objects without barriers again: old ones, and those that an earlier step
-    /// traced. With the roots.
-    pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
+    /// traced. With the roots. Returns their bytes.
+    pub(super) fn trace_unprotected(&self, tracer: &Tracer) -> usize {
+        let mut bytes = 0;
         self.unprotected.each(|object| {
             if self.space().is_marked(object) {
+                bytes += self.space().size_of(object);
                 tracer.look_once_more(object);
             }
         });
+        bytes
     }
 }

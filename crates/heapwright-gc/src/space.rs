@@ -3,7 +3,7 @@
 //! ```text
 //!   chunk --new_page--> in use --swept, no object--> empty --take_empty--> in use, of any pool
 //!     ^                   |                            |
-//!     +---- release ------+                            +--not needed for a purge delay--> chunk
+//!     +---- release ------+                            +--not needed for a purge delay--> kernel
 //!      evacuated, or very large                                          decay, trim
 //! ```
 //!
@@ -50,8 +50,13 @@ const USED_WHOLE: usize = 64;
 /// Size of the largest object that a program probably touches as a whole.
 const TOUCHED_WHOLE: usize = 4 << 10;
 
-/// Empty pages that are given back at a time.
-const DECAYS: usize = 64;
+/// Empty pages that are given back at a look, and the most looks that are made up for at once.
+const DECAYS: usize = 128;
+const LOOKS: usize = 32;
+/// As many times more of a heap that has taken none since the last look.
+const IDLE: usize = 8;
+/// Pages that are given to the kernel under one lock.
+const PURGED_AT_A_TIME: usize = 32;
 
 /// The setup of a space.
 struct Setup {
@@ -276,16 +281,29 @@ impl Space {
 
     /// Gives a page's units back. The record stays.
     pub(super) fn give_units(page: &Page) {
-        page.held.close(State::None);
-        bits::clear_words(page.marks(), page.words());
+        Self::close(page);
         runs::give(page.unit.get(), page.units.get());
     }
 
-    /// Gives back a claimed page without live objects that is not to wait: see `sweep`.
+    fn close(page: &Page) {
+        page.held.close(State::None);
+        bits::clear_words(page.marks(), page.words());
+    }
+
+    /// Gives back a claimed page without live objects that is not to wait: see `sweep`. A page with
+    /// more bytes than the heap may allocate before its next collection goes to the kernel.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
-        Self::give_units(page);
+        if page.units.get() * UNIT <= self.pacing.allowance() || purge_delay::purge_ms() < 0 {
+            Self::give_units(page);
+            return self.pages.give(page);
+        }
+        drop(lists);
+        Self::close(page);
+        // SAFETY: a page without objects that the caller has claimed, and in no list.
+        unsafe { runs::give_purged(page.unit.get(), page.units.get()) };
+        let _lists = self.lists.lock();
         self.pages.give(page);
     }
 
@@ -297,32 +315,90 @@ impl Space {
         true
     }
 
-    /// Gives back empty pages that nobody needed for a while. (They then wait for a purge delay as
-    /// any free memory.)
-    pub(super) fn decay(&self) {
-        let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
-        let now = os::coarse_ms();
-        let mut lists = self.lists.lock();
-        if chunk::waited(lists.empty_since, now) < delay {
-            return;
-        }
-        self.give_unneeded(&mut lists, DECAYS);
-        for _ in 0..lists.empty_low.min(DECAYS) {
-            if !self.give_empty(&mut lists) {
+    /// Gives a page to the kernel that is in no list any more: it has waited long enough.
+    pub(super) fn purge(&self, page: &Page) {
+        Self::close(page);
+        // SAFETY: a page of this heap without objects, which is in no list: nobody uses it.
+        unsafe { runs::give_purged(page.unit.get(), page.units.get()) };
+        self.pages.give(page);
+    }
+
+    /// Gives up to `most` empty pages to the kernel, and as many bytes of waiting large ones, as
+    /// long as more than `keep` bytes are left. Returns their bytes. Other threads get the lock
+    /// between a few of them.
+    fn purge_some(&self, keep: usize, most: usize) -> usize {
+        let (mut given, mut pages) = (0, 0);
+        while pages < most {
+            let mut lists = self.lists.lock();
+            let end = most.min(pages + PURGED_AT_A_TIME);
+            while pages < end && lists.empty_bytes() > keep {
+                let before = lists.empty_bytes();
+                let page = lists.take_empty(&self.pages);
+                let Some(page) = page.or_else(|| lists.free_large.take_any(&self.pages)) else {
+                    break;
+                };
+                self.purge(page);
+                given += before - lists.empty_bytes();
+                pages += 1;
+            }
+            if pages < end {
                 break;
             }
         }
-        lists.empty_low = lists.empty_pages;
-        lists.empty_since = now;
+        given
     }
 
-    /// Gives all empty pages back. Returns their bytes.
+    /// Gives back empty pages that nobody needed for a while, to the kernel. By any thread, also by
+    /// one that has nothing to do with the heap: it does not wait for the lock.
+    pub(super) fn decay(&self) {
+        let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
+        let now = os::coarse_ms();
+        let Some(mut lists) = self.lists.try_lock() else { return };
+        let waited = chunk::waited(lists.empty_since, now);
+        if waited < delay {
+            return;
+        }
+        // The longer nobody looked, the more pages. More of an idle heap, too: nobody took one.
+        let looks = usize::try_from(waited / delay.max(1)).unwrap_or(1).clamp(1, LOOKS);
+        let idle = if lists.empty_low == lists.empty_pages { IDLE } else { 1 };
+        let most = DECAYS * looks.max(idle);
+        self.give_unneeded(&mut lists, most);
+        for _ in 0..lists.empty_low.min(most) {
+            let Some(page) = lists.take_empty(&self.pages) else { break };
+            self.purge(page);
+        }
+        lists.note_look(now);
+    }
+
+    /// The sweep is over: pages that are empty now are not needed from now on.
+    pub(super) fn end_sweep(&self) {
+        let mut lists = self.lists.lock();
+        lists.note_look(os::coarse_ms());
+        _ = lists.free_large.unneeded();
+    }
+
+    /// Gives the empty pages to the kernel that the heap cannot use before its next collection.
+    pub(super) fn purge_beyond_allowance(&self) {
+        if purge_delay::purge_delay().is_some() {
+            self.purge_some(self.pacing.allowance(), usize::MAX);
+        }
+    }
+
+    /// Gives all empty pages to the kernel, and the process's free runs: the memory of large
+    /// objects that have died lies there. Returns the bytes of the heap's pages that the kernel
+    /// took.
     pub(super) fn trim(&self) -> usize {
         let mut lists = self.lists.lock();
         let bytes = lists.empty_bytes();
         while self.give_empty(&mut lists) || self.give_free_large(&mut lists) {}
         lists.empty_low = 0;
-        bytes
+        drop(lists);
+        bytes.min(chunk::purge_all(0))
+    }
+
+    /// The heap ends: its empty pages are in no list any more, so no other thread gives one back.
+    pub(super) fn forget_empty(&self) {
+        self.lists.lock().forget_empty();
     }
 
     /// Hands its locks to `with`, in the order in which they are taken.

@@ -40,6 +40,8 @@ impl Heap {
             handles = handles.wrapping_add(mutator.handles.balance.get());
         });
         handles = handles.wrapping_add(self.trace.handles.balance());
+        let free_slots = |of: &PoolStatistics| of.free_slots * of.slot_size;
+        let free_bytes = empty as u64 + pool[..LARGE].iter().map(free_slots).sum::<u64>();
         let pauses = &self.pauses;
         let live_bytes = self.space.pacing.live() as u64;
         let [lists_bytes, lists_peak_bytes] = self.trace.marking.chunks.bytes();
@@ -78,6 +80,7 @@ impl Heap {
             safepoint_max_ns: pauses.stopping.most.get() as u64,
             lists_bytes: lists_bytes as u64,
             lists_peak_bytes: lists_peak_bytes as u64,
+            free_bytes,
         }
     }
 }

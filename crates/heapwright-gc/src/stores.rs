@@ -1,7 +1,8 @@
 //! Stores: the notes that the storing thread makes of a store into an object.
 //!
 //! ```text
-//!   remember   old object, young child      --> remembered set, for the next minor collection
+//!   remember   old object, young child      --> remembered set, for the next minor collection: the
+//!              place alone, if it is known and the object is large
 //!   touch      old object, child not known  --> the same
 //!   note_store child in a candidate's page  --> the slot is noted with the page (see `references`)
 //! ```
@@ -16,20 +17,50 @@ use heapwright_substrate::address_map::MAP;
 use super::bag;
 use super::dirty_slots;
 use super::find;
-use super::layout;
+use super::layout::{self, KINDS, LARGE};
 use super::page::Page;
 use super::phase::Phase;
-use super::tracer::Tracer;
+use super::remembered::PLACE;
+use super::tracer::{TraceSlot, Tracer};
+
+/// A place in a large object that was stored into, and the function that traces it. A place of null
+/// is none any more.
+type Place = (*mut u8, TraceSlot);
+
+const _: () = assert!(size_of::<Place>() == PLACE);
 
 impl Tracer {
-    /// A reference to `child` was stored into `parent`, which has its mark, while marks say which
-    /// objects are old.
-    pub(super) fn remember(&self, parent: *mut u8, child: *mut u8) {
+    /// A reference to `child` was stored into a slot of `parent`, which has its mark, while marks
+    /// say which objects are old. The slot is null if it is not known.
+    pub(super) fn remember(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let space = self.space();
         let Some(head) = space.head_of(parent.addr()) else { return };
         let Some((unit, _)) = find::list_of(child.addr(), space.tag()) else { return };
         // A minor collection does not look at an old child.
         if !self.has_marks_that_stay(unit) || !space.is_marked(child) {
+            self.remember_place(head, parent, slot.cast(), dirty_slots::one);
+        }
+    }
+
+    /// Remembers a place in `parent`, or all of it: if the place is null or all of it, if it is
+    /// small, or if very many places are remembered. (The bound is checked when a place is read: a
+    /// large object may be made smaller.)
+    fn remember_place(&self, head: usize, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
+        let (space, of) = (self.space(), self.of());
+        let large = |(_, page_list): (usize, usize)| page_list / KINDS == LARGE;
+        if place.is_null()
+            || place == parent
+            || !find::list_of(parent.addr(), space.tag()).is_some_and(large)
+        {
+            return self.remember_at(head, parent);
+        }
+        if self.places.has(place.addr(), trace as usize) {
+            return;
+        }
+        let remembered = &of.generations.remembered;
+        let entry: Place = (place, trace);
+        let fits = remembered.counts_place(space.large_size(head));
+        if !fits || !self.places.push(&of.marking, remembered.places(), entry) {
             self.remember_at(head, parent);
         }
     }
@@ -55,20 +86,22 @@ impl Tracer {
         }
     }
 
-    /// Something was stored into `parent`, or will be before the next safepoint. `parent` is
-    /// remembered if it is old.
-    pub(super) fn touch(&self, parent: *mut u8) {
+    /// Something was stored into a place of `parent`, or will be before the next safepoint. It is
+    /// remembered if `parent` is old. `trace` traces the place, which may be all of `parent`.
+    pub(super) fn touch(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };
         if layout::is_traced(page_list) && space.is_marked(parent) {
-            self.remember_at(head, parent);
+            self.remember_place(head, parent, place, trace);
         }
     }
 
     /// Reports some remembered objects. Returns false if none is left.
     pub(super) fn trace_remembered(&self) -> bool {
         let (space, trace) = (self.space(), self.of());
-        let Some((chunk, again)) = trace.generations.remembered.take() else { return false };
+        let Some((chunk, again)) = trace.generations.remembered.take() else {
+            return self.trace_places();
+        };
         // An object that is there twice is traced once: it has no mark the first time.
         bag::each(chunk, |object: usize| _ = space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| self.look_again(object));
@@ -79,6 +112,38 @@ impl Tracer {
             trace.marking.give_back(chunk);
         }
         true
+    }
+
+    /// Reports some remembered places. Returns false if none is left.
+    fn trace_places(&self) -> bool {
+        let trace = self.of();
+        let Some((chunk, again)) = trace.generations.remembered.take_places() else {
+            return false;
+        };
+        bag::each(chunk, |(place, of): Place| self.trace_place(place, of));
+        if again {
+            // SAFETY: taken just now.
+            unsafe { trace.generations.remembered.give_places_again(chunk) };
+        } else {
+            trace.marking.give_back(chunk);
+        }
+        true
+    }
+
+    fn trace_place(&self, place: *mut u8, trace: TraceSlot) {
+        let space = self.space();
+        let slot = space.head_of(place.addr()).and_then(|head| space.slot_in(head, place.addr()));
+        // (Behind the end of an object that was made smaller there is no slot.)
+        let Some((page, start)) = slot else { return };
+        if page.is_marked(start) {
+            // SAFETY: the storing caller gave the function for it. The object is marked, so it
+            // exists, and the place lies in it.
+            unsafe { trace(place, self) };
+        } else {
+            // It was new when it was stored into, so it is not known to be old. The next collection
+            // gets the place as well, so the object must live until then.
+            self.look_again(page.base().addr() + start);
+        }
     }
 
     /// A reference to `child` was stored into a slot of `parent`; null if the slot is not known.

@@ -90,6 +90,7 @@ impl Heap {
     fn end_sweep(&self) {
         if self.space.cycle.end_sweep() {
             self.know_external();
+            self.space.end_sweep();
             self.moving.choose(&self.space, self.trace.generations.is_minor());
             self.sweep_ends();
         }

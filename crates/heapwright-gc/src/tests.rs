@@ -22,9 +22,11 @@ mod generations;
 pub(super) mod ground;
 mod inaccessible;
 mod large;
+mod long;
 mod moving;
 mod once_wrong;
 mod runtimes;
+mod settling;
 // Hundreds of collections each.
 #[cfg(not(miri))]
 mod tight;

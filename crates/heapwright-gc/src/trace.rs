@@ -31,6 +31,7 @@ use super::marking::Marking;
 use super::references::References;
 use super::runtime::{Runtime, WeakPass};
 use super::space::Space;
+use super::stages::Settling;
 use super::unprotected::Unprotected;
 use super::weak::Weak;
 use super::weak_passes::WeakPasses;
@@ -47,6 +48,7 @@ pub(super) struct Trace {
     pub(super) guardians: Guardians,
     pub(super) due: Due,
     pub(super) weak_passes: WeakPasses<WeakPass>,
+    pub(super) settling: Settling,
     pub(super) unprotected: Unprotected,
     /// Places to be traced again: see `dirty_slots`.
     pub(super) dirty_slots: Bag,
@@ -109,6 +111,7 @@ impl Trace {
         self.dirty_slots.end();
         self.finalizers.lock().end();
         self.guardians.end();
+        self.settling.clear();
         self.due.end();
         self.weak_passes.end();
         self.unprotected.end();

@@ -8,6 +8,8 @@
 //!          object | 4        an edge that was reported by its slot, while objects are to be moved
 //!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
 //!                            is below it, in the same chunk, and a multiple of 8
+//!          object | 3, from  an object of which a part was traced: the next part begins at `from`,
+//!                            which lies below it as a range's count does
 //!
 //!   drain    pop --> prefetch --> | ring | --> test and set the mark --> callback
 //! ```
@@ -49,6 +51,8 @@ mod stack;
 const MARKED: usize = 1;
 /// The tag of a range.
 const RANGE: usize = 2;
+/// The tag of an object of which a part was traced.
+const REST: usize = 3;
 /// The tag of an edge that was reported by its slot, while objects are to be moved.
 const MOVABLE: usize = 4;
 const TAGS: usize = 7;
@@ -91,6 +95,7 @@ pub struct Tracer {
     notes: Num,
     /// Old objects that a store was reported for, and objects that become old (see `remembered`).
     pub(super) stores: Recent,
+    pub(super) places: Recent,
     survivors: Buffer,
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
@@ -103,8 +108,20 @@ pub struct Tracer {
     /// [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
+    /// Where the part of an object begins that is being traced, and where the next part of an
+    /// object begins that a closure looks at; 0: at its start, and there is none.
+    from: Num,
+    next_part: Num,
     /// Bytes of the objects that were marked.
     pub(super) bytes: Num,
+    /// How many of these belong to large objects that are traced, and how many of the others are
+    /// part of the work.
+    large: Num,
+    counted: Num,
+    /// The work so far, in bytes: of the objects that were marked, without large ones that are
+    /// traced, or of the slots that led to objects, whichever are more. So the slots of a large
+    /// object count when they are read, also if they lead to nothing new.
+    pub(super) work: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],
 }
@@ -151,7 +168,7 @@ pub(super) enum Slots {
 pub(super) struct Budget {
     /// Nanoseconds of the clock; 0: no deadline.
     pub(super) deadline: u64,
-    /// Bytes to mark.
+    /// Bytes of work (see [`Tracer`]).
     pub(super) bytes: usize,
 }
 
@@ -159,8 +176,10 @@ impl Budget {
     /// No limit.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
 
-    /// A few bytes to mark, however long it takes to look at marked objects.
-    pub(super) const A_LITTLE: Self = Self { deadline: 0, bytes: 64 << 10 };
+    /// As much work as `bytes` say, however long it takes.
+    pub(super) fn of(bytes: usize) -> Self {
+        Self { deadline: 0, bytes }
+    }
 
     /// Returns whether the deadline has passed.
     pub(super) fn is_spent(self) -> bool {
@@ -284,7 +303,7 @@ impl Tracer {
         }
         self.marked[page_list].add(1);
         let size = if page_list / KINDS == LARGE {
-            space.large_footprint(unit)
+            self.large_size(unit, page_list)
         } else {
             space.slot(page_list)
         };
@@ -297,6 +316,23 @@ impl Tracer {
             self.note(object, unit, traced);
         }
         traced
+    }
+
+    /// A large object was marked. Returns its bytes.
+    #[cold]
+    fn large_size(&self, unit: usize, page_list: usize) -> usize {
+        let size = self.space().large_footprint(unit);
+        if layout::is_traced(page_list) {
+            self.large.add(size);
+        }
+        size
+    }
+
+    /// Adds to the work: `edges` were looked at since the last call.
+    fn count_work(&self, edges: usize) {
+        let marked = self.bytes.get().wrapping_sub(self.large.get());
+        let fresh = marked.wrapping_sub(self.counted.replace(marked));
+        self.work.add(fresh.max(edges * size_of::<usize>()));
     }
 
     /// A reference leads to no object of the heap. Returns false.
@@ -340,6 +376,7 @@ impl Tracer {
     pub(super) fn give_notes(&self) {
         let (remembered, weak) = (&self.of().generations.remembered, &self.of().weak);
         self.stores.give(remembered.stores());
+        self.places.give(remembered.places());
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());
@@ -366,9 +403,16 @@ impl Tracer {
     pub(super) fn shade(&self, object: *mut u8) {
         self.marks.set(Marks::Locked as usize);
         self.choose_notes();
-        if self.set_mark(object, |_| {}) {
+        // A key is looked up when the object is popped, while the world is stopped.
+        let watching = self.notes.get() & KEYS != 0;
+        self.notes.set(self.notes.get() & !KEYS);
+        let is_key = watching && self.space().is_unmarked(object);
+        if self.set_mark(object, |_| {}) || is_key {
             // Without a chunk, and while others are at work, it must not wait for one.
             if self.next.get() == self.end.get() && !self.has_made_room() {
+                if watching {
+                    self.of().settling.miss();
+                }
                 self.note_overflow(object);
             } else {
                 self.push(object.map_addr(|at| at | MARKED));
@@ -381,6 +425,18 @@ impl Tracer {
     pub(super) fn note_overflow(&self, object: *mut u8) {
         if let Some(page) = self.space().page_of(object.addr()) {
             self.of().marking.note_overflow(page);
+        }
+    }
+
+    /// Marking had no memory for the rest of an object: its page is to be looked through. Only a
+    /// large object is found there alone, and goes on at `from`.
+    #[cold]
+    fn note_rest(&self, object: *mut u8, from: usize) {
+        if let Some(page) = self.space().page_of(object.addr()) {
+            self.of().marking.note_overflow(page);
+            if page.is_large() {
+                page.overflowed.set(1 + from);
+            }
         }
     }
 
@@ -398,7 +454,9 @@ impl Tracer {
 
     /// Adds its counts to the heap's: its mutator or helper leaves, or its cycle ends.
     pub(super) fn give_counts(&self) {
-        self.of().marking.keep_counts(&self.marked, self.bytes.take());
+        self.large.set(0);
+        self.counted.set(0);
+        self.of().marking.keep_counts(&self.marked, self.bytes.take(), self.work.take());
     }
 }
 

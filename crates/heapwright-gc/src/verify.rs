@@ -12,7 +12,8 @@
 //!
 //! - *The heap*: every reference leads to an object's first byte.
 //! - *Barriers*: when marking has ended, every reachable object is marked. An unmarked one was
-//!   stored into a black object by an unreported store.
+//!   stored into a black object by an unreported store. (`settling` verifies stores into weak
+//!   cells.)
 //!
 //! Both can be enabled in any build, after each collection ([`super::raw::Options::verify`]). They
 //! cost a second, slower marking and 1.6 % of the heap's size.
@@ -172,7 +173,8 @@ impl Walk<'_> {
                 self.out_of_memory = true;
                 return;
             }
-            tracer.looking(|tracer| tracer.trace(entry), &mut |reference| self.reach(reference));
+            tracer
+                .looking(|tracer| tracer.trace_all(entry), &mut |reference| self.reach(reference));
         }
     }
 }

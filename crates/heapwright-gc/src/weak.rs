@@ -19,12 +19,12 @@
 //! finalizers' objects count as dead, although they are marked. Incremental marking may end after
 //! finalizers become due: they run only after its end (see `finalizers`).
 //!
-//! **Ephemerons** are visited once when nothing else is left to mark. If that marks a value, those
-//! that still wait are put into a table by their keys. From then on each newly marked object is
-//! looked up there (see `ephemerons`).
+//! **Ephemerons** are visited when nothing else is left to mark. Those that wait are put into a
+//! table by their keys. From then on each newly marked object is looked up there (see
+//! `ephemerons`).
 //!
-//! Generations change nothing: an object with a weak reference to a young object is traced like any
-//! other.
+//! **Generations.** An object with a weak reference to a young object is traced like any other. Of
+//! the handles, minor collections look only at some (see `weak_cells`).
 //!
 //! Filled by `tracer`; processed by `settling`.
 
@@ -33,12 +33,12 @@ use heapwright_substrate::sync::Lock;
 use super::bag::Bag;
 use super::cell::Num;
 use super::ephemerons::Waiting;
-use super::handles::Handles;
 use super::locks::With;
+use super::weak_cells::WeakCells;
 
 /// A heap's weak references. Zero has none.
 pub(super) struct Weak {
-    pub(super) handles: Handles,
+    pub(super) cells: WeakCells,
     /// Weak slots, and ephemerons, that were reported in this cycle.
     slots: Bag,
     ephemerons: Bag,
@@ -89,7 +89,7 @@ impl Weak {
 
     /// Gives all memory back.
     pub(super) fn end(&self) {
-        self.handles.end();
+        self.cells.end();
         self.slots.end();
         self.ephemerons.end();
         self.waiting.lock().end();
@@ -100,7 +100,7 @@ impl Weak {
 
     /// Hands its locks to `with`, in the order in which they are taken.
     pub(super) fn each_lock(&self, with: With<'_>) {
-        self.handles.each_lock(with);
+        self.cells.each_lock(with);
         self.slots.each_lock(with);
         self.ephemerons.each_lock(with);
         with(&self.waiting);

@@ -157,6 +157,16 @@ impl<T> Lock<T> {
     pub fn borrow(&self) -> cell::Ref<'_, T> {
         self.value.borrow()
     }
+
+    /// As [`Lock::borrow`], and does not panic.
+    ///
+    /// # Errors
+    ///
+    /// If the value is borrowed mutably.
+    #[inline]
+    pub fn try_borrow(&self) -> Result<cell::Ref<'_, T>, cell::BorrowError> {
+        self.value.try_borrow()
+    }
 }
 
 impl<T: Trace> Lock<T> {
@@ -173,6 +183,36 @@ impl<T: Trace> Lock<T> {
     ) -> cell::RefMut<'a, T> {
         touch(mc, parent, self);
         self.value.borrow_mut()
+    }
+
+    /// As [`Lock::borrow_mut`], for a value that may be borrowed.
+    ///
+    /// ```
+    /// # use heapwright::{Rootable, gc::{Lock, Realm}};
+    /// let mut realm = Realm::<Rootable!['gc => Lock<u32>]>::new(|_| Lock::new(1));
+    /// realm.mutate(|mc, root| {
+    ///     let read = root.try_borrow().unwrap();
+    ///     assert!(root.try_borrow_mut(mc, root).is_err());
+    ///     drop(read);
+    ///     *root.try_borrow_mut(mc, root).unwrap() += 1;
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the value is borrowed.
+    ///
+    /// # Panics
+    ///
+    /// If it does not lie in `parent`.
+    #[inline]
+    pub fn try_borrow_mut<'gc, 'a, P: Object<'gc>>(
+        &'a self,
+        mc: &'a Mutation<'gc>,
+        parent: P,
+    ) -> Result<cell::RefMut<'a, T>, cell::BorrowMutError> {
+        touch(mc, parent, self);
+        self.value.try_borrow_mut()
     }
 }
 

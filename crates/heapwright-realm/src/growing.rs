@@ -39,6 +39,11 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
         Self(mc.alloc(Cell::new(buffer)))
     }
 
+    /// Its object, which stays the same when it grows.
+    pub(super) fn object(self) -> *mut u8 {
+        self.0.object()
+    }
+
     /// The current buffer.
     #[inline]
     pub(super) fn buffer(self) -> Option<Buffer<'gc, T>> {

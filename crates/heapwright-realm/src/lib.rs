@@ -215,6 +215,7 @@ mod finalize;
 mod growing;
 mod mutation;
 mod pointer;
+mod printing;
 mod realm;
 mod send;
 mod slice;
@@ -234,7 +235,7 @@ pub use collections::{
 pub use finalize::Finalize;
 #[cfg(feature = "derive")]
 pub use heapwright_derive::Trace;
-pub use mutation::{Mutation, Rootable};
+pub use mutation::{Fuel, Mutation, Rootable};
 pub use pointer::Gc;
 pub use realm::Realm;
 pub use send::{AnyThread, Mode, OneThread, SendRealm};

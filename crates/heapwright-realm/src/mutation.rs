@@ -20,3 +20,43 @@ pub struct Mutation<'gc> {
     pub(super) sends: bool,
     pub(super) brand: PhantomData<fn(&'gc ()) -> &'gc ()>,
 }
+
+/// Operations between two looks at how much was allocated.
+const LOOK: usize = 64;
+/// Bytes that a piece of work may allocate before the realm is to pay for them.
+const PIECE: usize = 128 << 10;
+
+/// How long a piece of work lasts: see [`Realm::run`](super::Realm::run).
+pub struct Fuel {
+    mutator: *const raw::Mutator,
+    left: usize,
+}
+
+impl Fuel {
+    /// Uses fuel for one operation. Returns whether there was any. If not, the piece is over: the
+    /// function returns `None`, and is called again when the realm has collected what is due.
+    ///
+    /// There is none after the number of operations that [`Realm::run`](super::Realm::run) was
+    /// given, and hardly any after 128 KiB were allocated.
+    #[inline]
+    pub fn burn(&mut self) -> bool {
+        if self.left == 0 || self.left.is_multiple_of(LOOK) && self.is_spent() {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+
+    #[cold]
+    fn is_spent(&self) -> bool {
+        // SAFETY: the realm's mutator, which outlives the piece.
+        unsafe { &*self.mutator }.unpaid() >= PIECE
+    }
+}
+
+impl Mutation<'_> {
+    /// Fuel for so many operations of this mutation.
+    pub(super) fn fuel(&self, operations: usize) -> Fuel {
+        Fuel { mutator: self.mutator, left: operations.max(1) }
+    }
+}

@@ -18,6 +18,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::copied::copied;
 use super::mutation::Mutation;
+use super::printing;
 use super::trace::Trace;
 use heapwright_gc::raw::{TraceSlot, Tracer};
 use heapwright_gc::{FREED, LEAF, TRACED};
@@ -337,9 +338,10 @@ impl<T: Hash> Hash for Gc<'_, T> {
     }
 }
 
+/// Prints the value, and the address of an object that is being printed already.
 impl<T: fmt::Debug> fmt::Debug for Gc<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        printing::print(f, self.object(), |f| (**self).fmt(f))
     }
 }
 

@@ -9,7 +9,7 @@ use heapwright_gc::Statistics;
 use heapwright_gc::raw::{self, Options, Runtime, Tracer};
 use heapwright_substrate::unwinding::{self, Surfacing};
 
-use super::mutation::{Mutation, Rootable};
+use super::mutation::{Fuel, Mutation, Rootable};
 use super::pointer::{self, Gc, Header};
 use super::send::{Mode, OneThread};
 
@@ -205,6 +205,49 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         };
         // SAFETY: the brand keeps references in `mutate`; afterwards only the heap holds any.
         unsafe { self.here().held(mutate) }
+    }
+
+    /// Calls `with` for a piece of work again and again, until it returns a value. Between two
+    /// pieces the realm pays for what was allocated, as after [`mutate`](Realm::mutate): it
+    /// collects, if that is due. For interpreters and other long work, whose garbage would grow
+    /// without bound in one mutation.
+    ///
+    /// `with` keeps its state in the root, and calls [`Fuel::burn`] before each operation. Then a
+    /// piece has at most `operations` of them, and allocates hardly more than 128 KiB.
+    ///
+    /// ```
+    /// use heapwright::Rootable;
+    /// use heapwright::gc::{Cell, Realm, Vector};
+    ///
+    /// // A machine that counts to a million, and makes garbage on the way.
+    /// let mut realm = Realm::<Rootable!['gc => Cell<u64>]>::new(|_| Cell::new(0));
+    /// let counted = realm.run(100_000, |mc, count, fuel| {
+    ///     while fuel.burn() {
+    ///         Vector::new(mc).push(mc, count.get());
+    ///         count.put(count.get() + 1);
+    ///         if count.get() == 1_000_000 {
+    ///             return Some(count.get());
+    ///         }
+    ///     }
+    ///     None
+    /// });
+    /// assert_eq!(counted, 1_000_000);
+    /// assert!(realm.statistics().peak_bytes < 16 << 20);
+    /// ```
+    pub fn run<T>(
+        &mut self,
+        operations: usize,
+        mut with: impl for<'gc> FnMut(
+            &Mutation<'gc>,
+            Gc<'gc, <R as Rootable<'gc>>::Root>,
+            &mut Fuel,
+        ) -> Option<T>,
+    ) -> T {
+        loop {
+            if let Some(value) = self.mutate(|mc, root| with(mc, root, &mut mc.fuel(operations))) {
+                return value;
+            }
+        }
     }
 
     /// Collects for about `budget`: sweeps, marks, and begins a collection if one is due. Returns

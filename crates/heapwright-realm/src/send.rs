@@ -256,10 +256,17 @@ impl Mutation<'_> {
 #[cold]
 #[inline(never)]
 fn refuse(name: &str, what: &str) -> ! {
+    // Of a `Static` the value itself.
+    let inner = name.strip_prefix(STATIC).and_then(|name| name.strip_suffix('>')).unwrap_or(name);
     panic!(
-        "this realm may go to another thread, and of {name} it is not known whether it may be {what}: `#[derive(Trace)]` knows it of types that are `Send` and have no parameters"
+        "this realm may go to another thread, and of {name} it is not known whether it may be \
+         {what}. It is known of types of your own without parameters that are `Send`: put the \
+         value in one, `#[derive(Trace)] struct Mine(#[trace(skip)] {inner});`"
     )
 }
+
+/// How the name of a [`Static`](super::Static) begins.
+const STATIC: &str = "heapwright_realm::standard::Static<";
 
 #[cfg(test)]
 mod tests {
@@ -267,6 +274,19 @@ mod tests {
 
     use super::super::Rootable;
     use super::SendRealm;
+
+    #[test]
+    fn a_refusal_names_the_type_that_works() {
+        type Root = dyn for<'gc> Rootable<'gc, Root = super::super::Static<std::string::String>>;
+        // The root itself is `Send`, as the compiler knows.
+        let root = || super::super::Static(std::string::String::from("root"));
+        let mut realm = SendRealm::<Root>::sendable(|_| root());
+        let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            realm.mutate(|mc, _| _ = mc.alloc(root()));
+        }));
+        let said = refused.unwrap_err().downcast::<std::string::String>().unwrap();
+        assert!(said.contains("struct Mine(#[trace(skip)] alloc::string::String);"), "{said}");
+    }
 
     #[test]
     fn a_realm_knows_whose_it_is() {

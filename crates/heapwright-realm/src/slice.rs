@@ -197,9 +197,10 @@ impl<T> Deref for Slice<'_, T> {
     }
 }
 
+/// Prints the values, and the address of an object that is being printed already.
 impl<T: fmt::Debug> fmt::Debug for Slice<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        super::printing::print(f, self.object(), |f| (**self).fmt(f))
     }
 }
 

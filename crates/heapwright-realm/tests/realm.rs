@@ -594,3 +594,89 @@ fn two_realms_and_a_dump() {
     let text = String::from_utf8_lossy(&bytes);
     assert!(text.contains("heapwright::gc::Str") || text.contains("Str"), "types have names");
 }
+
+#[derive(Trace, Debug)]
+struct Ring<'gc> {
+    name: u32,
+    next: Cell<Option<Gc<'gc, Ring<'gc>>>>,
+    others: Vector<'gc, Gc<'gc, Ring<'gc>>>,
+}
+
+#[test]
+fn what_leads_to_itself_is_printed_and_that_ends() {
+    let mut realm = Realm::<Rootable!['gc => u32]>::new(|_| 0);
+    realm.mutate(|mc, _| {
+        let others = Vector::new(mc);
+        let ring = |name| mc.alloc(Ring { name, next: Cell::new(None), others });
+        let all: Vec<_> = (0..10).map(ring).collect();
+        for (n, &one) in all.iter().enumerate() {
+            one.next.set(mc, one, Some(all[(n + 1) % 10]));
+        }
+        let said = format!("{:?}", all[3]);
+        assert!((0..10).all(|name| said.contains(&format!("name: {name}"))), "{said}");
+        assert_eq!(said.matches("Gc(0x").count(), 1, "{said}");
+        // Every one leads to all: more paths than could be printed.
+        all.iter().for_each(|&one| others.push(mc, one));
+        assert!(format!("{:#?}", all[0]).len() < 100_000_000);
+        // What leads to nothing is printed whole, also twice, and after a panic.
+        let one = mc.alloc(7);
+        assert_eq!(format!("{:?}", (one, one)), "(7, 7)");
+        let list = Vector::new(mc);
+        list.push(mc, one);
+        assert_eq!(format!("{list:?} {list:?}"), "[7] [7]");
+    });
+}
+
+#[test]
+fn a_long_run_collects_between_its_pieces() {
+    for most in [usize::MAX, 1 << 20] {
+        let options = Options { most, generations: true, ..Options::new() };
+        let mut realm = Realm::<Rootable!['gc => Cell<u32>]>::with(options, |_| Cell::new(0));
+        let mut pieces = 0;
+        let sum = realm.run(1 << 20, |mc, root, fuel| {
+            pieces += 1;
+            while fuel.burn() {
+                mc.alloc([7u64; 8]);
+                root.put(root.get() + 1);
+                if root.get() == 200_000 {
+                    return Some(root.get());
+                }
+            }
+            None
+        });
+        let told = realm.statistics();
+        assert!(sum == 200_000 && pieces > 50, "{pieces}");
+        assert!(told.cycles > 0 && told.peak_bytes < 8 << 20, "{} bytes", told.peak_bytes);
+    }
+    // Without allocation the number of operations ends a piece.
+    let mut realm = Realm::<Rootable!['gc => Cell<u32>]>::new(|_| Cell::new(0));
+    let mut pieces = Vec::new();
+    realm.run(100, |_, root, fuel| {
+        let mut operations = 0;
+        while fuel.burn() {
+            operations += 1;
+        }
+        pieces.push(operations);
+        root.put(root.get() + 1);
+        (root.get() == 3).then_some(())
+    });
+    assert_eq!(pieces, [100; 3]);
+}
+
+/// heapwright as another crate names it.
+mod other {
+    pub(crate) mod inner {
+        pub(crate) use heapwright as hw;
+    }
+}
+
+#[derive(Trace)]
+#[trace(crate = other::inner::hw)]
+struct Elsewhere<'gc>(Gc<'gc, u32>, #[trace(skip)] u8);
+
+#[test]
+fn a_derive_takes_heapwright_from_where_it_is_told() {
+    let mut realm = Realm::<Rootable!['gc => Elsewhere<'gc>]>::new(|mc| Elsewhere(mc.alloc(5), 1));
+    realm.collect();
+    assert_eq!(realm.mutate(|_, root| *root.0 + u32::from(root.1)), 6);
+}

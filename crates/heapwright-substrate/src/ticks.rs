@@ -34,6 +34,8 @@ pub enum Whose {
     Status,
     /// `limit`: the nearness of the memory limit.
     Limit,
+    /// The collected heaps: their empty pages.
+    Collected,
 }
 
 /// A task, and the time of its next call in milliseconds.
@@ -47,8 +49,8 @@ const FAR: u32 = 10_000;
 /// The time that means at once.
 const AT_ONCE: u32 = 0;
 
-static PLACES: [Place; 2] =
-    [const { Place { task: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(AT_ONCE) } }; 2];
+static PLACES: [Place; 3] =
+    [const { Place { task: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(AT_ONCE) } }; 3];
 
 /// Sets a task. The next thread that passes runs it. Then the task sets the time of its next call.
 #[inline]

@@ -107,7 +107,7 @@ impl<A: Around> Step<'_, A> {
             self.tracer.looking_at(Slots::Note, report, &mut keep);
         };
         let ask = |page: &Page| {
-            note(&|tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object)));
+            note(&|tracer: &Tracer| page.each_unscanned(|object| tracer.trace_all(object)));
         };
         self.around.each_tracer(&mut |tracer| tracer.give_notes());
         note(&Tracer::trace_dirty_slots);
@@ -140,7 +140,8 @@ impl<A: Around> Step<'_, A> {
 
     /// Pins objects that objects without barriers lead to.
     fn pin_what_unprotected_lead_to(&self) {
-        let report = |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace(object));
+        let report =
+            |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace_all(object));
         let mut keep = |child| self.space.keep_in_place(child);
         // (A runtime that changes references itself needs no slots to be known.)
         if !self.trace.runtime().updates() {
@@ -159,7 +160,7 @@ impl<A: Around> Step<'_, A> {
             }
         };
         self.trace.handles.each_cell(change);
-        self.trace.weak.handles.each_cell(change);
+        self.trace.weak.cells.each_cell(change);
         let now = |object| self.space.forwarded(object).unwrap_or(object);
         self.trace.finalizers.lock().each_object(now);
         self.trace.guardians.each_object(now);
@@ -279,6 +280,9 @@ impl<A: Around> Step<'_, A> {
         self.trace.generations.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
             self.space.forwarded(object).unwrap_or(object).addr()
+        });
+        self.trace.generations.remembered.change_places(|place| {
+            self.slot_now(MAP.base().with_addr(place).cast()).map_or(0, |now| now.addr())
         });
         self.moving.plan.lock().through = 0;
         self.moving.fresh.lock().0.end();

@@ -44,7 +44,8 @@ impl Mutator {
         unsafe { self.wrote(parent, ptr::null_mut(), child) };
     }
 
-    /// As [`Mutator::shade`], with the slot that was stored to: cheaper while objects are moved.
+    /// As [`Mutator::shade`], with the slot that was stored to: cheaper while objects are moved,
+    /// and for a large object the next minor collection looks at that slot alone.
     ///
     /// # Safety
     ///
@@ -75,7 +76,7 @@ impl Mutator {
             }
         }
         if barrier & STORES != 0 && !parent.is_null() {
-            inner.tracer.remember(parent, child);
+            inner.tracer.remember(parent, slot, child);
         }
     }
 
@@ -86,8 +87,7 @@ impl Mutator {
         self.touch_at(parent, parent, dirty_slots::whole);
     }
 
-    /// As [`Mutator::touch`], for one slot: cheaper for an object of many references. (A minor
-    /// collection traces the whole object.)
+    /// As [`Mutator::touch`], for one slot: cheaper for an object of many references.
     ///
     /// # Safety
     ///
@@ -113,7 +113,7 @@ impl Mutator {
             self.inner().tracer.note_dirty_slot(parent, place, trace);
         }
         if barrier & STORES != 0 {
-            self.inner().tracer.touch(parent);
+            self.inner().tracer.touch(parent, place, trace);
         }
     }
 }

@@ -16,7 +16,8 @@ impl Mutator {
         self.heap().step(self.inner(), budget)
     }
 
-    /// Runs a whole collection.
+    /// Runs a whole collection, in steps if the heap is incremental. Empty pages that the heap
+    /// cannot use before the next one go back to the kernel.
     ///
     /// # Safety
     ///
@@ -24,8 +25,9 @@ impl Mutator {
     #[inline]
     pub unsafe fn collect(&self) {
         let _noted = self.inner().stack.enter();
-        self.heap().collect(self.inner());
+        self.heap().collect_in_steps(self.inner());
         self.heap().space.pacing.note_request();
+        self.heap().space.purge_beyond_allowance();
     }
 
     /// Runs a whole minor collection. It is a major one if that is due, or if the heap does not
@@ -81,6 +83,14 @@ impl Mutator {
     /// Makes a collection due: the next step begins one.
     pub fn ask(&self) {
         self.heap().space.pacing.ask();
+    }
+
+    /// Bytes that this mutator has allocated while collections were held or deferred, and that it
+    /// pays for afterwards.
+    #[inline]
+    #[must_use]
+    pub fn unpaid(&self) -> usize {
+        self.inner().unpaid.get()
     }
 
     /// Returns whether a collection is due or under way.

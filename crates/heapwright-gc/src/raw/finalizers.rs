@@ -5,7 +5,7 @@ use core::ptr;
 
 use heapwright_substrate::sync::atomic::Ordering;
 
-use super::super::finalizers::{Entry, Finalizer};
+use super::super::finalizers::{Entry, Finalizer, PRIORITIES};
 use super::Mutator;
 
 impl Mutator {
@@ -17,8 +17,7 @@ impl Mutator {
     /// `object` is of this heap. The duties of the [module](super) hold for `run`, but it may
     /// allocate.
     pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
-        let entry = Entry { object, run, context, traced: false, priority: 0 };
-        self.heap().trace.finalizers.lock().add(entry)
+        self.register(Entry::new(object, run, context, false, 0))
     }
 
     /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to
@@ -37,12 +36,20 @@ impl Mutator {
         context: *mut u8,
         priority: u8,
     ) -> bool {
-        let entry = Entry { object, run, context: context.cast(), traced: true, priority };
-        self.heap().trace.finalizers.lock().add(entry)
+        let entry = Entry::new(object, run, context.cast(), !context.is_null(), priority);
+        priority < PRIORITIES as u8 && self.register(entry)
     }
 
-    /// Cancels all finalizers of an object that are not due yet. Returns their number. Linear in
-    /// the number of all registered finalizers.
+    fn register(&self, entry: Entry) -> bool {
+        let trace = &self.heap().trace;
+        let added = trace.finalizers.lock().add(entry);
+        let context = entry.traced_context().unwrap_or(ptr::null_mut());
+        self.inner().keep_this_time([entry.object(), context]);
+        added
+    }
+
+    /// Cancels all finalizers of an object that are not due yet. Returns their number.
+    /// Constant time for each.
     ///
     /// # Safety
     ///
@@ -71,17 +78,17 @@ impl Mutator {
             let next = self.heap().trace.finalizers.lock().next();
             if let Some(next) = &next {
                 // SAFETY: a cell of the heap, which is this one's.
-                unsafe { &*root }.store(next.object, Ordering::Relaxed);
+                unsafe { &*root }.store(next.object(), Ordering::Relaxed);
                 // The finalizer has its address.
-                let pinned = self.heap().space.pin(next.object);
-                let context = if next.traced { next.context.cast() } else { ptr::null_mut() };
+                let pinned = self.heap().space.pin(next.object());
+                let context = next.traced_context().unwrap_or(ptr::null_mut());
                 // SAFETY: a cell of the heap, which is this one's.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
                 let context_pinned = self.heap().space.pin(context);
                 // SAFETY: registered with `finalize`, for a live object.
-                unsafe { (next.run)(next.object.cast(), next.context) };
+                unsafe { (next.run)(next.object().cast(), next.context) };
                 if pinned {
-                    self.heap().space.unpin(next.object);
+                    self.heap().space.unpin(next.object());
                 }
                 if context_pinned {
                     self.heap().space.unpin(context);
@@ -104,7 +111,7 @@ impl Mutator {
     #[must_use]
     pub fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
         let next = self.heap().trace.finalizers.lock().next()?;
-        Some((next.object, next.context))
+        Some((next.object(), next.context))
     }
 
     /// The number of due finalizers.

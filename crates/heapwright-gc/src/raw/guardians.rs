@@ -11,7 +11,9 @@ impl Mutator {
     ///
     /// `object` is one of this heap.
     pub unsafe fn new_guardian(&self, object: *mut u8) -> Option<u32> {
-        self.heap().trace.guardians.make(object)
+        let number = self.heap().trace.guardians.make(object);
+        self.inner().keep_this_time([object]);
+        number
     }
 
     /// Registers an object with a guardian. When it is unreachable, `representative` can be
@@ -24,7 +26,9 @@ impl Mutator {
     /// Both are objects of this heap; `guardian` is of [`Mutator::new_guardian`], and its object
     /// lives.
     pub unsafe fn guard(&self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
-        self.heap().trace.guardians.register(guardian, object, representative)
+        let registered = self.heap().trace.guardians.register(guardian, object, representative);
+        self.inner().keep_this_time([object, representative]);
+        registered
     }
 
     /// The next object that a guardian retrieves, in the order in which they were found

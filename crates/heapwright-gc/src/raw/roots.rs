@@ -23,15 +23,19 @@ impl Mutator {
         unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
-    /// Makes a weak root: a cell that may be read and written freely. It keeps nothing, and becomes
-    /// null when its object has died, before finalizers run. Returns `None` without memory.
+    /// Makes a weak root: a cell that may be read freely. It keeps nothing, and becomes null when
+    /// its object has died, before finalizers run. The runtime may store null into it. It stores an
+    /// object directly only if the cell holds the null of this call, of [`Mutator::set_weak`] or of
+    /// the heap. Otherwise it calls [`Mutator::set_weak`], because collections look only at cells
+    /// that may lead to a young object. `VERIFY_BARRIERS` finds other stores. Returns `None`
+    /// without memory.
     ///
     /// # Safety
     ///
     /// The duties of the [module](super).
     #[must_use]
     pub unsafe fn new_weak(&self, object: *mut u8) -> Option<*mut *mut u8> {
-        self.heap().trace.weak.handles.make(&self.inner().weak, object).map(<*mut _>::cast)
+        self.heap().trace.weak.cells.make(&self.inner().weak, object).map(<*mut _>::cast)
     }
 
     /// Frees a weak root.
@@ -40,17 +44,27 @@ impl Mutator {
     ///
     /// `cell` is a weak root of this heap that was not freed.
     pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
-        // SAFETY: a weak root of this heap that was not freed, as the caller promises.
-        unsafe { self.heap().trace.weak.handles.free(&self.inner().weak, cell.cast()) };
+        self.heap().trace.weak.cells.free(&self.inner().weak, cell.cast());
     }
 
-    /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that.
+    /// Stores an object, or null, into a weak root.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is a weak root of this heap that was not freed; the duties of the [module](super).
+    pub unsafe fn set_weak(&self, cell: *mut *mut u8, object: *mut u8) {
+        self.heap().trace.weak.cells.set(cell.cast(), object);
+    }
+
+    /// From now on the thread's C stack up to `base` is scanned for addresses. Null ends that. A
+    /// thread that changes to another stack (`makecontext`, `sigaltstack`) names that one first; a
+    /// collection on a stack that was not named ends the program.
     ///
     /// # Safety
     ///
     /// `base` is within the calling thread's stack, above all frames that may hold objects.
     pub unsafe fn scan_stack(&self, base: *const u8) {
-        self.inner().stack.base.set(base.cast_mut());
+        self.inner().stack.name(base.cast_mut());
     }
 
     /// Keeps an object in place until it is unpinned as often. Does not keep it alive. Returns

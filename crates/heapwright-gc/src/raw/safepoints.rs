@@ -29,7 +29,7 @@ impl Mutator {
     #[inline]
     pub unsafe fn safepoint(&self) {
         let _noted = self.inner().stack.enter();
-        self.heap().at_safepoint(self.inner());
+        self.heap().at_rare_safepoint(self.inner());
     }
 
     /// Calls `blocks`, which may block. Collectors do not wait for this thread meanwhile.
@@ -42,6 +42,7 @@ impl Mutator {
         self.heap().world.leave(&self.inner().handshake);
         let result = blocks();
         self.inner().enter();
+        self.heap().tend();
         result
     }
 
@@ -78,6 +79,7 @@ impl Mutator {
     pub unsafe fn enter(&self) {
         self.inner().note_coming();
         self.inner().enter();
+        self.heap().tend();
     }
 }
 

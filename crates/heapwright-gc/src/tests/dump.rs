@@ -179,6 +179,9 @@ fn who_is_old_is_told() {
             assert!(reported.is_old(world.table()) && reported.is_old(world.at(8)));
             // Stores a young object into the table, which loses its mark.
             world.put(9, 5);
+            // Of a large object only the place is remembered, unless the store does not name it.
+            // SAFETY: both are objects of this heap, and the table leads to the other one.
+            unsafe { world.mutator.shade(world.table(), world.at(9)) };
             let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
             assert!(!inner.space.is_marked(world.table()));
             assert!(dump(&world.mutator).is_old(world.table()));

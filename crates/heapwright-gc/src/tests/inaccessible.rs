@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::super::TRACED;
 use super::super::WeakPass;
-use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_HEAP};
+use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{alloc, attached, collect, root};
 
 /// Objects of these tests are two references and a number.
@@ -394,7 +394,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
 /// Runs rounds on a heap and on the model, and compares the results. At the start of each round
 /// every number has a node: one that is left, or a new one.
 fn check(options: Options, rounds: &[Round], in_steps: bool) {
-    let options = Options { verify: VERIFY_HEAP, ..options };
+    let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
     let runtime = Runtime { trace: Some(trace_node), ..Runtime::new() };
     let (_heap, mutator) = attached(options, runtime);
     let mut ended: Vec<usize> = Vec::new();
@@ -411,7 +411,7 @@ fn check(options: Options, rounds: &[Round], in_steps: bool) {
                     let at = mutator.alloc(size_of::<Node>(), TRACED);
                     (*at.cast::<Node>()).serial = node + 1;
                     **root = at;
-                    handles[node].write(at);
+                    mutator.set_weak(handles[node], at);
                     model.strong[node] = [None; 2];
                     model.weak[node] = None;
                     model.seen[node] = true;

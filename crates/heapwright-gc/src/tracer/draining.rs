@@ -14,14 +14,18 @@ use core::ptr;
 
 use heapwright_substrate::os;
 
+use super::super::find;
+use super::super::layout;
 use super::super::page;
-use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, Slots, TAGS, Tracer, fetch};
+use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, REST, Slots, TAGS, Tracer, fetch};
 
 /// Edges that wait for their lines.
 const RING: usize = 16;
 /// Slots of a range that are traced in one go.
 const SLICE: usize = 256;
-/// Edges between two checks of the clock.
+/// Bytes of an object that count as an edge more, because its slots are looked at.
+const SLOTS_AN_EDGE: usize = 512;
+/// Edges, or slots of a range, between two checks of the clock.
 const CHECK: usize = 64;
 
 impl Tracer {
@@ -29,7 +33,7 @@ impl Tracer {
     /// Returns false if the budget was used up.
     pub(crate) fn drain(&self, budget: Budget) -> bool {
         let gang = &self.of().marking.gang;
-        let until = self.bytes.get().saturating_add(budget.bytes);
+        let until = self.work.get().saturating_add(budget.bytes);
         loop {
             if !self.drain_own(budget.deadline, until) {
                 return false;
@@ -71,8 +75,12 @@ impl Tracer {
                     self.space().keep_in_place(item);
                 }
                 if item.addr() & TAGS != 0 {
-                    self.special(item);
-                } else if self.set_mark(item, |size| fetch(item, size)) {
+                    edges += self.special(item);
+                } else if self.set_mark(item, |size| {
+                    fetch(item, size);
+                    // Its slots are about to be looked at.
+                    edges += (size / SLOTS_AN_EDGE).min(check);
+                }) {
                     let due = core::mem::replace(&mut ring[at], item);
                     at = (at + 1) % RING;
                     if !due.is_null() {
@@ -83,7 +91,7 @@ impl Tracer {
                 if edges < check {
                     continue;
                 }
-                edges = 0;
+                self.count_work(core::mem::take(&mut edges));
                 if self.is_over(deadline, until) {
                     let left = ring.into_iter().filter(|object| !object.is_null());
                     left.for_each(|object| self.push(object.map_addr(|at| at | MARKED)));
@@ -99,6 +107,7 @@ impl Tracer {
                 }
             }
             if !any {
+                self.count_work(edges);
                 return true;
             }
         }
@@ -117,7 +126,7 @@ impl Tracer {
                 self.share();
             }
         }
-        self.bytes.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
+        self.work.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
     }
 
     /// Has the runtime report the references of an object.
@@ -136,13 +145,59 @@ impl Tracer {
         unsafe { self.scan(object, object.wrapping_add(size)) };
     }
 
-    /// An item that is no plain edge.
+    /// Traces an object that has its mark. If a barrier marked it, it was not looked up among keys,
+    /// and may be one without references.
+    fn trace_marked(&self, object: *mut u8) {
+        if self.notes.get() & KEYS != 0 {
+            self.mark_values_of(object);
+            let traced = |(_, page_list)| layout::is_traced(page_list);
+            if !find::list_of(object.addr(), self.space().tag()).is_some_and(traced) {
+                return;
+            }
+        }
+        self.trace(object);
+    }
+
+    /// Traces the part of an object that begins at `from`.
+    fn trace_part(&self, object: *mut u8, from: usize) {
+        self.from.set(from);
+        self.trace(object);
+        self.from.set(0);
+    }
+
+    /// As [`Tracer::trace`], for a closure that looks: all parts of the object.
+    pub(crate) fn trace_all(&self, object: *mut u8) {
+        debug_assert!(!self.look.get().is_null());
+        self.trace(object);
+        loop {
+            match self.next_part.take() {
+                0 => break,
+                from => self.trace_part(object, from),
+            }
+        }
+    }
+
+    /// Traces an object, whether a closure looks or not.
+    pub(crate) fn trace_whole(&self, object: *mut u8) {
+        if self.look.get().is_null() { self.trace(object) } else { self.trace_all(object) }
+    }
+
+    /// An item that is no plain edge. Returns how many slots of a range were looked at.
     #[cold]
     #[inline(never)]
-    fn special(&self, item: *mut u8) {
+    fn special(&self, item: *mut u8) -> usize {
         let at = item.map_addr(|at| at & !TAGS);
-        if item.addr() & TAGS == MARKED {
-            return self.trace(at);
+        match item.addr() & TAGS {
+            MARKED => {
+                self.trace_marked(at);
+                return 0;
+            }
+            REST => {
+                let from = self.pop_count();
+                self.trace_part(at, from);
+                return SLICE;
+            }
+            _ => {}
         }
         let count = self.pop_count();
         let slots: *mut *mut u8 = at.cast();
@@ -155,6 +210,7 @@ impl Tracer {
             // it exists until the sweep.
             unsafe { self.mark_slot(slots.wrapping_add(n)) };
         }
+        now
     }
 
     /// Without memory for another chunk, marks the items of the newest one and notes their pages,
@@ -165,8 +221,11 @@ impl Tracer {
     /// are: if their object were noted, it would report them again, and again find no room.
     #[cold]
     pub(super) fn overflow(&self) {
-        // The values of keys that are marked here are found when ephemerons are visited again.
+        // What is kept with objects that are marked here is found when all are visited again.
         let notes = self.notes.replace(self.notes.get() & !KEYS);
+        if notes & KEYS != 0 {
+            self.of().settling.miss();
+        }
         let items = Self::items(self.chunk.get());
         let note = |object| {
             if self.set_mark(object, |_| {}) {
@@ -192,6 +251,7 @@ impl Tracer {
                     }
                 }
                 MARKED => self.note_overflow(at),
+                REST => self.note_rest(at, self.pop_count()),
                 MOVABLE => note(at),
                 _ => {
                     self.edge_by_value(item);
@@ -205,9 +265,13 @@ impl Tracer {
     /// Traces the marked objects of a page whose objects were marked but not traced for want of
     /// memory.
     pub(crate) fn look_through(&self, page: &page::Page) {
-        page.overflowed.set(0);
+        // A large object goes on where it was left.
+        let from = page.overflowed.take() - 1;
+        if !layout::is_traced(page.page_list.get()) {
+            return;
+        }
         for offset in page.objects().filter(|&offset| page.is_marked(offset)) {
-            self.trace(page.base().wrapping_add(offset));
+            self.trace_part(page.base().wrapping_add(offset), from);
         }
     }
 }

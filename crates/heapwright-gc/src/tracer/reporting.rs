@@ -24,6 +24,8 @@ use heapwright_substrate::size_class::UNIT;
 
 use super::super::array::Array;
 use super::super::ephemerons::Noted;
+use super::super::guardians::Judge;
+use super::super::stages::{HAS_CONTEXTS, HAS_GUARDED};
 use super::{Look, MOVABLE, Slots, TAGS, TraceSlot, Tracer, Waiting};
 
 /// References that are collected before they are handed to the closure that looks.
@@ -223,6 +225,28 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
+    /// Where the part begins that `trace` is to report now: 0 at first, then the number that
+    /// [`Tracer::trace_rest`] was given.
+    #[inline]
+    pub fn traced_to(&self) -> usize {
+        self.from.get()
+    }
+
+    /// Reports that `object`, which is being traced, has more references than were reported now.
+    /// `trace` is called again, maybe in a later step, and then [`Tracer::traced_to`] is `from`,
+    /// any number but 0. For objects of so many references that one call would take too long. Call
+    /// it last.
+    ///
+    /// Between the calls a reference moves from the rest to a part that was reported only if the
+    /// store is reported, as any other is. Numbers above 2^60 are not kept.
+    pub fn trace_rest(&self, object: *mut u8, from: usize) {
+        if self.look.get().is_null() {
+            self.push_rest(object, from);
+        } else {
+            self.next_part.set(from);
+        }
+    }
+
     /// Reports that the reference in a slot is weak: the object may die, and then the slot becomes
     /// null.
     ///
@@ -298,16 +322,27 @@ impl Tracer {
         }
     }
 
-    /// An object was marked: marks the values of which it is the key.
+    /// An object was marked: marks the values of which it is the key, contexts and representatives
+    /// that are kept with it, and what it keeps as a guardian.
     pub(super) fn mark_values_of(&self, key: *mut u8) {
+        let of = self.of();
         // Marked without the lock: without memory, marking may lead here again.
-        let mut number = self.of().weak.waiting.lock().first(key);
+        let mut number = of.weak.waiting.lock().first(key);
         loop {
-            let Some(entry) = self.of().weak.waiting.lock().entry(number) else { return };
+            let Some(entry) = of.weak.waiting.lock().entry(number) else { break };
             if entry.key() == key {
                 self.edge(entry.value());
             }
             number = entry.next();
+        }
+        let among = of.settling.among();
+        if among & HAS_CONTEXTS != 0 {
+            of.finalizers.lock().contexts_of(key, |context| self.edge(context));
+        }
+        if among & HAS_GUARDED != 0 {
+            let is_unmarked = |object| self.space().is_unmarked(object);
+            let mark = |object| self.edge(object);
+            of.guardians.with(|guardians| guardians.marked(key, &mut Judge { is_unmarked, mark }));
         }
     }
 

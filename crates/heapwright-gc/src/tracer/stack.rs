@@ -19,7 +19,7 @@ use core::ptr::{self, NonNull};
 use heapwright_substrate::address_map::MAP;
 
 use super::super::gang::{Chunk, ITEMS};
-use super::{Marks, RANGE, TAGS, Tracer, mark_word, prefetch};
+use super::{Marks, RANGE, REST, TAGS, Tracer, mark_word, prefetch};
 
 /// How far ahead of its pop an edge's mark is fetched.
 const AHEAD: usize = 6;
@@ -36,19 +36,29 @@ impl Tracer {
         self.next.set(next.wrapping_add(1));
     }
 
-    /// Keeps a range to be traced. The count is below it, so the range is popped first. Both are in
-    /// the same chunk, because chunks go to other tracers one by one.
+    /// Keeps a range to be traced.
     pub(super) fn push_range(&self, slots: *mut *mut u8, count: usize) {
+        self.push_pair(slots.cast(), RANGE, count);
+    }
+
+    /// Keeps an object of which a part was traced, for the part that begins at `from`.
+    pub(super) fn push_rest(&self, object: *mut u8, from: usize) {
+        self.push_pair(object, REST, from);
+    }
+
+    /// Keeps an item with a number. The number is below it, so the item is popped first. Both are
+    /// in the same chunk, because chunks go to other tracers one by one.
+    fn push_pair(&self, at: *mut u8, tag: usize, number: usize) {
         if self.end.get().addr() - self.next.get().addr() < 2 * size_of::<usize>() {
             // Both words go into the next chunk; the last place of this one stays empty.
             self.make_room();
         }
-        // Shifted, so that a count never looks like a tagged item.
-        self.push(ptr::without_provenance_mut(count << TAGS.count_ones()));
-        self.push(slots.cast::<u8>().map_addr(|at| at | RANGE));
+        // Shifted, so that a number never looks like a tagged item.
+        self.push(ptr::without_provenance_mut(number << TAGS.count_ones()));
+        self.push(at.map_addr(|at| at | tag));
     }
 
-    /// Pops the count of a range that was just popped.
+    /// Pops the count of a range, or the place of a rest, that was just popped.
     pub(super) fn pop_count(&self) -> usize {
         self.pop().map_or(0, |count| count.addr() >> TAGS.count_ones())
     }
@@ -183,6 +193,28 @@ impl Tracer {
         Some(unsafe { next.read() })
     }
 
+    /// Returns whether it has items of its own.
+    pub(crate) fn has_items(&self) -> bool {
+        let chunk = self.chunk.get();
+        !self.older.get().is_null() || !chunk.is_null() && self.next.get() != Self::items(chunk)
+    }
+
+    /// Bytes of its items: the work that they are at least.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let newest = self.chunk.get();
+        let mut bytes = 0;
+        if !newest.is_null() {
+            bytes = self.next.get().addr() - Self::items(newest).addr();
+        }
+        let mut older = self.older.get();
+        // SAFETY: null, or a chunk of this tracer's list, which says how many items it has.
+        while let Some(chunk) = unsafe { older.as_ref() } {
+            bytes += chunk.count * size_of::<usize>();
+            older = chunk.next;
+        }
+        bytes
+    }
+
     /// Its home: which chunks it takes first.
     pub(super) fn home(&self) -> usize {
         ptr::from_ref(self).addr()
@@ -250,8 +282,8 @@ impl Tracer {
         }
         // SAFETY: an item of its own.
         let cut = unsafe { items.wrapping_add(keep).read() };
-        // A range and its count stay together.
-        if cut.addr() & TAGS == RANGE {
+        // An item and its number stay together.
+        if matches!(cut.addr() & TAGS, RANGE | REST) {
             keep += 1;
         }
         let Some(other) = self.of().marking.take_chunk() else { return };

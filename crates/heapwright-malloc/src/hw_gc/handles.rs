@@ -42,8 +42,13 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
     }
 }
 
-/// Makes a weak handle: a cell that may be read and written freely, and does not keep its object
-/// alive. It becomes NULL when the object has died, before the object's finalizers run.
+/// Makes a weak handle: a cell that may be read freely, and does not keep its object alive. It
+/// becomes NULL when the object has died, before the object's finalizers run.
+///
+/// The program may store NULL into the cell. It stores an object directly only if the cell holds
+/// the NULL of this call, of hw_gc_weak_set or of the heap. Otherwise it calls hw_gc_weak_set: a
+/// collection looks only at weak handles that may lead to a young object, and would leave the
+/// address of a dead one in this cell. HW_GC_VERIFY_BARRIERS finds other stores.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -62,6 +67,24 @@ pub unsafe extern "C" fn hw_gc_weak_new(
         Some(cell) => cell.cast(),
         None => errno::fail(libc::ENOMEM).cast(),
     }
+}
+
+/// Stores an object, or NULL, into a weak handle, whatever it holds.
+///
+/// # Safety
+///
+/// mutator is this thread's; cell is of hw_gc_weak_new and was not freed; object is NULL or an
+/// object of the mutator's heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_weak_set(
+    mutator: *mut GcMutator,
+    cell: *mut *mut c_void,
+    object: *mut c_void,
+) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.set_weak(cell.cast(), object.cast()) };
 }
 
 /// Frees a weak handle, of any mutator of the heap. NULL is ignored.

@@ -121,7 +121,8 @@ pub unsafe extern "C" fn hw_gc_stats(
     unsafe { write_known(&now, out.cast(), size) }
 }
 
-/// Gives all pages without objects back. Returns bytes.
+/// Gives all pages without objects to the system, and the process's other free memory too. Returns
+/// the bytes of the heap's pages, which have left the process then.
 ///
 /// # Safety
 ///

@@ -16,6 +16,10 @@ use heapwright::gc::raw::{self, ThreadState};
 /// From now on collections scan the calling thread's registers and its stack below base: every word
 /// that is an address within an object keeps it. NULL ends this.
 ///
+/// A thread that changes to another stack (makecontext, sigaltstack) calls this when it enters
+/// that one, and when it comes back; other stacks with objects are reported by the runtime's roots
+/// (hw_gc_scan). A collection on a stack that was not named ends the program with one line.
+///
 /// # Safety
 ///
 /// mutator is this thread's; base is in this thread's stack, above every frame that holds

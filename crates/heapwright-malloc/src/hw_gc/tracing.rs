@@ -63,6 +63,36 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     unsafe { tracer.mark_range(slots.cast(), count) };
 }
 
+/// Where the part of the object begins that trace is to report now: 0 at first, then the number
+/// that hw_gc_trace_rest was given.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_traced_to(tracer: *const GcTracer) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer.cast_mut()) }.traced_to()
+}
+
+/// Reports that object, which trace was called for, has more references than were reported now.
+/// trace is called again, maybe in a later step, and then hw_gc_traced_to returns from: any number
+/// from 1 to 2^60, such as the number of references reported so far. For an object of so many
+/// references that one call would take too long, where hw_gc_mark_range does not suit. Call it
+/// last.
+///
+/// Between the calls a reference may move from the rest of the object to a part that was reported,
+/// but only if that store is reported, as any other is (hw_gc_write, hw_gc_touch).
+///
+/// # Safety
+///
+/// tracer and object are what trace was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_trace_rest(tracer: *mut GcTracer, object: *mut c_void, from: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.trace_rest(object.cast(), from);
+}
+
 /// Reports that the reference in slot is weak: the object that it leads to may die, and slot
 /// becomes NULL then, before the object's finalizers run.
 ///

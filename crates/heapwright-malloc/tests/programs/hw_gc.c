@@ -1,9 +1,16 @@
 /* The collected heap of heapwright_gc.h, as a runtime calls it: barriers without a store, finalizers, guardians, weak passes, ages,
- * objects without barriers or trace, references that it changes itself, sizing. */
+ * objects without barriers or trace, references that it changes itself, sizing, memory, stacks. */
 #include "check.h"
 #include <errno.h>
 #include <heapwright_gc.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 struct pair {
     void *first, *second;
@@ -351,8 +358,114 @@ static void sizing(void)
     end();
 }
 
+/* MiB of the process in memory. */
+static long resident(void)
+{
+    long all = 0, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%ld %ld", &all, &pages) == 2);
+    fclose(file);
+    return pages / ((1 << 20) / sysconf(_SC_PAGESIZE));
+}
+
+/* 64 MiB of garbage, found dead without a collection that is asked for. */
+static void fill(void)
+{
+    hw_gc_defer(mutator);
+    for (size_t n = 0; n < 64 << 10; n++)
+        memset(hw_gc_new(mutator, 1 << 10, HW_GC_LEAF), 1, 1 << 10);
+    hw_gc_resume(mutator);
+    while (!hw_gc_step(mutator, 1000000000))
+        ;
+}
+
+/* What is given back has left the process. (Other memory of the process may go, too.) */
+static void memory(void)
+{
+    begin((hw_gc_options){ 0 }, true);
+    long before = resident();
+    fill();
+    CHECK(now().free_bytes > 60 << 20 && resident() > before + 60);
+    CHECK(hw_gc_trim(heap) > 60 << 20);
+    CHECK(resident() < before + 8 && now().empty_bytes == 0);
+    /* An idle heap: at its safepoints, or by malloc's slow paths. */
+    for (int by_malloc = 0; by_malloc < 2; by_malloc++) {
+        fill();
+        for (int tenth = 0; tenth < 100 && resident() >= before + 10; tenth++) {
+            usleep(100000);
+            if (by_malloc)
+                for (size_t n = 1; n < 200; n++)
+                    free(malloc(n * 100));
+            else
+                hw_gc_safepoint(mutator);
+        }
+        CHECK(resident() < before + 10);
+    }
+    /* A collection that is asked for keeps only what the heap may use before the next one. */
+    fill();
+    memset(hw_gc_new(mutator, 100 << 20, HW_GC_LEAF), 1, 100 << 20);
+    hw_gc_collect(mutator);
+    CHECK(resident() < before + 10);
+    end();
+}
+
+static ucontext_t first, second;
+static char *stack;
+static bool is_named;
+enum { STACK = 256 << 10 };
+
+/* On a stack of its own: the object that only this frame leads to. */
+static void elsewhere(void)
+{
+    if (is_named)
+        hw_gc_scan_stack(mutator, stack + STACK);
+    char *volatile object = hw_gc_new(mutator, 64, HW_GC_LEAF);
+    memset(object, 7, 64);
+    hw_gc_collect(mutator);
+    hw_gc_collect(mutator);
+    CHECK(hw_gc_find(heap, object + 5) == object && object[63] == 7);
+}
+
+/* A collection on another stack: it works if the stack was named; else a line, and the end. */
+static void stacks(void)
+{
+    stack = malloc(STACK);
+    for (int named = 1; named >= 0; named--) {
+        int status = 0, said[2];
+        CHECK(pipe(said) == 0);
+        pid_t child = fork();
+        if (child == 0) {
+            dup2(said[1], 2);
+            is_named = named != 0;
+            begin((hw_gc_options){ 0 }, true);
+            hw_gc_scan_stack(mutator, &status + 1);
+            CHECK(getcontext(&second) == 0);
+            second.uc_stack.ss_sp = stack;
+            second.uc_stack.ss_size = STACK;
+            second.uc_link = &first;
+            makecontext(&second, elsewhere, 0);
+            CHECK(swapcontext(&first, &second) == 0);
+            hw_gc_scan_stack(mutator, &status + 1);
+            hw_gc_collect(mutator);
+            _exit(0);
+        }
+        char line[400] = "";
+        close(said[1]);
+        CHECK(read(said[0], line, sizeof line - 1) >= 0);
+        close(said[0]);
+        CHECK(waitpid(child, &status, 0) == child);
+        if (named)
+            CHECK(status == 0 && line[0] == 0);
+        else
+            CHECK(WTERMSIG(status) == SIGABRT && strstr(line, "hw_gc_scan_stack") != NULL);
+    }
+    free(stack);
+}
+
 int main(void)
 {
+    memory();
+    stacks();
     barriers(true, false);
     barriers(false, true);
     barriers(true, true);

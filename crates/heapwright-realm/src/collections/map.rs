@@ -525,6 +525,6 @@ where
     S: BuildHasher + 'static,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(*self).finish()
+        crate::printing::print(f, self.0.object(), |f| f.debug_map().entries(*self).finish())
     }
 }

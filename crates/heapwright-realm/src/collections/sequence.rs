@@ -33,7 +33,8 @@ macro_rules! sequence {
 
         impl<'gc, T: Copy + Trace + fmt::Debug + 'gc> fmt::Debug for $of<'gc, T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_list().entries(*self).finish()
+                let object = self.0.object();
+                crate::printing::print(f, object, |f| f.debug_list().entries(*self).finish())
             }
         }
     };

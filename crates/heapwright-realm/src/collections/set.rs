@@ -163,6 +163,6 @@ where
     S: BuildHasher + 'static,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(*self).finish()
+        crate::printing::print(f, self.0.0.object(), |f| f.debug_set().entries(*self).finish())
     }
 }

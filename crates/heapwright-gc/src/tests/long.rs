@@ -1,0 +1,258 @@
+//! Objects of many references: how much of them one step looks at, and what a minor collection
+//! looks at after a store.
+
+extern crate std;
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::vec::Vec;
+
+use super::super::phase::Phase;
+use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
+use super::super::{LEAF, TRACED};
+use super::{alloc, leave};
+
+/// Slots of the vectors.
+const SLOTS: usize = if cfg!(miri) { 5_000 } else { 200_000 };
+/// References that `trace` reports in one call where it reports parts.
+const PART: usize = 1000;
+
+/// How a vector reports its slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+enum By {
+    Range,
+    Slot,
+    Parts,
+}
+
+/// How vectors report, and how many slots a call of `trace` has reported at most.
+struct Said {
+    by: By,
+    most: AtomicUsize,
+}
+
+/// A vector: the number of its slots, and its slots.
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, said: *mut c_void) {
+    let (object, slots) = (object.cast::<u8>(), object.cast::<*mut u8>().wrapping_add(1));
+    // SAFETY: each test gives its heap such data, which outlives it.
+    let said = unsafe { &*said.cast::<Said>() };
+    // SAFETY: objects begin with the number of their slots.
+    let count = unsafe { object.cast::<usize>().read() };
+    let (from, to) = match said.by {
+        // SAFETY: the object has so many slots.
+        By::Range => return unsafe { tracer.mark_range(slots, count) },
+        By::Slot => (0, count),
+        By::Parts => (tracer.traced_to(), count.min(tracer.traced_to() + PART)),
+    };
+    said.most.fetch_max(to - from, Ordering::Relaxed);
+    for n in from..to {
+        // SAFETY: a slot of the object.
+        unsafe { tracer.mark_slot(slots.wrapping_add(n)) };
+    }
+    if to < count {
+        tracer.trace_rest(object, to);
+    }
+}
+
+/// What the slots of a vector hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Null,
+    Numbers,
+    One,
+    Two,
+    Many,
+}
+
+fn slots(object: *mut u8) -> *mut *mut u8 {
+    object.cast::<*mut u8>().wrapping_add(1)
+}
+
+fn vector(mutator: &Mutator, count: usize) -> *mut u8 {
+    let at = alloc(mutator, 8 + 8 * count, TRACED);
+    assert!(!at.is_null());
+    // SAFETY: fresh, and large enough.
+    unsafe { at.cast::<usize>().write(count) };
+    at
+}
+
+fn heap(said: &Said, options: Options) -> (Heap, Mutator) {
+    let data = ptr::from_ref(said).cast_mut().cast();
+    let runtime = Runtime { trace: Some(trace), data, ..Runtime::new() };
+    let heap = Heap::new(Options { markers: 1, ..options }, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    (heap, mutator)
+}
+
+/// Vectors of `each` slots, `SLOTS` in all, behind one that leads to them. (`defer` is on.)
+fn fill(mutator: &Mutator, each: usize, content: Content) -> *mut u8 {
+    let top = vector(mutator, SLOTS / each);
+    let others = [(); 2].map(|()| alloc(mutator, 16, LEAF));
+    for n in 0..SLOTS / each {
+        let at = vector(mutator, each);
+        // SAFETY: a slot of an object that was just made; nothing is collected meanwhile.
+        unsafe { slots(top).wrapping_add(n).write(at) };
+        for slot in 0..each {
+            let held = match content {
+                Content::Null => ptr::null_mut(),
+                Content::Numbers => ptr::without_provenance_mut(2 * slot + 1),
+                Content::One => others[0],
+                Content::Two => others[slot % 2],
+                Content::Many => alloc(mutator, 16, LEAF),
+            };
+            // SAFETY: a handle leads to all objects in use.
+            unsafe { slots(at).wrapping_add(slot).write(held) };
+        }
+    }
+    top
+}
+
+#[test]
+fn a_step_looks_at_few_slots_whatever_they_hold_and_however_they_are_reported() {
+    let each_content = [Content::Null, Content::Numbers, Content::One, Content::Two, Content::Many];
+    // (A vector that reports all its slots one by one, in one call, is that long in a step.)
+    let ways = [(By::Range, SLOTS), (By::Parts, SLOTS), (By::Slot, 500)];
+    for generations in [false, true] {
+        for (by, each) in ways {
+            for content in each_content {
+                let said = Said { by, most: AtomicUsize::new(0) };
+                let options =
+                    Options { incremental: true, generations, step_ns: 1, ..Options::new() };
+                let (heap, mutator) = heap(&said, options);
+                mutator.defer();
+                // SAFETY: the object was just made.
+                let root = unsafe { mutator.new_root(fill(&mutator, each, content)) }.unwrap();
+                mutator.resume();
+                mutator.ask();
+                let inner = heap.inner();
+                let (mut steps, mut most, mut before) = (0, 0, 0);
+                let cycles = inner.space.cycle.number();
+                while inner.space.cycle.number() == cycles {
+                    // SAFETY: a handle leads to all objects in use.
+                    unsafe { mutator.step(1) };
+                    if inner.space.cycle.phase() == Phase::Marking {
+                        let now = inner.work_so_far();
+                        most = most.max(now.saturating_sub(before));
+                        before = now;
+                    }
+                    steps += 1;
+                }
+                let case = (by, content, generations, steps, most);
+                assert!(most <= 200_000, "bytes of work in one step: {case:?}");
+                assert!(cfg!(miri) || steps > SLOTS / 20_000, "{case:?}");
+                assert!(by != By::Parts || said.most.load(Ordering::Relaxed) <= PART, "{case:?}");
+                // SAFETY: made above.
+                unsafe { mutator.free_root(root) };
+                leave(mutator);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_vector_in_parts_keeps_all_it_leads_to_also_without_memory_and_for_those_that_look() {
+    let said = Said { by: By::Parts, most: AtomicUsize::new(0) };
+    let (heap, mutator) = heap(&said, Options::new());
+    mutator.defer();
+    let top = fill(&mutator, SLOTS / 4, Content::Many);
+    // SAFETY: the object was just made.
+    let root = unsafe { mutator.new_root(top) }.unwrap();
+    mutator.resume();
+    let objects = |heap: &Heap| {
+        let pools = heap.statistics().pool;
+        pools.iter().map(|pool| pool.live).sum::<u64>()
+    };
+    // SAFETY: a handle leads to all objects in use.
+    unsafe { mutator.collect() };
+    let live = objects(&heap);
+    assert!(live >= SLOTS as u64, "{live}");
+    // SAFETY: a handle leads to all objects in use.
+    assert_eq!(unsafe { mutator.verify() }, 0);
+    heap.inner().trace.marking.chunks.starved.set(1);
+    // SAFETY: a handle leads to all objects in use.
+    unsafe { mutator.collect() };
+    heap.inner().trace.marking.chunks.starved.set(0);
+    assert_eq!(objects(&heap), live, "without memory for the mark stack");
+    let all: Vec<*mut u8> = (0..SLOTS / 4)
+        // SAFETY: slots of live objects.
+        .map(|n| unsafe { slots(slots(top).read()).wrapping_add(n).read() })
+        .collect();
+    // SAFETY: a handle leads to all objects in use.
+    unsafe { mutator.compact_all() };
+    assert_eq!(objects(&heap), live);
+    // SAFETY: a handle, whose object may have moved.
+    let first = unsafe { slots((*root).cast()).read() };
+    let moved = |&(n, before): &(usize, &*mut u8)| {
+        // SAFETY: slots of live objects.
+        unsafe { slots(first).wrapping_add(n).read() != *before }
+    };
+    assert!(all.iter().enumerate().filter(moved).count() > 0, "by slots that parts reported");
+    // SAFETY: made above.
+    unsafe { mutator.free_root(root) };
+    leave(mutator);
+}
+
+#[test]
+fn a_minor_collection_looks_at_the_slot_that_was_stored_into_and_not_at_its_vector() {
+    for incremental in [false, true] {
+        let said = Said { by: By::Slot, most: AtomicUsize::new(0) };
+        let (heap, mutator) =
+            heap(&said, Options { generations: true, incremental, ..Options::new() });
+        mutator.defer();
+        // SAFETY: the object was just made.
+        let root = unsafe { mutator.new_root(vector(&mutator, SLOTS)) }.unwrap();
+        mutator.resume();
+        // SAFETY: a handle leads to all objects in use.
+        unsafe {
+            // (Or a major one may be due.)
+            mutator.defer_majors();
+            mutator.collect();
+            assert!(mutator.collect_young() && heap.inner().space.is_marked(*root));
+            for round in 0..6 {
+                said.most.store(0, Ordering::Relaxed);
+                let slot = slots(*root).wrapping_add(7 + 1000 * round);
+                let child = alloc(&mutator, 16, LEAF);
+                match round % 3 {
+                    0 => mutator.write(*root, slot, child),
+                    1 => {
+                        slot.write(child);
+                        mutator.touch_slot(*root, slot);
+                    }
+                    // Over and over again: it is noted once.
+                    _ => (0..SLOTS).for_each(|_| mutator.write(*root, slot, child)),
+                }
+                for _ in 0..3 {
+                    assert!(mutator.collect_young());
+                    assert!(heap.inner().space.object_at(child).is_some(), "{round}");
+                }
+                assert_eq!(said.most.load(Ordering::Relaxed), 0, "{round}");
+            }
+            // A store that names no slot, and very many that do.
+            let children = [(); 2].map(|()| alloc(&mutator, 16, LEAF));
+            slots(*root).write(children[0]);
+            mutator.shade(*root, children[0]);
+            assert!(mutator.collect_young());
+            assert_eq!(said.most.load(Ordering::Relaxed), SLOTS);
+            said.most.store(0, Ordering::Relaxed);
+            let child = root_of(&mutator);
+            for n in 0..SLOTS {
+                mutator.write(*root, slots(*root).wrapping_add(n), *child);
+            }
+            assert!(mutator.collect_young() && mutator.collect_young());
+            assert_eq!(said.most.load(Ordering::Relaxed), SLOTS);
+            assert!(heap.inner().space.object_at(*child).is_some());
+            mutator.free_root(child);
+            mutator.free_root(root);
+        }
+        leave(mutator);
+    }
+}
+
+/// A handle to a new object.
+fn root_of(mutator: &Mutator) -> *mut *mut u8 {
+    let object = alloc(mutator, 16, LEAF);
+    // SAFETY: the object was just made.
+    unsafe { mutator.new_root(object) }.unwrap()
+}

@@ -1,0 +1,213 @@
+//! Weak references, guardians and finalizers: how much of them a step and a minor collection look
+//! at.
+
+extern crate std;
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::Ordering;
+use std::vec::Vec;
+
+use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
+use super::super::{LEAF, TRACED};
+use super::{alloc, collect, leave, root};
+
+/// Links of a chain, and objects of which most are old.
+const LINKS: usize = if cfg!(miri) { 40 } else { 4000 };
+
+unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
+
+/// A key, a value, and the next ephemeron.
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let slots = object.cast::<*mut u8>();
+    // SAFETY: traced objects have three words here.
+    unsafe { tracer.mark_ephemeron(slots, slots.wrapping_add(1)) };
+    // SAFETY: the third word of such an object.
+    unsafe { tracer.mark_slot(slots.wrapping_add(2)) };
+}
+
+fn heap(options: Options) -> (Heap, Mutator) {
+    let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
+    let heap = Heap::new(Options { markers: 1, step_ns: 1, ..options }, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    (heap, mutator)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chain {
+    Contexts,
+    Guardians,
+    Ephemerons,
+    Finalized,
+}
+
+/// Makes a chain whose first object a handle keeps. Returns the handle.
+fn chain(mutator: &Mutator, what: Chain) -> *mut *mut u8 {
+    let first = alloc(mutator, 24, TRACED);
+    let (start, rest) = (root(mutator, first), root(mutator, ptr::null_mut()));
+    // SAFETY: collections are deferred, and all objects are of this heap.
+    unsafe {
+        let mut last = first;
+        let mut guardian = mutator.new_guardian(first).unwrap();
+        for _ in 0..LINKS {
+            let next = alloc(mutator, 24, TRACED);
+            match what {
+                Chain::Contexts => assert!(mutator.finalize_with(last, nothing, next, 0)),
+                Chain::Guardians => {
+                    assert!(mutator.guard(guardian, next, next));
+                    guardian = mutator.new_guardian(next).unwrap();
+                }
+                Chain::Ephemerons => {
+                    let pair = alloc(mutator, 24, TRACED);
+                    pair.cast::<[*mut u8; 3]>().write([last, next, *rest]);
+                    *rest = pair;
+                }
+                Chain::Finalized => assert!(mutator.finalize(next, nothing, ptr::null_mut())),
+            }
+            last = next;
+        }
+    }
+    start
+}
+
+#[test]
+fn a_chain_takes_time_in_its_length_and_in_steps() {
+    for what in [Chain::Contexts, Chain::Guardians, Chain::Ephemerons, Chain::Finalized] {
+        for generations in [false, true] {
+            let (heap, mutator) =
+                heap(Options { incremental: true, generations, ..Options::new() });
+            mutator.defer();
+            chain(&mutator, what);
+            mutator.resume();
+            let inner = heap.inner();
+            let visited = || {
+                let guarded = inner.trace.guardians.with(|guardians| guardians.visited());
+                guarded + inner.trace.finalizers.lock().visited()
+            };
+            let (cycles, before) = (inner.space.cycle.number(), visited());
+            mutator.ask();
+            let mut steps = 0;
+            while inner.space.cycle.number() == cycles {
+                // SAFETY: handles lead to all objects in use.
+                unsafe { mutator.step(1) };
+                steps += 1;
+            }
+            let case = (what, generations, steps, visited() - before);
+            assert!(case.3 <= 20 * LINKS, "visits: {case:?}");
+            assert!(cfg!(miri) || steps > LINKS / 1000, "steps: {case:?}");
+            let (retrievable, _) = heap.guarded();
+            let due = mutator.finalizers_due();
+            match what {
+                // All are retrieved: each guardian is retrieved by the one before.
+                Chain::Guardians => assert_eq!((retrievable, due), (LINKS, 0), "{case:?}"),
+                Chain::Finalized => assert_eq!((retrievable, due), (0, LINKS), "{case:?}"),
+                _ => {
+                    assert_eq!((retrievable, due), (0, 0), "{case:?}");
+                    let objects: u64 = heap.statistics().pool.iter().map(|pool| pool.live).sum();
+                    assert!(objects as usize > LINKS, "the first one leads to all: {case:?}");
+                }
+            }
+            leave(mutator);
+        }
+    }
+}
+
+#[test]
+fn a_minor_collection_looks_at_what_is_young_alone() {
+    let (heap, mutator) = heap(Options { generations: true, ..Options::new() });
+    let inner = heap.inner();
+    let guardian = root(&mutator, alloc(&mutator, 24, TRACED));
+    // SAFETY: handles lead to all objects in use.
+    unsafe {
+        let number = mutator.new_guardian(*guardian).unwrap();
+        let mut kept = Vec::new();
+        let make = |kept: &mut Vec<*mut *mut u8>| {
+            let object = root(&mutator, alloc(&mutator, 16, LEAF));
+            kept.push(mutator.new_weak(*object).unwrap());
+            assert!(mutator.guard(number, *object, *object));
+            assert!(mutator.finalize(*object, nothing, ptr::null_mut()));
+            object
+        };
+        let objects: Vec<_> = (0..LINKS).map(|_| make(&mut kept)).collect();
+        // (Or a major one may be due.)
+        mutator.defer_majors();
+        collect(&mutator);
+        assert!(mutator.collect_young() && mutator.collect_young());
+        let visited = || {
+            let guarded = inner.trace.guardians.with(|guardians| guardians.visited());
+            let looked = inner.trace.weak.cells.looked.load(Ordering::Relaxed);
+            guarded + inner.trace.finalizers.lock().visited() + looked
+        };
+        let before = visited();
+        let young: Vec<_> = (0..3).map(|_| make(&mut kept)).collect();
+        assert!(mutator.collect_young());
+        let seen = visited() - before;
+        assert!(seen < 200, "{seen} of {LINKS}");
+        // Old ones may die, in a major collection, and so may young ones.
+        objects[1].write(ptr::null_mut());
+        young[1].write(ptr::null_mut());
+        assert!(mutator.collect_young());
+        assert_eq!((mutator.finalizers_due(), heap.guarded().0), (0, 1));
+        // (What is retrieved never died.)
+        assert!(!kept[LINKS + 1].read().is_null() && !kept[1].read().is_null());
+        mutator.resume_majors();
+        collect(&mutator);
+        mutator.defer_majors();
+        assert_eq!(heap.guarded().0, 2);
+        // What is stored over an old object is seen.
+        let fresh = alloc(&mutator, 16, LEAF);
+        mutator.set_weak(kept[5], fresh);
+        assert!(mutator.collect_young());
+        assert!(kept[5].read().is_null() && kept[6].read() == *objects[6]);
+    }
+    leave(mutator);
+}
+
+#[test]
+fn a_cell_that_held_nothing_may_be_stored_into_at_any_time() {
+    for incremental in [false, true] {
+        let (_heap, mutator) = heap(Options { generations: true, incremental, ..Options::new() });
+        // SAFETY: handles lead to all objects in use.
+        unsafe {
+            let cells: Vec<_> =
+                (0..2000).map(|_| mutator.new_weak(ptr::null_mut()).unwrap()).collect();
+            for round in 0..6 {
+                collect(&mutator);
+                mutator.collect_young();
+                let kept = root(&mutator, alloc(&mutator, 16, LEAF));
+                let (dead, lives) = (cells[3 * round], cells[3 * round + 1]);
+                dead.write(alloc(&mutator, 16, LEAF));
+                lives.write(*kept);
+                if round % 2 == 0 {
+                    mutator.collect_young();
+                } else {
+                    collect(&mutator);
+                }
+                assert!((*dead).is_null() && *lives == *kept, "{round}");
+            }
+        }
+        leave(mutator);
+    }
+}
+
+#[test]
+fn all_finalizers_of_an_object_are_cancelled_without_a_look_at_the_others() {
+    let (heap, mutator) = heap(Options::new());
+    let objects: Vec<_> = (0..LINKS).map(|_| root(&mutator, alloc(&mutator, 16, LEAF))).collect();
+    // SAFETY: handles lead to all objects.
+    unsafe {
+        for &object in objects.iter().chain(&objects) {
+            assert!(mutator.finalize(*object, nothing, ptr::null_mut()));
+        }
+        let before = heap.inner().trace.finalizers.lock().visited();
+        for &object in &objects[1..] {
+            assert_eq!(mutator.cancel_finalizers(*object), 2);
+            assert_eq!(mutator.cancel_finalizers(*object), 0);
+        }
+        assert_eq!(heap.inner().trace.finalizers.lock().visited(), before);
+        objects.iter().for_each(|&object| *object = ptr::null_mut());
+        collect(&mutator);
+        assert_eq!(mutator.finalizers_due(), 2);
+    }
+    leave(mutator);
+}

@@ -1,0 +1,284 @@
+//! Weak cells: the runtime's handles that keep nothing, and which of them a collection looks at.
+//!
+//! ```text
+//!   block    | cell | cell | cell | ...     64 KiB: an object, null, or a free cell's link
+//!            | look | look | look | ...     a byte a cell: collections look at it
+//!            | group      | group | ...     a byte for 64 of them: some is set
+//! ```
+//!
+//! The runtime reads a cell as it likes. It stores an object through
+//! [`Mutator::set_weak`](super::raw::Mutator::set_weak), or into a cell that the heap made null. So
+//! a collection knows which cells may hold a young object, or none: those that it looks at.
+//!
+//! - A *major* collection visits all cells, a few in each step ([`WeakCells::visit`]). Afterwards
+//!   it looks at those whose object had no mark, and at new ones. They are few, unless many die.
+//! - A *minor* collection looks at cells whose object was not old at the end of the one before.
+//!
+//! Heaps with few cells look at all of them each time. There an unreported store does no harm. The
+//! barrier verifier finds it in heaps of any size ([`WeakCells::each_passed_over`]).
+//!
+//! Each mutator has free cells of its own, taken in batches, as for strong handles (`handles`). The
+//! bytes are written by a cell's owner, and by the collector while the world is stopped.
+
+use core::ptr;
+
+use heapwright_substrate::chunk::Side;
+use heapwright_substrate::size_class::UNIT;
+use heapwright_substrate::sync::Lock;
+use heapwright_substrate::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+use super::array::Array;
+use super::cell::Ptr;
+use super::handles::Cell;
+use super::locks::With;
+
+/// Cells of a group, and of a block.
+const GROUP: usize = 64;
+const CELLS: usize = 112 * GROUP;
+/// Cells that a mutator takes at a time.
+const BATCH: usize = 64;
+/// Up to so many cells, a collection looks at all of them.
+const FEW: usize = if cfg!(test) { 512 } else { 64 << 10 };
+
+#[repr(C)]
+struct Block {
+    cells: [Cell; CELLS],
+    look: [AtomicU8; CELLS],
+    groups: [AtomicU8; CELLS / GROUP],
+}
+
+const _: () = assert!(size_of::<Block>() <= UNIT);
+
+/// The memory of all cells, and the heap's free ones.
+struct Inner {
+    blocks: Array<*mut Block>,
+    free: *mut Cell,
+    /// Cells of the newest block that were handed out.
+    used: usize,
+}
+
+// SAFETY: memory that is the heap's, and free cells, which belong to the owner of their chain.
+unsafe impl Send for Inner {}
+
+/// All weak cells of one heap. Zero has none.
+pub(super) struct WeakCells {
+    inner: Lock<Inner>,
+    /// Cells that were ever made.
+    made: AtomicUsize,
+    /// For tests: how many cells collections have looked at.
+    #[cfg(test)]
+    pub(super) looked: AtomicUsize,
+}
+
+/// A mutator's free cells. Zero has none.
+pub(super) struct Own {
+    free: Ptr<Cell>,
+}
+
+/// Returns whether a word in a cell may be an object's address.
+fn is_object(word: *mut u8) -> bool {
+    !word.is_null() && word.addr() & 7 == 0
+}
+
+/// Returns the block of a cell, and the cell's number there.
+fn place(cell: *mut Cell) -> (&'static Block, usize) {
+    let within = cell.addr() & (UNIT - 1);
+    let block: *const Block = cell.cast::<u8>().wrapping_sub(within).cast();
+    // SAFETY: cells lie in blocks, which are aligned to their size, and live as long as the heap.
+    (unsafe { &*block }, within / size_of::<Cell>())
+}
+
+/// Puts a cell on a chain, and returns it.
+fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a cell of a live heap, which is free from now on and the caller's.
+    unsafe { &*cell }.store(free.cast::<u8>().map_addr(|at| at | 1), Relaxed);
+    cell
+}
+
+/// The cell behind the first of a chain.
+fn behind(cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a free cell of a live heap, the caller's.
+    unsafe { &*cell }.load(Relaxed).map_addr(|at| at & !1).cast()
+}
+
+/// Has collections look at a cell.
+fn look_at(block: &Block, number: usize) {
+    block.look[number].store(1, Relaxed);
+    block.groups[number / GROUP].store(1, Relaxed);
+}
+
+impl WeakCells {
+    /// Makes a cell that leads to `object`. Returns `None` without memory.
+    pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
+        if own.free.get().is_null() {
+            own.free.set(self.take_batch()?);
+        }
+        let cell = own.free.get();
+        own.free.set(behind(cell));
+        self.set(cell, object);
+        Some(cell)
+    }
+
+    /// Stores an object, or null, into a cell of this heap that is in use.
+    pub(super) fn set(&self, cell: *mut Cell, object: *mut u8) {
+        let (block, number) = place(cell);
+        look_at(block, number);
+        block.cells[number].store(object, Relaxed);
+    }
+
+    /// Frees a cell of this heap that nobody uses any more.
+    pub(super) fn free(&self, own: &Own, cell: *mut Cell) {
+        own.free.set(put(own.free.get(), cell));
+    }
+
+    #[cold]
+    fn take_batch(&self) -> Option<*mut Cell> {
+        let mut inner = self.inner.lock();
+        let mut chain = ptr::null_mut();
+        for _ in 0..BATCH {
+            let mut cell = inner.free;
+            if cell.is_null() {
+                if inner.used == CELLS || inner.blocks.is_empty() {
+                    let Some(mut side) = Side::take(UNIT) else { break };
+                    if !inner.blocks.push(side.at().cast()) {
+                        side.give();
+                        break;
+                    }
+                    inner.used = 0;
+                }
+                let Some(&block) = inner.blocks.last() else { break };
+                cell = block.cast::<Cell>().wrapping_add(inner.used);
+                inner.used += 1;
+                self.made.fetch_add(1, Relaxed);
+            } else {
+                inner.free = behind(cell);
+            }
+            chain = put(chain, cell);
+        }
+        (!chain.is_null()).then_some(chain)
+    }
+
+    /// Takes a mutator's free cells back.
+    pub(super) fn take_back(&self, own: &Own) {
+        let mut inner = self.inner.lock();
+        let mut cell = own.free.get();
+        own.free.set(ptr::null_mut());
+        while !cell.is_null() {
+            let next = behind(cell);
+            inner.free = put(inner.free, cell);
+            cell = next;
+        }
+    }
+
+    /// How many cells there are, free ones included.
+    pub(super) fn count(&self) -> usize {
+        self.made.load(Relaxed)
+    }
+
+    /// A major collection visits up to `most` cells from number `at` on, which changes: from now on
+    /// it looks at those whose object has no mark, and not at the others. Whole
+    /// groups are visited. Returns whether none is left. While the world is stopped.
+    pub(super) fn visit(
+        &self,
+        at: &mut u32,
+        most: usize,
+        is_unmarked: impl Fn(*mut u8) -> bool,
+    ) -> bool {
+        let inner = self.inner.lock();
+        let end = self.count().min(*at as usize + most.next_multiple_of(GROUP));
+        for number in *at as usize..end {
+            // SAFETY: blocks live as long as the heap.
+            let block = unsafe { &*inner.blocks[number / CELLS] };
+            let number = number % CELLS;
+            if number.is_multiple_of(GROUP) {
+                // Set again by the first that stays.
+                block.groups[number / GROUP].store(0, Relaxed);
+            }
+            let word = block.cells[number].load(Relaxed);
+            if is_object(word) && !is_unmarked(word) {
+                block.look[number].store(0, Relaxed);
+            } else if word.addr() & 1 == 0 {
+                look_at(block, number);
+            }
+        }
+        *at = end as u32;
+        end == self.count()
+    }
+
+    /// Calls `with` for each cell with an object that this collection looks at; then the cell's
+    /// object may be another one, or null. From now on collections look at the cell only if `with`
+    /// returns true, or if it holds no object. While the world is stopped.
+    pub(super) fn each_looked_at(&self, mut with: impl FnMut(&Cell) -> bool) {
+        let inner = self.inner.lock();
+        let few = self.count() <= FEW;
+        for (nth, &block) in inner.blocks.iter().enumerate() {
+            // SAFETY: blocks live as long as the heap.
+            let block = unsafe { &*block };
+            let used = (self.count() - nth * CELLS).min(CELLS);
+            for (group, any) in block.groups[..used.div_ceil(GROUP)].iter().enumerate() {
+                if !few && any.load(Relaxed) == 0 {
+                    continue;
+                }
+                let mut stay = false;
+                for number in group * GROUP..used.min((group + 1) * GROUP) {
+                    let look = &block.look[number];
+                    if !few && look.load(Relaxed) == 0 {
+                        continue;
+                    }
+                    #[cfg(test)]
+                    self.looked.fetch_add(1, Relaxed);
+                    let cell = &block.cells[number];
+                    let word = cell.load(Relaxed);
+                    let again = if is_object(word) {
+                        with(cell) || cell.load(Relaxed).is_null()
+                    } else {
+                        // Of free cells, the owner's next store says that they are in use.
+                        word.addr() & 1 == 0
+                    };
+                    look.store(u8::from(again), Relaxed);
+                    stay |= again;
+                }
+                any.store(u8::from(stay), Relaxed);
+            }
+        }
+    }
+
+    /// Calls `with` for each cell with an object that collections do not look at. While the world
+    /// is stopped.
+    pub(super) fn each_passed_over(&self, mut with: impl FnMut(&Cell)) {
+        self.each_cell(|cell| {
+            let (block, number) = place(ptr::from_ref(cell).cast_mut());
+            if block.look[number].load(Relaxed) == 0 {
+                with(cell);
+            }
+        });
+    }
+
+    /// Calls `with` for each cell that holds an object. While nobody else writes them.
+    pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
+        let inner = self.inner.lock();
+        for number in 0..self.count() {
+            // SAFETY: blocks live as long as the heap.
+            let block = unsafe { &*inner.blocks[number / CELLS] };
+            let cell = &block.cells[number % CELLS];
+            if is_object(cell.load(Relaxed)) {
+                with(cell);
+            }
+        }
+    }
+
+    /// Gives all cells back. Nobody uses one any more.
+    pub(super) fn end(&self) {
+        let mut inner = self.inner.lock();
+        inner.blocks.iter().for_each(|&block| Side::give_at(block.cast()));
+        inner.blocks.end();
+        inner.free = ptr::null_mut();
+        inner.used = 0;
+        self.made.store(0, Relaxed);
+    }
+
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.inner);
+    }
+}
