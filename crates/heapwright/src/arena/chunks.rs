@@ -67,6 +67,13 @@ impl Chunks {
         self.list.first()
     }
 
+    /// Returns the first chunk, which has room for `layout`; later ones are at least as large.
+    /// `None`: no memory, or the limit is reached.
+    pub(super) fn first_of(&self, layout: Layout) -> Option<usize> {
+        self.usual.set(bump::first_chunk(layout.size()));
+        self.next(None, layout)
+    }
+
     /// Returns a chunk behind `current` with room for `layout`, existing or new. `None`: no memory,
     /// or the limit is reached.
     pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {

@@ -13,12 +13,14 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use super::bump;
 use super::chunks::{self, Bounds, Chunks};
-use super::methods::{allocating, no_room};
-use crate::refused::{IN_REGISTERS, Refused};
+use super::make::{self, Memory};
+use super::methods::{allocating, no_room, with_error};
+use crate::refused::Refused;
 
 /// A position in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,31 +57,13 @@ pub(crate) struct Core {
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(1);
 
 impl Core {
-    const fn new(limit: usize) -> Self {
+    pub(super) const fn new(limit: usize) -> Self {
         Self {
             position: Cell::new(NOWHERE),
             limit: Cell::new(0),
             current: Cell::new(None),
             chunks: Chunks::new(limit),
         }
-    }
-
-    /// Returns memory from the current chunk, if it has room.
-    #[inline(always)]
-    pub(super) fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        let position = self.position.get();
-        let (start, end) = bump::place(position.addr(), layout.size(), layout.align());
-        if end > self.limit.get() {
-            return None;
-        }
-        self.position.set(position.with_addr(end));
-        // SAFETY: not null: the position is not null, and the start is not below it.
-        Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
-    }
-
-    #[inline(always)]
-    pub(crate) fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.place_here(layout).or_else(|| self.place_cold(layout))
     }
 
     #[cold]
@@ -92,6 +76,15 @@ impl Core {
         let unit = self.chunks.next(self.current.get(), layout)?;
         self.enter(Some(unit), None);
         self.place(layout)
+    }
+
+    /// Takes a first chunk with room for `bytes`. `None`: no memory, or the limit is reached.
+    pub(super) fn begin_with(&self, bytes: usize) -> Option<()> {
+        if bytes > 0 {
+            let layout = Layout::from_size_align(bytes, 1).ok()?;
+            self.enter(Some(self.chunks.first_of(layout)?), None);
+        }
+        Some(())
     }
 
     /// Makes `unit` the current chunk, at a position or at its start.
@@ -117,17 +110,25 @@ impl Core {
         self.enter(self.chunks.first(), None);
     }
 
-    fn trim(&self) -> usize {
+    pub(super) fn trim(&self) -> usize {
         let behind = self.chunks.give_behind(self.current.get(), true);
         let rest =
             self.current.get().map(|unit| self.chunks.purge_rest(unit, self.position.get().addr()));
         behind + rest.unwrap_or(0)
     }
 
-    fn used(&self) -> usize {
+    pub(super) fn used(&self) -> usize {
         let Some(unit) = self.current.get() else { return 0 };
         let here = self.position.get().addr() - chunks::bounds(unit).start.addr();
         self.chunks.up_to(Some(unit)) + here
+    }
+
+    pub(super) fn reserved(&self) -> usize {
+        self.chunks.bytes()
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.limit.get().saturating_sub(self.position.get().addr())
     }
 
     /// Returns whether a block is the last one. A block that ends at the current chunk's start
@@ -137,18 +138,39 @@ impl Core {
         block.addr().get() + size == self.position.get().addr()
             && self.current.get().is_some_and(|unit| block >= chunks::first_byte(unit))
     }
+}
 
-    /// Frees a block; its memory is reused if it is the last one.
+// SAFETY: the position only moves over free memory, and back only to a block's start that its
+// owner gives up. So no two blocks overlap. Chunks stay until a reset, trim or drop.
+unsafe impl Memory for Core {
+    type Note = ();
+
+    #[inline(always)]
+    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.place_here(layout).or_else(|| self.place_cold(layout))
+    }
+
+    #[inline(always)]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let position = self.position.get();
+        let (start, end) = bump::place(position.addr(), layout.size(), layout.align());
+        if end > self.limit.get() {
+            return None;
+        }
+        self.position.set(position.with_addr(end));
+        // SAFETY: not null: the position is not null, and the start is not below it.
+        Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
+    }
+
     #[inline]
-    pub(crate) fn give(&self, block: NonNull<u8>, size: usize) {
+    unsafe fn give(&self, block: NonNull<u8>, size: usize) {
         if size > 0 && self.is_last(block, size) {
             self.position.set(block.as_ptr());
         }
     }
 
-    /// Changes a block's size in place. False: the block must move.
     #[inline]
-    pub(super) fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
+    unsafe fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         if old == 0 || !self.is_last(block, old) {
             return new <= old;
         }
@@ -160,6 +182,14 @@ impl Core {
         self.position.set(block.as_ptr().with_addr(end));
         true
     }
+
+    #[inline(always)]
+    fn note<T>(&self) -> Option<()> {
+        Some(())
+    }
+
+    #[inline(always)]
+    unsafe fn written_slice<T>(&self, (): (), _first: NonNull<T>, _count: usize) {}
 }
 
 /// An unsynchronised bump allocator: it hands out memory in a row and frees all of it at once.
@@ -221,7 +251,7 @@ impl Core {
 /// });
 /// ```
 pub struct Arena {
-    pub(crate) core: Core,
+    core: Core,
 }
 
 // SAFETY: no part belongs to a thread, and the arena is the only owner of its chunks.
@@ -247,17 +277,40 @@ impl Arena {
         Self { core: Core::new(bytes) }
     }
 
-    #[inline(always)]
-    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place(layout)
+    /// Creates an arena with a first chunk of at least `bytes` free bytes. Later chunks are larger,
+    /// up to 8 MiB. Ends the process if there is no memory.
+    ///
+    /// ```
+    /// use heapwright::arena::Arena;
+    /// let arena = Arena::with_capacity(1 << 20);
+    /// arena.alloc_slice_fill_copy(1 << 20, 0u8);
+    /// assert_eq!(arena.reserved_bytes(), 1 << 20);
+    /// ```
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self::try_with_capacity(bytes).unwrap_or_else(|_| no_room())
+    }
+
+    /// Does the same as `with_capacity`, with an error.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub fn try_with_capacity(bytes: usize) -> Result<Self, Refused<()>> {
+        let arena = Self::new();
+        arena.core.begin_with(bytes).ok_or(Refused(()))?;
+        Ok(arena)
     }
 
     #[inline(always)]
-    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place_here(layout)
+    pub(crate) fn memory(&self) -> &Core {
+        &self.core
     }
 
-    allocating!('_);
+    allocating! {
+        life '_, bound [],
+        made "let arena = heapwright::arena::Arena::new();", end ""
+    }
 
     /// Runs `run` with a scope, and returns its result. The scope's end frees exactly the objects
     /// made in it, even if `run` panics.
@@ -272,7 +325,7 @@ impl Arena {
     /// });
     /// assert_eq!((sum, arena.used_bytes()), (6, 0));
     /// ```
-    pub fn scope<R>(&mut self, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
+    pub fn scope<'env, R>(&'env mut self, run: impl FnOnce(&mut Scope<'_, 'env>) -> R) -> R {
         in_scope(&self.core, run)
     }
 
@@ -303,7 +356,19 @@ impl Arena {
     /// Returns the bytes of all chunks, used or not.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
-        self.core.chunks.bytes()
+        self.core.reserved()
+    }
+
+    /// Returns the free bytes of the current chunk.
+    ///
+    /// ```
+    /// let arena = heapwright::arena::Arena::with_capacity(1 << 20);
+    /// arena.alloc([0u8; 1000]);
+    /// assert_eq!(arena.chunk_capacity(), (1 << 20) - 1000);
+    /// ```
+    #[must_use]
+    pub fn chunk_capacity(&self) -> usize {
+        self.core.left()
     }
 
     /// Returns the current position, for [`Arena::rewind`]. Scopes need no `unsafe`.
@@ -328,7 +393,8 @@ impl Arena {
     ///
     /// The block belongs to this arena and has `size` bytes, and no code uses it afterwards.
     pub unsafe fn free(&self, block: NonNull<u8>, size: usize) {
-        self.core.give(block, size);
+        // SAFETY: the caller promises that the block is this arena's and no longer used.
+        unsafe { self.core.give(block, size) };
     }
 
     /// Changes the size of a block to `size` bytes. The block stays if it is the last one or
@@ -360,31 +426,7 @@ impl Arena {
     }
 }
 
-impl Core {
-    /// Returns a block of the layout `new` with the bytes of `block`; it may be the same block.
-    ///
-    /// # Safety
-    ///
-    /// As [`Arena::resize`].
-    pub(crate) unsafe fn move_to(
-        &self,
-        block: NonNull<u8>,
-        old: Layout,
-        new: Layout,
-    ) -> Option<NonNull<u8>> {
-        let aligned = block.addr().get().is_multiple_of(new.align());
-        if aligned && self.resize(block, old.size(), new.size()) {
-            return Some(block);
-        }
-        let moved = self.place(new)?;
-        let kept = old.size().min(new.size());
-        // SAFETY: both blocks have `kept` bytes, and the new one overlaps no other block.
-        unsafe { block.copy_to_nonoverlapping(moved, kept) };
-        Some(moved)
-    }
-}
-
-fn in_scope<R>(core: &Core, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
+fn in_scope<'env, R>(core: &Core, run: impl FnOnce(&mut Scope<'_, 'env>) -> R) -> R {
     struct Back<'a>(&'a Core, Mark);
     impl Drop for Back<'_> {
         fn drop(&mut self) {
@@ -392,7 +434,7 @@ fn in_scope<R>(core: &Core, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
         }
     }
     let back = Back(core, core.mark());
-    run(&mut Scope { core: back.0, only: PhantomData })
+    run(&mut Scope { core: back.0, only: PhantomData, env: PhantomData })
 }
 
 impl Default for Arena {
@@ -411,32 +453,44 @@ impl fmt::Debug for Arena {
 }
 
 /// A scope of an arena: its objects live until it ends. See [`Arena::scope`].
-pub struct Scope<'a> {
-    pub(crate) core: &'a Core,
+///
+/// Objects may borrow from what was there before the scope (`'env`).
+///
+/// ```
+/// use heapwright::arena::Arena;
+/// let text = String::from("GET /");
+/// Arena::new().scope(|scope| {
+///     let words = scope.alloc_iter(text.split(' '));
+///     let longest = scope.scope(|inner| *inner.alloc(words[0]));
+///     assert_eq!(longest, "GET");
+/// });
+/// ```
+pub struct Scope<'a, 'env> {
+    core: &'a Core,
     /// Invariant, so that scopes of different lifetimes cannot be exchanged.
     only: PhantomData<Cell<&'a ()>>,
+    /// What the environment's references live longer than.
+    env: PhantomData<&'a &'env ()>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> Scope<'a, '_> {
     #[inline(always)]
-    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place(layout)
+    pub(crate) fn memory(&self) -> &'a Core {
+        self.core
     }
 
-    #[inline(always)]
-    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place_here(layout)
+    allocating! {
+        life 'a, bound [],
+        made "heapwright::arena::Arena::new().scope(|arena| {", end "});"
     }
-
-    allocating!('a);
 
     /// Runs `run` with a scope inside this one; see [`Arena::scope`].
-    pub fn scope<R>(&mut self, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
+    pub fn scope<'inner, R>(&'inner mut self, run: impl FnOnce(&mut Scope<'_, 'inner>) -> R) -> R {
         in_scope(self.core, run)
     }
 }
 
-impl fmt::Debug for Scope<'_> {
+impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope").finish_non_exhaustive()
     }

@@ -1,0 +1,267 @@
+//! An owned value in an arena.
+
+use core::borrow::{Borrow, BorrowMut};
+use core::cmp::Ordering;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+use core::mem::{self, ManuallyDrop};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+use super::dropping::{DropArena, DropScope};
+use super::local::{Arena, Core, Scope};
+use super::make;
+use super::methods::no_room;
+use super::vec::ArenaVec;
+
+/// An arena or a scope of one thread, as [`ArenaBox`], [`ArenaVec`] and
+/// [`ArenaString`](super::ArenaString) take it: each function converts `&Arena`, `&Scope`,
+/// `&DropArena` or `&DropScope`.
+#[derive(Clone, Copy)]
+pub struct ArenaRef<'a>(pub(super) &'a Core);
+
+impl<'a> From<&'a Arena> for ArenaRef<'a> {
+    fn from(arena: &'a Arena) -> Self {
+        Self(arena.memory())
+    }
+}
+
+impl<'a> From<&'a Scope<'_, '_>> for ArenaRef<'a> {
+    fn from(scope: &'a Scope<'_, '_>) -> Self {
+        Self(scope.memory())
+    }
+}
+
+impl<'a> From<&'a DropArena<'_>> for ArenaRef<'a> {
+    fn from(arena: &'a DropArena<'_>) -> Self {
+        Self(arena.core())
+    }
+}
+
+impl<'a> From<&'a DropScope<'_, '_>> for ArenaRef<'a> {
+    fn from(scope: &'a DropScope<'_, '_>) -> Self {
+        Self(scope.core())
+    }
+}
+
+impl fmt::Debug for ArenaRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArenaRef").finish_non_exhaustive()
+    }
+}
+
+/// A value in an arena, dropped with its box. The memory is the arena's, until its next reset.
+///
+/// One word. Functions are called as `ArenaBox::leak(value)`, because methods are those of the
+/// value. There is no pinned box: a pinned value must be dropped before its memory is used again,
+/// but an arena's reset does not drop a box that was forgotten.
+///
+/// ```
+/// use heapwright::arena::{Arena, ArenaBox};
+/// let arena = Arena::new();
+/// let mut word = ArenaBox::new_in(String::from("dropped"), &arena);
+/// word.push('!');
+/// assert_eq!(*word, "dropped!");
+/// ```
+///
+/// ```compile_fail,E0505
+/// use heapwright::arena::{Arena, ArenaBox};
+/// let arena = Arena::new();
+/// let word = ArenaBox::new_in(String::new(), &arena);
+/// drop(arena);
+/// assert!(word.is_empty());
+/// ```
+///
+/// A destructor sees only what outlives the box:
+///
+/// ```compile_fail,E0597
+/// use heapwright::arena::{Arena, ArenaBox};
+/// let arena = Arena::new();
+/// let holder;
+/// let text = String::new();
+/// holder = ArenaBox::new_in(vec![&text], &arena);
+/// ```
+pub struct ArenaBox<'a, T: ?Sized> {
+    at: NonNull<T>,
+    /// It owns a value, in memory that is borrowed.
+    holds: PhantomData<(&'a (), T)>,
+}
+
+// SAFETY: a box is the only owner of its value, and does not touch the arena.
+unsafe impl<T: ?Sized + Send> Send for ArenaBox<'_, T> {}
+// SAFETY: a shared box gives only shared access to its value, and does not touch the arena.
+unsafe impl<T: ?Sized + Sync> Sync for ArenaBox<'_, T> {}
+
+impl<'a, T: 'a> ArenaBox<'a, T> {
+    /// Moves a value into an arena. Ends the process if there is no memory. O(1) amortised.
+    #[inline]
+    pub fn new_in(value: T, arena: impl Into<ArenaRef<'a>>) -> Self {
+        Self::own(make::value(arena.into().0, value))
+    }
+
+    /// Moves the value out.
+    #[inline]
+    #[must_use]
+    pub fn into_inner(this: Self) -> T {
+        let this = ManuallyDrop::new(this);
+        // SAFETY: the box owns its value, and does not drop it any more.
+        unsafe { this.at.read() }
+    }
+
+    /// Makes the type of a box unsized, as `Box<dyn Any>`: `unsize` is the coercion `|value| value`.
+    ///
+    /// # Panics
+    ///
+    /// If `unsize` returns another place than that of the whole value.
+    ///
+    /// ```
+    /// use heapwright::arena::{Arena, ArenaBox};
+    /// let arena = Arena::new();
+    /// let add = |n: i32| move |m: i32| n + m;
+    /// let add = ArenaBox::coerce::<dyn Fn(i32) -> i32>(ArenaBox::new_in(add(2), &arena), |f| f);
+    /// assert_eq!(add(3), 5);
+    /// ```
+    #[must_use]
+    pub fn coerce<U: ?Sized>(mut this: Self, unsize: fn(&mut T) -> &mut U) -> ArenaBox<'a, U> {
+        // A function pointer captures nothing. So at this address and of this size it can only
+        // return the value itself.
+        let unsized_value = unsize(&mut this);
+        let is_whole = size_of_val(unsized_value) == size_of::<T>();
+        let at = NonNull::from(unsized_value);
+        assert!(is_whole && at.cast() == this.at, "the result is not the box's own value");
+        mem::forget(this);
+        ArenaBox { at, holds: PhantomData }
+    }
+}
+
+impl<'a, T: ?Sized> ArenaBox<'a, T> {
+    /// Returns a box that owns a value of an arena.
+    #[inline]
+    pub(super) fn own(value: &'a mut T) -> Self {
+        Self { at: NonNull::from(value), holds: PhantomData }
+    }
+
+    /// Returns the value for as long as the arena is borrowed. It is not dropped.
+    #[inline]
+    #[must_use]
+    pub fn leak(this: Self) -> &'a mut T {
+        let mut this = ManuallyDrop::new(this);
+        // SAFETY: the box owns its value, which it does not drop any more.
+        unsafe { this.at.as_mut() }
+    }
+}
+
+impl<'a, T: 'a> ArenaBox<'a, [T]> {
+    /// Collects an iterator into a slice that drops its elements. Ends the process if there is no
+    /// memory.
+    ///
+    /// ```
+    /// use heapwright::arena::{Arena, ArenaBox};
+    /// let arena = Arena::new();
+    /// let words = ArenaBox::from_iter_in("a b".split(' ').map(String::from), &arena);
+    /// assert_eq!(*words, ["a", "b"]);
+    /// ```
+    #[must_use]
+    pub fn from_iter_in(from: impl IntoIterator<Item = T>, arena: impl Into<ArenaRef<'a>>) -> Self {
+        let slice = make::iter(arena.into().0, from).unwrap_or_else(|_| no_room());
+        Self::own(slice)
+    }
+}
+
+impl<'a, T: 'a> From<ArenaVec<'a, T>> for ArenaBox<'a, [T]> {
+    fn from(vec: ArenaVec<'a, T>) -> Self {
+        vec.into_boxed_slice()
+    }
+}
+
+impl<T: ?Sized> Drop for ArenaBox<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the box owns its value, and this runs once.
+        unsafe { self.at.drop_in_place() };
+    }
+}
+
+impl<T: ?Sized> Deref for ArenaBox<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the box owns its value, and is borrowed.
+        unsafe { self.at.as_ref() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for ArenaBox<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the box owns its value, and is borrowed for this alone.
+        unsafe { self.at.as_mut() }
+    }
+}
+
+// The memory stays where it is when its box moves.
+impl<T: ?Sized> Unpin for ArenaBox<'_, T> {}
+
+impl<T: ?Sized> AsRef<T> for ArenaBox<'_, T> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T: ?Sized> AsMut<T> for ArenaBox<'_, T> {
+    fn as_mut(&mut self) -> &mut T {
+        self
+    }
+}
+
+impl<T: ?Sized> Borrow<T> for ArenaBox<'_, T> {
+    fn borrow(&self) -> &T {
+        self
+    }
+}
+
+impl<T: ?Sized> BorrowMut<T> for ArenaBox<'_, T> {
+    fn borrow_mut(&mut self) -> &mut T {
+        self
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for ArenaBox<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display> fmt::Display for ArenaBox<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + PartialEq> PartialEq for ArenaBox<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: ?Sized + Eq> Eq for ArenaBox<'_, T> {}
+
+impl<T: ?Sized + PartialOrd> PartialOrd for ArenaBox<'_, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<T: ?Sized + Ord> Ord for ArenaBox<'_, T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl<T: ?Sized + Hash> Hash for ArenaBox<'_, T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
