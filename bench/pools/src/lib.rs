@@ -11,6 +11,7 @@
 //! pools one NAME COUNT    COUNT pairs of one contender, for a counter of
 //!                         instructions to watch
 //! pools golden            calls whose instructions are counted (see [`golden`])
+//! pools functions [TURNS] the functions of arenas: function, call, nanoseconds (see [`functions`])
 //! pools report FILE       the tables, then what was asked, measured and found
 //! ```
 //!
@@ -23,6 +24,7 @@
 pub mod arenas;
 pub mod article;
 pub mod churn;
+pub mod functions;
 pub mod golden;
 pub mod measure;
 pub mod ours;
@@ -55,6 +57,8 @@ pub fn main() -> ExitCode {
         ["run", "resident", ref rest @ ..] => resident::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
         ["golden"] => golden::run(),
+        ["functions"] => Some(functions::print(301)),
+        ["functions", turns] => turns.parse().ok().map(functions::print),
         ["report", file] => {
             return match report::print(Path::new(file)) {
                 Ok(true) => ExitCode::SUCCESS,

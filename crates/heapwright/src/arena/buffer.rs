@@ -23,12 +23,32 @@ pub(super) struct Buffer<'a, M: Memory, T> {
 }
 
 impl<'a, M: Memory, T> Buffer<'a, M, T> {
+    /// The smallest capacity that growth makes: a cache line, at least four elements.
+    const LEAST: usize = match size_of::<T>() {
+        0 => 0,
+        1..=16 => 64 / size_of::<T>(),
+        17..=1024 => 4,
+        _ => 1,
+    };
+
     /// Creates an empty buffer. Takes no memory yet.
     #[inline]
     pub(super) const fn new(memory: &'a M) -> Self {
         // Elements without a size need no memory.
         let capacity = if size_of::<T>() == 0 { usize::MAX } else { 0 };
         Self { memory, first: NonNull::dangling(), capacity, length: 0 }
+    }
+
+    /// Creates a buffer with room for `capacity` elements.
+    #[inline]
+    pub(super) fn with_capacity(memory: &'a M, capacity: usize) -> Result<Self, Refused<()>> {
+        let mut buffer = Self::new(memory);
+        if capacity > buffer.capacity {
+            let layout = Layout::array::<T>(capacity).map_err(|_| Refused(()))?;
+            buffer.first = memory.place(layout).ok_or(Refused(()))?.cast();
+            buffer.capacity = capacity;
+        }
+        Ok(buffer)
     }
 
     #[inline]
@@ -59,36 +79,34 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.first.as_ptr().wrapping_add(at)
     }
 
-    /// Makes room for `more` elements. Doubles the capacity at least, unless `is_exact`.
+    /// Makes room for `more` elements. Doubles the capacity at least if it grows.
     #[inline]
-    pub(super) fn reserve(&mut self, more: usize, is_exact: bool) -> Result<(), Refused<()>> {
-        if more <= self.capacity - self.length { Ok(()) } else { self.grow(more, is_exact) }
+    pub(super) fn reserve(&mut self, more: usize) -> Result<(), Refused<()>> {
+        if more <= self.capacity - self.length { Ok(()) } else { self.grow(more) }
     }
 
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, more: usize, is_exact: bool) -> Result<(), Refused<()>> {
+    fn grow(&mut self, more: usize) -> Result<(), Refused<()>> {
         let needed = self.length.checked_add(more).ok_or(Refused(()))?;
-        let least = if size_of::<T>() == 1 { 16 } else { 4 };
-        let usual = if is_exact { 0 } else { least.max(self.capacity.saturating_mul(2)) };
+        let usual = needed.max(Self::LEAST).max(self.capacity.saturating_mul(2));
         // If there is no memory for the usual size, takes only the needed elements.
-        [usual.max(needed), needed]
-            .into_iter()
-            .find_map(|capacity| self.set_capacity(capacity))
-            .ok_or(Refused(()))
+        self.set_capacity(usual).or_else(|| self.set_capacity(needed)).ok_or(Refused(()))
     }
 
     /// Gives the block this capacity, at least the length. `None`: there is no memory.
+    #[inline]
     fn set_capacity(&mut self, capacity: usize) -> Option<()> {
-        let new = Layout::array::<T>(capacity).ok()?;
-        let old = self.layout();
-        let block = if old.size() == 0 {
-            self.memory.place(new)?
-        } else {
-            // SAFETY: the buffer owns its block, which has the layout `old`.
-            unsafe { self.memory.move_to(self.first.cast(), old, new) }?
-        };
-        (self.first, self.capacity) = (block.cast(), capacity);
+        let (old, new) = (self.layout(), Layout::array::<T>(capacity).ok()?);
+        // SAFETY: the buffer owns its block, which has the old size.
+        let stays = || unsafe { self.memory.resize(self.first.cast(), old.size(), new.size()) };
+        if old.size() == 0 || !stays() {
+            let first = self.memory.place(new)?.cast::<T>();
+            // SAFETY: the new block has room for the elements, and overlaps no other block.
+            unsafe { first.copy_from_nonoverlapping(self.first, self.length) };
+            self.first = first;
+        }
+        self.capacity = capacity;
         Some(())
     }
 
@@ -113,7 +131,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
 
     #[inline]
     pub(super) fn push(&mut self, value: T) -> Result<(), Refused<T>> {
-        if self.length == self.capacity && self.grow(1, false).is_err() {
+        if self.length == self.capacity && self.grow(1).is_err() {
             return Err(Refused(value));
         }
         // SAFETY: the capacity is larger than the length.
@@ -143,16 +161,28 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     /// Appends all elements of an iterator, which may use the same arena.
     #[inline]
     pub(super) fn extend(&mut self, from: impl IntoIterator<Item = T>) -> Result<(), Refused<()>> {
-        let mut from = from.into_iter();
-        self.reserve(from.size_hint().0, self.length == 0)?;
-        loop {
-            while self.length < self.capacity {
-                let Some(value) = from.next() else { return Ok(()) };
-                // SAFETY: the capacity is larger than the length.
-                unsafe { self.write(value) };
+        /// Counts in a register. Its end, also by a panic, stores the length.
+        struct Length<'l>(&'l mut usize, usize);
+        impl Drop for Length<'_> {
+            #[inline(always)]
+            fn drop(&mut self) {
+                *self.0 = self.1;
             }
+        }
+        let mut from = from.into_iter();
+        self.reserve(from.size_hint().0)?;
+        loop {
+            let (first, old) = (self.first.as_ptr(), self.length);
+            let mut length = Length(&mut self.length, old);
+            while length.1 < self.capacity {
+                let Some(value) = from.next() else { return Ok(()) };
+                // SAFETY: the capacity is larger than the length, and the buffer owns its block.
+                unsafe { first.wrapping_add(length.1).write(value) };
+                length.1 += 1;
+            }
+            drop(length);
             let Some(value) = from.next() else { return Ok(()) };
-            self.reserve(from.size_hint().0.saturating_add(1), false)?;
+            self.reserve(from.size_hint().0.saturating_add(1))?;
             // SAFETY: there is room for at least one element more.
             unsafe { self.write(value) };
         }
@@ -164,7 +194,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     where
         T: Copy,
     {
-        self.reserve(from.len(), false)?;
+        self.reserve(from.len())?;
         let end = self.at(self.length);
         // SAFETY: the block has room for the elements. It is the buffer's alone.
         unsafe { end.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
@@ -175,7 +205,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     /// Inserts an element before `index`, which is at most the length.
     pub(super) fn insert(&mut self, index: usize, value: T) -> Result<(), Refused<T>> {
         assert!(index <= self.length, "index {index} is behind the length {}", self.length);
-        if self.reserve(1, false).is_err() {
+        if self.reserve(1).is_err() {
             return Err(Refused(value));
         }
         let at = self.at(index);

@@ -102,8 +102,22 @@ impl Core {
         Mark { position: self.position.get(), unit: self.current.get() }
     }
 
+    #[inline]
     pub(super) fn rewind(&self, mark: Mark) {
-        self.enter(mark.unit, Some(mark.position));
+        if mark.unit == self.current.get() {
+            self.position.set(mark.position);
+        } else {
+            self.rewind_chunks(mark);
+        }
+    }
+
+    #[cold]
+    fn rewind_chunks(&self, mark: Mark) {
+        match mark.unit {
+            Some(_) => self.enter(mark.unit, Some(mark.position)),
+            // The mark is older than the first chunk, which stays the current one.
+            None => self.reset(),
+        }
     }
 
     pub(super) fn reset(&self) {
@@ -200,8 +214,10 @@ unsafe impl Memory for Core {
 /// unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a chunk
 /// of its own size, which does not change the size of later chunks.
 ///
-/// As an allocator of collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`), the last
-/// block grows and shrinks in place.
+/// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
+/// [`ArenaString`](super::ArenaString) own and drop what they hold. `&Arena` is the allocator of
+/// other collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`). In all of them the
+/// last block grows and shrinks in place.
 ///
 /// The idea is that of bumpalo and bump-scope, with their users' wishes.
 ///

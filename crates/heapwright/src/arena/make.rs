@@ -265,6 +265,19 @@ pub(super) fn text<'a, M: Memory>(memory: &'a M, from: &str) -> Result<&'a mut s
     Ok(unsafe { str::from_utf8_unchecked_mut(bytes) })
 }
 
+#[inline]
+pub(super) fn clone<'a, M: Memory, T: Clone>(
+    memory: &'a M,
+    from: &[T],
+) -> Result<&'a mut [T], Refused<()>> {
+    let mut row = Row::new(memory, from.len())?;
+    for value in from {
+        // SAFETY: the row has room for as many elements as the slice.
+        unsafe { row.write(value.clone()) };
+    }
+    Ok(row.finish())
+}
+
 /// A slice whose elements are being made. Its end, also by a panic, notes the elements so far.
 struct Row<'a, M: Memory, T> {
     memory: &'a M,
@@ -377,7 +390,10 @@ pub(super) fn iter<M: Memory, T>(
     from: impl IntoIterator<Item = T>,
 ) -> Result<&mut [T], Refused<()>> {
     let note = memory.note::<T>().ok_or(Refused(()))?;
-    let mut buffer = Buffer::new(memory);
+    let from = from.into_iter();
+    // What is too much goes back: the buffer is mostly the last block.
+    let guess = (256 / size_of::<T>().max(1)).max(from.size_hint().0);
+    let mut buffer = Buffer::with_capacity(memory, guess).unwrap_or_else(|_| Buffer::new(memory));
     buffer.extend(from)?;
     let (first, count) = buffer.into_parts();
     // SAFETY: the buffer wrote this many elements, and no longer drops them.

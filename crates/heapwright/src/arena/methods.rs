@@ -165,7 +165,7 @@ macro_rules! allocating {
             /// ```
             alloc_slice_clone, try_alloc_slice_clone:
             [T: Clone $(+ $bound)?] (from: &[T]) -> &$life mut [T] {
-                fill_iter(from.iter().cloned())
+                clone(from)
             }
         }
 

@@ -126,7 +126,11 @@ impl<'a> ArenaString<'a> {
     /// Appends a character.
     #[inline]
     pub fn push(&mut self, character: char) {
-        self.push_str(character.encode_utf8(&mut [0; 4]));
+        if character.is_ascii() {
+            self.bytes.push(character as u8);
+        } else {
+            self.push_str(character.encode_utf8(&mut [0; 4]));
+        }
     }
 
     /// Appends text. O(bytes).

@@ -75,16 +75,15 @@ impl<'a, T> ArenaVec<'a, T> {
     #[inline]
     #[must_use]
     pub fn with_capacity_in(capacity: usize, arena: impl Into<ArenaRef<'a>>) -> Self {
-        let mut vec = Self::new_in(arena);
-        vec.buffer.reserve(capacity, true).unwrap_or_else(|_| no_room());
-        vec
+        Self::of(Buffer::with_capacity(arena.into().0, capacity).unwrap_or_else(|_| no_room()))
     }
 
     /// Collects an iterator, which may allocate from the same arena. O(length) amortised.
     #[inline]
     #[must_use]
     pub fn from_iter_in(from: impl IntoIterator<Item = T>, arena: impl Into<ArenaRef<'a>>) -> Self {
-        let mut vec = Self::new_in(arena);
+        let from = from.into_iter();
+        let mut vec = Self::with_capacity_in(from.size_hint().0, arena);
         vec.extend(from);
         vec
     }
@@ -128,7 +127,7 @@ impl<'a, T> ArenaVec<'a, T> {
     /// If there is no memory or the limit is reached.
     #[inline]
     pub fn try_reserve(&mut self, more: usize) -> Result<(), Refused<()>> {
-        self.buffer.reserve(more, false)
+        self.buffer.reserve(more)
     }
 
     /// Gives the memory behind the elements back if the block is the arena's last one.
