@@ -71,7 +71,11 @@ contenders! {
 }
 
 /// Nanoseconds of a call in one turn.
-fn turn<A: Contender>(arena: &mut A, data: &Data, call: extern "C" fn(&mut A, &Data) -> usize) -> f64 {
+fn turn<A: Contender>(
+    arena: &mut A,
+    data: &Data,
+    call: extern "C" fn(&mut A, &Data) -> usize,
+) -> f64 {
     let start = Instant::now();
     for _ in 0..1000 {
         black_box(call(black_box(arena), black_box(data)));

@@ -90,23 +90,30 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     fn grow(&mut self, more: usize) -> Result<(), Refused<()>> {
         let needed = self.length.checked_add(more).ok_or(Refused(()))?;
         let usual = needed.max(Self::LEAST).max(self.capacity.saturating_mul(2));
+        let old = self.layout().size();
+        if let Ok(new) = Layout::array::<T>(usual)
+            && old > 0
+            // SAFETY: the buffer owns its block, which has the old size.
+            && unsafe { self.memory.resize(self.first.cast(), old, new.size()) }
+        {
+            self.capacity = usual;
+            return Ok(());
+        }
         // If there is no memory for the usual size, takes only the needed elements.
-        self.set_capacity(usual).or_else(|| self.set_capacity(needed)).ok_or(Refused(()))
+        self.move_to(usual).or_else(|| self.move_to(needed)).ok_or(Refused(()))
     }
 
-    /// Gives the block this capacity, at least the length. `None`: there is no memory.
-    #[inline]
-    fn set_capacity(&mut self, capacity: usize) -> Option<()> {
-        let (old, new) = (self.layout(), Layout::array::<T>(capacity).ok()?);
-        // SAFETY: the buffer owns its block, which has the old size.
-        let stays = || unsafe { self.memory.resize(self.first.cast(), old.size(), new.size()) };
-        if old.size() == 0 || !stays() {
-            let first = self.memory.place(new)?.cast::<T>();
+    /// Moves the elements to a block of this capacity, at least the length. `None`: there is no
+    /// memory.
+    #[cold]
+    #[inline(never)]
+    fn move_to(&mut self, capacity: usize) -> Option<()> {
+        let first = self.memory.place(Layout::array::<T>(capacity).ok()?)?.cast::<T>();
+        if self.length > 0 {
             // SAFETY: the new block has room for the elements, and overlaps no other block.
             unsafe { first.copy_from_nonoverlapping(self.first, self.length) };
-            self.first = first;
         }
-        self.capacity = capacity;
+        (self.first, self.capacity) = (first, capacity);
         Some(())
     }
 

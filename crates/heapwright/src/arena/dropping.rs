@@ -238,7 +238,7 @@ impl<'a> DropArena<'a> {
         Self::with_limit(usize::MAX)
     }
 
-    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding and notes included.
     ///
     /// ```
     /// use heapwright::arena::DropArena;

@@ -20,26 +20,28 @@ use super::bump;
 use super::chunks::{self, Bounds, Chunks};
 use super::make::{self, Memory};
 use super::methods::{allocating, no_room, with_error};
+use crate::address_map::MAP;
 use crate::refused::Refused;
 
 /// A position in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     position: *mut u8,
-    unit: Option<usize>,
+    /// The start of its chunk, or 0.
+    start: usize,
 }
 
 impl Mark {
     /// Returns the mark as a position and a number, for C and other languages.
     #[must_use]
     pub fn into_parts(self) -> (*mut u8, usize) {
-        (self.position, self.unit.unwrap_or(0))
+        (self.position, self.start)
     }
 
     /// Returns the mark of [`Mark::into_parts`]; other values make no valid mark.
     #[must_use]
     pub fn from_parts(position: *mut u8, number: usize) -> Self {
-        Self { position, unit: (number != 0).then_some(number) }
+        Self { position, start: number }
     }
 }
 
@@ -49,7 +51,8 @@ pub(crate) struct Core {
     position: Cell<*mut u8>,
     /// The end of the current chunk.
     limit: Cell<usize>,
-    current: Cell<Option<usize>>,
+    /// The start of the current chunk; 0: there is none.
+    start: Cell<usize>,
     chunks: Chunks,
 }
 
@@ -61,7 +64,7 @@ impl Core {
         Self {
             position: Cell::new(NOWHERE),
             limit: Cell::new(0),
-            current: Cell::new(None),
+            start: Cell::new(0),
             chunks: Chunks::new(limit),
         }
     }
@@ -73,7 +76,7 @@ impl Core {
             // An empty request needs only an aligned address.
             return NonNull::new(ptr::without_provenance_mut(layout.align()));
         }
-        let unit = self.chunks.next(self.current.get(), layout)?;
+        let unit = self.chunks.next(self.current(), layout)?;
         self.enter(Some(unit), None);
         self.place(layout)
     }
@@ -87,24 +90,32 @@ impl Core {
         Some(())
     }
 
+    /// Returns the first unit of the current chunk.
+    fn current(&self) -> Option<usize> {
+        let start = self.start.get();
+        (start != 0).then(|| MAP.unit_of(start))
+    }
+
     /// Makes `unit` the current chunk, at a position or at its start.
     fn enter(&self, unit: Option<usize>, position: Option<*mut u8>) {
-        self.current.set(unit);
-        let (start, end) = match unit.map(chunks::bounds) {
-            Some(Bounds { start, end }) => (start, end),
-            None => (NOWHERE, 0),
+        let Some(Bounds { start, end }) = unit.map(chunks::bounds) else {
+            self.position.set(NOWHERE);
+            self.limit.set(0);
+            return self.start.set(0);
         };
         self.position.set(position.unwrap_or(start));
         self.limit.set(end);
+        self.start.set(start.addr());
     }
 
+    #[inline]
     pub(super) fn mark(&self) -> Mark {
-        Mark { position: self.position.get(), unit: self.current.get() }
+        Mark { position: self.position.get(), start: self.start.get() }
     }
 
     #[inline]
     pub(super) fn rewind(&self, mark: Mark) {
-        if mark.unit == self.current.get() {
+        if mark.start == self.start.get() {
             self.position.set(mark.position);
         } else {
             self.rewind_chunks(mark);
@@ -113,10 +124,10 @@ impl Core {
 
     #[cold]
     fn rewind_chunks(&self, mark: Mark) {
-        match mark.unit {
-            Some(_) => self.enter(mark.unit, Some(mark.position)),
+        match mark.start {
             // The mark is older than the first chunk, which stays the current one.
-            None => self.reset(),
+            0 => self.reset(),
+            start => self.enter(Some(MAP.unit_of(start)), Some(mark.position)),
         }
     }
 
@@ -125,16 +136,15 @@ impl Core {
     }
 
     pub(super) fn trim(&self) -> usize {
-        let behind = self.chunks.give_behind(self.current.get(), true);
-        let rest =
-            self.current.get().map(|unit| self.chunks.purge_rest(unit, self.position.get().addr()));
+        let current = self.current();
+        let behind = self.chunks.give_behind(current, true);
+        let rest = current.map(|unit| self.chunks.purge_rest(unit, self.position.get().addr()));
         behind + rest.unwrap_or(0)
     }
 
     pub(super) fn used(&self) -> usize {
-        let Some(unit) = self.current.get() else { return 0 };
-        let here = self.position.get().addr() - chunks::bounds(unit).start.addr();
-        self.chunks.up_to(Some(unit)) + here
+        let Some(unit) = self.current() else { return 0 };
+        self.chunks.up_to(Some(unit)) + (self.position.get().addr() - self.start.get())
     }
 
     pub(super) fn reserved(&self) -> usize {
@@ -149,8 +159,8 @@ impl Core {
     /// belongs to another chunk.
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
-        block.addr().get() + size == self.position.get().addr()
-            && self.current.get().is_some_and(|unit| block >= chunks::first_byte(unit))
+        let start = block.addr().get();
+        start + size == self.position.get().addr() && start >= self.start.get()
     }
 }
 
@@ -280,7 +290,8 @@ impl Arena {
         Self::with_limit(usize::MAX)
     }
 
-    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding included. A request
+    /// that does not fit in the rest of a chunk loses that rest.
     ///
     /// ```
     /// use heapwright::arena::Arena;

@@ -83,7 +83,7 @@ impl SharedArena {
         Self::with_limit(usize::MAX)
     }
 
-    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding included.
     #[must_use]
     pub const fn with_limit(bytes: usize) -> Self {
         let chunks = AtomicPtr::new(ptr::null_mut());
@@ -141,7 +141,11 @@ impl SharedArena {
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
         let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
-        if current != unit {
+        // Another thread took the next chunk, or trimmed this one, which looked full meanwhile.
+        let has_room = unit != 0
+            && bump::place(position(unit), layout.size(), layout.align()).1
+                <= chunks::bounds(unit).end;
+        if current != unit || has_room {
             return Some(current);
         }
         let next = chunks.next((unit != 0).then_some(unit), layout)?;
@@ -190,7 +194,8 @@ impl SharedArena {
         }
     }
 
-    /// Returns unused memory to the kernel now. Returns the number of bytes.
+    /// Returns unused memory to the kernel now, while other threads may allocate. Returns the number
+    /// of bytes.
     ///
     /// ```
     /// let mut arena = heapwright::arena::SharedArena::new();
@@ -198,14 +203,22 @@ impl SharedArena {
     /// arena.reset();
     /// assert!(arena.trim() >= 1 << 20);
     /// ```
-    pub fn trim(&mut self) -> usize {
+    pub fn trim(&self) -> usize {
         let Some(chunks) = self.made() else { return 0 };
+        // No thread goes to another chunk while this one has the lock.
         let chunks = chunks.lock();
         let unit = self.current.load(Ordering::Relaxed);
-        let current = (unit != 0).then_some(unit);
-        let behind = chunks.give_behind(current, true);
-        let rest = |unit| chunks.purge_rest(unit, position(unit));
-        behind + current.map_or(0, rest)
+        if unit == 0 {
+            return chunks.give_behind(None, true);
+        }
+        let behind = chunks.give_behind(Some(unit), true);
+        // Takes the rest of the current chunk meanwhile: other threads find no room there.
+        let (end, position) = (chunks::bounds(unit).end, &MAP.record(unit).requested);
+        let from = position.swap(end, Ordering::Acquire);
+        let rest = chunks.purge_rest(unit, from);
+        // (Where the chunk was full, its last block's owner may have given it back meanwhile.)
+        let _ = position.compare_exchange(end, from, Ordering::Release, Ordering::Relaxed);
+        behind + rest
     }
 
     /// Returns the bytes in use in all chunks, padding included. Other threads may allocate

@@ -252,6 +252,7 @@ fn sizes_that_cannot_be_had_are_refused() {
     assert!(small.try_alloc([0u8; 50_000]).is_ok());
     assert!(small.try_alloc([0u8; 50_000]).is_err());
     assert_eq!(small.reserved_bytes(), 64 << 10);
+    assert!(small.try_alloc([0u8; 30_000]).is_ok(), "the rest of the limit");
     let none = Arena::with_limit(0);
     assert_eq!(none.try_alloc(7).unwrap_err().0, 7);
 }
@@ -456,8 +457,46 @@ fn a_closure_that_panics_leaves_a_sound_arena() {
     for_each_arena!(panics);
 }
 
+/// The list of what users missed.
+#[test]
+fn the_wishes_of_a_server() {
+    let a = Arena::new();
+    a.alloc_with(|| [0u8; 64]);
+    a.alloc_try_with(|| "5".parse::<i32>()).unwrap();
+    a.alloc_slice_fill_copy(3, 0u8);
+    a.alloc_slice_fill_default::<u32>(4);
+    let _ = Arena::with_capacity(1 << 20);
+    a.alloc_uninit::<u32>();
+    a.alloc_fmt(format_args!("{}", 1));
+    let _ = a.chunk_capacity();
+    let mut d = DropArena::with_limit(1);
+    d.alloc_str("x");
+    assert!(d.try_alloc_slice_copy(&[1]).is_err() && d.try_alloc_str("y").is_err());
+    d.reset();
+    d.scope(|_| ());
+    assert!(d.try_alloc_slice_fill_with(1, |_| 1u8).is_ok());
+    let s = SharedArena::new();
+    let _ = s.used_bytes();
+    s.trim();
+}
+
 #[test]
 fn limits_and_capacities() {
+    // A limit is exact, also over several chunks.
+    let cases = [(1, 1), (65_540, 32_768), (100_000, 3), (1 << 20, 40_000)];
+    for (limit, large) in cases.into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
+        let mut arena = Arena::with_limit(limit);
+        for _ in 0..2 {
+            let mut count = 0;
+            while arena.try_alloc([0u8; 1]).is_ok() {
+                count += 1 + arena.try_alloc_uninit_slice::<u8>(large - 1).map_or(0, |s| s.len());
+            }
+            assert!(count == limit || (count < limit && large == 40_000), "{count} of {limit}");
+            assert_eq!((arena.used_bytes(), arena.reserved_bytes()), (limit, limit));
+            arena.reset();
+        }
+        arena.trim();
+    }
     let arena = Arena::with_capacity(100_000);
     assert_eq!((arena.reserved_bytes(), arena.chunk_capacity()), (128 << 10, 128 << 10));
     arena.alloc_slice_fill_copy(100_000, 0u8);
