@@ -70,6 +70,9 @@ contenders! {
     [T] Typed<T>: arena => *arena = typed_arena::Arena::new();
 }
 
+/// Calls a function in one turn of its contender.
+type Turn<'a> = Box<dyn FnMut() -> f64 + 'a>;
+
 /// Nanoseconds of a call in one turn.
 fn turn<A: Contender>(
     arena: &mut A,
@@ -108,41 +111,22 @@ macro_rules! functions {
         pub fn print(turns: usize) {
             let data = data();
             $({
-                let mut results: Vec<(&str, Vec<f64>)> = Vec::new();
-                $(results.push((stringify!($call), Vec::new()));)+
-                let mut arenas = ($((stringify!($call), <$type as Contender>::new()),)+);
-                functions!(@turns turns, data, results, arenas, $($call)+);
-                for (call, mut times) in results {
+                let mut contenders: Vec<(&str, Turn<'_>, Vec<f64>)> = Vec::new();
+                $({
+                    let (mut arena, data) = (<$type as Contender>::new(), &data);
+                    let turn = move || turn(&mut arena, data, $call);
+                    contenders.push((stringify!($call), Box::new(turn), Vec::new()));
+                })+
+                for _ in 0..turns {
+                    for (_, turn, times) in &mut contenders {
+                        times.push(turn());
+                    }
+                }
+                for (call, _, mut times) in contenders {
                     times.sort_by(f64::total_cmp);
                     println!("{}\t{call}\t{:.2}", $row, times[times.len() / 2]);
                 }
             })+
-        }
-    };
-    (@turns $turns:ident, $data:ident, $results:ident, $arenas:ident, $a:ident) => {
-        for _ in 0..$turns {
-            $results[0].1.push(turn(&mut $arenas.0.1, &$data, $a));
-        }
-    };
-    (@turns $turns:ident, $data:ident, $results:ident, $arenas:ident, $a:ident $b:ident) => {
-        for _ in 0..$turns {
-            $results[0].1.push(turn(&mut $arenas.0.1, &$data, $a));
-            $results[1].1.push(turn(&mut $arenas.1.1, &$data, $b));
-        }
-    };
-    (@turns $turns:ident, $data:ident, $results:ident, $arenas:ident, $a:ident $b:ident $c:ident) => {
-        for _ in 0..$turns {
-            $results[0].1.push(turn(&mut $arenas.0.1, &$data, $a));
-            $results[1].1.push(turn(&mut $arenas.1.1, &$data, $b));
-            $results[2].1.push(turn(&mut $arenas.2.1, &$data, $c));
-        }
-    };
-    (@turns $turns:ident, $data:ident, $results:ident, $arenas:ident, $a:ident $b:ident $c:ident $d:ident) => {
-        for _ in 0..$turns {
-            $results[0].1.push(turn(&mut $arenas.0.1, &$data, $a));
-            $results[1].1.push(turn(&mut $arenas.1.1, &$data, $b));
-            $results[2].1.push(turn(&mut $arenas.2.1, &$data, $c));
-            $results[3].1.push(turn(&mut $arenas.3.1, &$data, $d));
         }
     };
 }
@@ -207,7 +191,9 @@ functions! {
     }
     "alloc_uninit" {
         call_arena_uninit |a: Arena, _d| at(a.alloc_uninit::<[u64; 9]>());
-        call_bumpalo_uninit |a: Bump, _d| a.alloc_layout(std::alloc::Layout::new::<[u64; 9]>()).addr().get();
+        call_bumpalo_uninit |a: Bump, _d| {
+            a.alloc_layout(std::alloc::Layout::new::<[u64; 9]>()).addr().get()
+        };
         call_bump_scope_uninit |a: Scoped, _d| kept(a.alloc_uninit::<[u64; 9]>());
     }
     "alloc_slice_copy" {
@@ -229,7 +215,9 @@ functions! {
     "alloc_slice_fill_default" {
         call_arena_fill_default |a: Arena, d| at(a.alloc_slice_fill_default::<u64>(d.count));
         call_bumpalo_fill_default |a: Bump, d| at(a.alloc_slice_fill_default::<u64>(d.count));
-        call_bump_scope_fill_default |a: Scoped, d| kept(a.alloc_slice_fill_with(d.count, u64::default));
+        call_bump_scope_fill_default |a: Scoped, d| {
+            kept(a.alloc_slice_fill_with(d.count, u64::default))
+        };
     }
     "alloc_slice_fill_with" {
         call_arena_fill_with |a: Arena, d| at(a.alloc_slice_fill_with(d.count, |n| d.count ^ n));
@@ -243,19 +231,31 @@ functions! {
         };
     }
     "alloc_slice_fill_iter" {
-        call_arena_fill_iter |a: Arena, d| at(a.alloc_slice_fill_iter(d.words.iter().map(|n| n ^ 5)));
-        call_bumpalo_fill_iter |a: Bump, d| at(a.alloc_slice_fill_iter(d.words.iter().map(|n| n ^ 5)));
-        call_bump_scope_fill_iter |a: Scoped, d| kept(a.alloc_iter_exact(d.words.iter().map(|n| n ^ 5)));
+        call_arena_fill_iter |a: Arena, d| {
+            at(a.alloc_slice_fill_iter(d.words.iter().map(|n| n ^ 5)))
+        };
+        call_bumpalo_fill_iter |a: Bump, d| {
+            at(a.alloc_slice_fill_iter(d.words.iter().map(|n| n ^ 5)))
+        };
+        call_bump_scope_fill_iter |a: Scoped, d| {
+            kept(a.alloc_iter_exact(d.words.iter().map(|n| n ^ 5)))
+        };
         call_typed_fill_iter |a: Typed<u64>, d| at(a.alloc_extend(d.words.iter().map(|n| n ^ 5)));
     }
     "alloc_iter" {
-        call_arena_iter |a: Arena, d| at(a.alloc_iter(d.words.iter().filter(|n| *n % 4 > 0).copied()));
+        call_arena_iter |a: Arena, d| {
+            at(a.alloc_iter(d.words.iter().filter(|n| *n % 4 > 0).copied()))
+        };
         call_bumpalo_iter |a: Bump, d| {
             let found = d.words.iter().filter(|n| *n % 4 > 0).copied();
             at(found.collect_in::<bumpalo::collections::Vec<u64>>(a).into_bump_slice())
         };
-        call_bump_scope_iter |a: Scoped, d| kept(a.alloc_iter(d.words.iter().filter(|n| *n % 4 > 0).copied()));
-        call_typed_iter |a: Typed<u64>, d| at(a.alloc_extend(d.words.iter().filter(|n| *n % 4 > 0).copied()));
+        call_bump_scope_iter |a: Scoped, d| {
+            kept(a.alloc_iter(d.words.iter().filter(|n| *n % 4 > 0).copied()))
+        };
+        call_typed_iter |a: Typed<u64>, d| {
+            at(a.alloc_extend(d.words.iter().filter(|n| *n % 4 > 0).copied()))
+        };
     }
     "alloc_str" {
         call_arena_str |a: Arena, d| at(a.alloc_str(d.text));
@@ -265,12 +265,18 @@ functions! {
     }
     "alloc_fmt" {
         call_arena_fmt |a: Arena, d| at(a.alloc_fmt(format_args!("{} of {}", d.count, d.text)));
-        call_bumpalo_fmt |a: Bump, d| at(bumpalo::format!(in a, "{} of {}", d.count, d.text).into_bump_str());
-        call_bump_scope_fmt |a: Scoped, d| kept(a.alloc_fmt(format_args!("{} of {}", d.count, d.text)));
+        call_bumpalo_fmt |a: Bump, d| {
+            at(bumpalo::format!(in a, "{} of {}", d.count, d.text).into_bump_str())
+        };
+        call_bump_scope_fmt |a: Scoped, d| {
+            kept(a.alloc_fmt(format_args!("{} of {}", d.count, d.text)))
+        };
     }
     "a box, made and dropped" {
         call_arena_box |a: Arena, d| (*ArenaBox::new_in(Counted(d.count as u64), &*a)).0 as usize;
-        call_bumpalo_box |a: Bump, d| (*bumpalo::boxed::Box::new_in(Counted(d.count as u64), a)).0 as usize;
+        call_bumpalo_box |a: Bump, d| {
+            (*bumpalo::boxed::Box::new_in(Counted(d.count as u64), a)).0 as usize
+        };
         call_bump_scope_box |a: Scoped, d| a.alloc(Counted(d.count as u64)).0 as usize;
     }
     "a vector, 100 pushes" {
@@ -291,9 +297,12 @@ functions! {
         };
     }
     "a vector, extended by 16" {
-        call_arena_extend |a: Arena, d| at(ArenaVec::from_iter_in(d.words.iter().copied(), &*a).into_slice());
+        call_arena_extend |a: Arena, d| {
+            at(ArenaVec::from_iter_in(d.words.iter().copied(), &*a).into_slice())
+        };
         call_bumpalo_extend |a: Bump, d| {
-            at(bumpalo::collections::Vec::from_iter_in(d.words.iter().copied(), a).into_bump_slice())
+            let words = d.words.iter().copied();
+            at(bumpalo::collections::Vec::from_iter_in(words, a).into_bump_slice())
         };
         call_bump_scope_extend |a: Scoped, d| {
             kept(BumpVec::from_iter_in(d.words.iter().copied(), &*a).into_boxed_slice())

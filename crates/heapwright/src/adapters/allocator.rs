@@ -188,8 +188,12 @@ macro_rules! implement {
 
         $crate::adapters::allocator::implement!(Heapwright, "every handle is the same allocator");
         $crate::adapters::allocator::implement!(&Arena, "while it is borrowed the arena is not reset");
-        $crate::adapters::allocator::implement!(&Scope<'_, '_>, "while it is borrowed the scope does not end");
-        $crate::adapters::allocator::implement!(&SharedArena, "while it is borrowed the arena is not reset");
+        $crate::adapters::allocator::implement!(
+            &Scope<'_, '_>, "while it is borrowed the scope does not end"
+        );
+        $crate::adapters::allocator::implement!(
+            &SharedArena, "while it is borrowed the arena is not reset"
+        );
         #[cfg(feature = "debug")]
         $crate::adapters::allocator::implement!(
             [] &crate::debug::DebugHeap, "while it is borrowed the heap is not ended"

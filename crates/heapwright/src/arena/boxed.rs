@@ -109,7 +109,7 @@ impl<'a, T: 'a> ArenaBox<'a, T> {
         unsafe { this.at.read() }
     }
 
-    /// Makes the type of a box unsized, as `Box<dyn Any>`: `unsize` is the coercion `|value| value`.
+    /// Makes a box of an unsized type, such as `dyn Any`: `unsize` is the coercion `|value| value`.
     ///
     /// # Panics
     ///

@@ -23,11 +23,12 @@ pub(super) struct Buffer<'a, M: Memory, T> {
 }
 
 impl<'a, M: Memory, T> Buffer<'a, M, T> {
-    /// The smallest capacity that growth makes: a cache line, at least four elements.
+    /// The smallest capacity that growth makes: two cache lines, at least four elements. What is too
+    /// much goes back with the block, which is mostly the arena's last one.
     const LEAST: usize = match size_of::<T>() {
         0 => 0,
-        1..=16 => 64 / size_of::<T>(),
-        17..=1024 => 4,
+        1..=32 => 128 / size_of::<T>(),
+        33..=1024 => 4,
         _ => 1,
     };
 

@@ -1,8 +1,8 @@
 //! The arena that drops its values, and scopes in it.
 //!
 //! ```text
-//!   last --> { before, drop function | value } --> { before, drop function, address, count } --> null
-//!              a value, beside its note              elements, noted before they are made
+//!   last --> { before, drop | value } --> { before, drop, address, count } --> null
+//!              a value, beside its note     elements, noted before they are made
 //! ```
 //!
 //! The notes lie in the arena; only types that need dropping get one. Values are dropped in the

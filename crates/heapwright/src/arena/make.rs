@@ -25,8 +25,8 @@ use crate::refused::{IN_REGISTERS, Refused};
 ///
 /// # Safety
 ///
-/// A block of [`Memory::place`] has its layout. It stays valid and belongs to the caller alone while
-/// the memory is borrowed, or until it is given back.
+/// A block of [`Memory::place`] has its layout. It stays valid and belongs to the caller alone
+/// while the memory is borrowed, or until it is given back.
 pub(crate) unsafe trait Memory {
     /// What a slice of values to drop is noted with.
     type Note;

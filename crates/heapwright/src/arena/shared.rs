@@ -194,8 +194,8 @@ impl SharedArena {
         }
     }
 
-    /// Returns unused memory to the kernel now, while other threads may allocate. Returns the number
-    /// of bytes.
+    /// Returns unused memory to the kernel now, while other threads may allocate. Returns the
+    /// number of bytes.
     ///
     /// ```
     /// let mut arena = heapwright::arena::SharedArena::new();
