@@ -11,6 +11,8 @@
 //! Each function takes the room first and then calls the program's closure or iterator. The closure
 //! may allocate from the same arena or panic: its room is no other code's until it is given back.
 
+#![allow(clippy::mut_from_ref, reason = "each makes memory that nobody else has")]
+
 use core::alloc::Layout;
 use core::fmt::{self, Write};
 use core::mem::{self, MaybeUninit};
