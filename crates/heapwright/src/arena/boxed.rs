@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
-use core::mem::{self, ManuallyDrop};
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
@@ -54,7 +54,7 @@ impl fmt::Debug for ArenaRef<'_> {
 /// A value in an arena, dropped with its box. The memory is the arena's, until its next reset.
 ///
 /// One word. Functions are called as `ArenaBox::leak(value)`, because methods are those of the
-/// value. There is no pinned box: a pinned value must be dropped before its memory is used again,
+/// value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned box: a pinned value must be dropped before its memory is used again,
 /// but an arena's reset does not drop a box that was forgotten.
 ///
 /// ```
@@ -108,31 +108,6 @@ impl<'a, T: 'a> ArenaBox<'a, T> {
         // SAFETY: the box owns its value, and does not drop it any more.
         unsafe { this.at.read() }
     }
-
-    /// Makes a box of an unsized type, such as `dyn Any`: `unsize` is the coercion `|value| value`.
-    ///
-    /// # Panics
-    ///
-    /// If `unsize` returns another place than that of the whole value.
-    ///
-    /// ```
-    /// use heapwright::arena::{Arena, ArenaBox};
-    /// let arena = Arena::new();
-    /// let add = |n: i32| move |m: i32| n + m;
-    /// let add = ArenaBox::coerce::<dyn Fn(i32) -> i32>(ArenaBox::new_in(add(2), &arena), |f| f);
-    /// assert_eq!(add(3), 5);
-    /// ```
-    #[must_use]
-    pub fn coerce<U: ?Sized>(mut this: Self, unsize: fn(&mut T) -> &mut U) -> ArenaBox<'a, U> {
-        // A function pointer captures nothing. So at this address and of this size it can only
-        // return the value itself.
-        let unsized_value = unsize(&mut this);
-        let is_whole = size_of_val(unsized_value) == size_of::<T>();
-        let at = NonNull::from(unsized_value);
-        assert!(is_whole && at.cast() == this.at, "the result is not the box's own value");
-        mem::forget(this);
-        ArenaBox { at, holds: PhantomData }
-    }
 }
 
 impl<'a, T: ?Sized> ArenaBox<'a, T> {
@@ -150,7 +125,107 @@ impl<'a, T: ?Sized> ArenaBox<'a, T> {
         // SAFETY: the box owns its value, which it does not drop any more.
         unsafe { this.at.as_mut() }
     }
+
+    /// Takes the box apart for [`coerce!`](crate::arena::coerce).
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn __into_parts(this: Self) -> (*mut T, PhantomData<&'a ()>) {
+        (ManuallyDrop::new(this).at.as_ptr(), PhantomData)
+    }
+
+    /// Makes a box of its parts again.
+    ///
+    /// # Safety
+    ///
+    /// The parts are those of one call of [`ArenaBox::__into_parts`] and are used once. At most the
+    /// compiler coerced the pointer to one of an unsized type.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub unsafe fn __from_parts(value: *mut T, _arena: PhantomData<&'a ()>) -> Self {
+        // SAFETY: by the contract the pointer was that of a box, which is not null.
+        Self { at: unsafe { NonNull::new_unchecked(value) }, holds: PhantomData }
+    }
 }
+
+/// Makes an [`ArenaBox`](crate::arena::ArenaBox) of a trait object or a slice from a box of one
+/// type. The value stays where it is.
+///
+/// ```
+/// use heapwright::arena::{Arena, ArenaBox, coerce};
+/// let arena = Arena::new();
+/// let tasks: [ArenaBox<'_, dyn Fn(i32) -> i32>; 2] = [
+///     coerce!(ArenaBox::new_in(|n| n + 1, &arena) => dyn Fn(i32) -> i32),
+///     coerce!(ArenaBox::new_in(|n| n * 2, &arena) => dyn Fn(i32) -> i32),
+/// ];
+/// assert_eq!(tasks.iter().fold(3, |n, task| task(n)), 8);
+/// ```
+///
+/// Only coercions of the compiler are allowed. A box of a field, for example, would not drop the
+/// value around it:
+///
+/// ```compile_fail,E0308
+/// use heapwright::arena::{Arena, ArenaBox, coerce};
+/// struct Word(String);
+/// impl Drop for Word {
+///     fn drop(&mut self) { println!("dropped with its field") }
+/// }
+/// let arena = Arena::new();
+/// let field = coerce!(ArenaBox::new_in(Word(String::new()), &arena) => String);
+/// ```
+///
+/// ```compile_fail,E0277
+/// use heapwright::arena::{Arena, ArenaBox, coerce};
+/// let arena = Arena::new();
+/// let cell = ArenaBox::new_in(core::cell::Cell::new(1), &arena);
+/// let shared = coerce!(cell => dyn Sync);
+/// ```
+///
+/// Another type's parts make no box:
+///
+/// ```compile_fail,E0308
+/// use core::marker::PhantomData;
+/// struct Impostor;
+/// impl Impostor {
+///     fn __into_parts(self) -> (*mut u8, PhantomData<&'static ()>) {
+///         (core::ptr::null_mut(), PhantomData)
+///     }
+/// }
+/// let made = heapwright::arena::coerce!(Impostor => u8);
+/// ```
+///
+/// An unsafe call needs its own `unsafe`:
+///
+/// ```compile_fail,E0133
+/// use heapwright::arena::{ArenaBox, coerce};
+/// unsafe fn made<'a>() -> ArenaBox<'a, u8> {
+///     unreachable!()
+/// }
+/// let byte = coerce!(made() => u8);
+/// ```
+///
+/// The new box borrows its arena, too:
+///
+/// ```compile_fail,E0505
+/// use heapwright::arena::{Arena, ArenaBox, coerce};
+/// let arena = Arena::new();
+/// let shown = coerce!(ArenaBox::new_in(1, &arena) => dyn core::fmt::Display);
+/// drop(arena);
+/// assert_eq!(shown.to_string(), "1");
+/// ```
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __heapwright_coerce_in_arena {
+    ($value:expr => $target:ty) => {{
+        let (value, arena) = $crate::arena::ArenaBox::__into_parts($value);
+        let value: *mut $target = value;
+        // SAFETY: the parts are of the box above. The compiler itself coerced the pointer.
+        unsafe { $crate::arena::ArenaBox::__from_parts(value, arena) }
+    }};
+}
+#[doc(inline)]
+pub use crate::__heapwright_coerce_in_arena as coerce;
 
 impl<'a, T: 'a> ArenaBox<'a, [T]> {
     /// Collects an iterator into a slice that drops its elements. Ends the process if there is no

@@ -116,7 +116,11 @@ impl Chunks {
 
     /// Releases the chunks behind `current` (all, if there is none), to the kernel at once if
     /// `now`. Returns bytes.
-    pub(super) fn give_behind(&self, current: Option<usize>, now: bool) -> usize {
+    ///
+    /// # Safety
+    ///
+    /// No thread uses these chunks, nor takes memory of them before [`Chunks::next`] returns them.
+    pub(super) unsafe fn give_behind(&self, current: Option<usize>, now: bool) -> usize {
         let mut bytes = 0;
         while let Some(unit) =
             current.map_or_else(|| self.list.first(), |at| self.list.after(&MAP, at))
@@ -125,7 +129,7 @@ impl Chunks {
             let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
             self.list.remove(&MAP, unit);
             if now {
-                // SAFETY: no code uses the chunks behind the current one.
+                // SAFETY: the run is the list's, and by the contract no thread uses it.
                 unsafe { runs::give_purged(unit, units) };
             } else {
                 runs::give(unit, units);
@@ -138,7 +142,12 @@ impl Chunks {
     }
 
     /// Returns the whole pages from `from` to the end of chunk `unit` to the kernel. Returns bytes.
-    pub(super) fn purge_rest(&self, unit: usize, from: usize) -> usize {
+    ///
+    /// # Safety
+    ///
+    /// The chunk is in this list. Until the return no thread uses its bytes from `from` on: the
+    /// arena is the caller's alone, or its position was moved to the chunk's end before.
+    pub(super) unsafe fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
         // The run ends at a whole page, also if the limit lies before.
         let page = SYSTEM.page_size();
@@ -147,7 +156,7 @@ impl Chunks {
             return 0;
         }
         let at = start.wrapping_add(from - start.addr());
-        // SAFETY: the whole pages are ours, and no code uses the bytes behind the position.
+        // SAFETY: the pages are whole and lie in the list's run. By the contract no thread uses them.
         unsafe { chunk::purge_pages(at, end - from) }
     }
 
@@ -172,6 +181,7 @@ impl Chunks {
 
 impl Drop for Chunks {
     fn drop(&mut self) {
-        self.give_behind(None, false);
+        // SAFETY: the arena ends, and its blocks borrow it. So no thread uses a chunk of it.
+        unsafe { self.give_behind(None, false) };
     }
 }

@@ -73,10 +73,12 @@ impl Dropping {
     ///
     /// # Safety
     ///
-    /// There is room for a note at `at`, in this memory, and its values are written.
+    /// There is room for a note at `at`, in this memory, which no other code has. `drop` may be
+    /// called with `at`: the rest of the record is of the kind that `drop` reads, its values are
+    /// written, and no other code drops them.
     #[inline(always)]
     unsafe fn link(&self, at: NonNull<Note>, drop: unsafe fn(NonNull<Note>)) {
-        // SAFETY: by the contract there is room for a note.
+        // SAFETY: by the contract there is room for a note that no other code has.
         unsafe { at.write(Note { before: self.last.get(), drop }) };
         self.last.set(at.as_ptr());
     }
@@ -93,7 +95,8 @@ impl Dropping {
                     // SAFETY: the list leads to notes of the arena, valid until `back` below.
                     let Note { before, drop } = unsafe { at.as_ref() };
                     self.0.last.set(*before);
-                    // SAFETY: the note left the list, so its values are dropped once.
+                    // SAFETY: the caller of `link` promises that `drop` fits this note's record. The
+                    // note left the list, so its values are dropped once.
                     unsafe { drop(at) };
                 }
             }
@@ -166,7 +169,8 @@ unsafe impl Memory for Dropping {
     #[inline(always)]
     unsafe fn written<T>(&self, block: NonNull<u8>) {
         if mem::needs_drop::<T>() {
-            // SAFETY: the block has the layout of `One`, which begins with the note.
+            // SAFETY: the block is a `One<T>`, as `drop_one::<T>` expects, and begins with the note.
+            // By the contract its value is written, and no other code drops it.
             unsafe { self.link(block.cast(), drop_one::<T>) };
         }
     }
@@ -183,9 +187,10 @@ unsafe impl Memory for Dropping {
     unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize) {
         let Some(at) = note else { return };
         let (before, drop, first) = (ptr::null_mut(), drop_elements::<T>, first.cast());
-        // SAFETY: the note is room for one.
+        // SAFETY: `note` took this room for an `Elements`, and no other code has it.
         unsafe { at.write(Elements { note: Note { before, drop }, first, count }) };
-        // SAFETY: the note begins with its link, and the caller promises the elements.
+        // SAFETY: the record is an `Elements` of this type, as `drop_elements::<T>` expects. By the
+        // contract the elements are written, and no other code drops them.
         unsafe { self.link(at.cast(), drop_elements::<T>) };
     }
 }

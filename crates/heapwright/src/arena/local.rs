@@ -137,9 +137,12 @@ impl Core {
 
     pub(super) fn trim(&self) -> usize {
         let current = self.current();
-        let behind = self.chunks.give_behind(current, true);
-        let rest = current.map(|unit| self.chunks.purge_rest(unit, self.position.get().addr()));
-        behind + rest.unwrap_or(0)
+        // SAFETY: blocks behind the current chunk ended with a reset or rewind before this call.
+        let behind = unsafe { self.chunks.give_behind(current, true) };
+        let Some(unit) = current else { return behind };
+        let position = self.position.get().addr();
+        // SAFETY: all blocks of the chunk end at its position, which no other thread moves.
+        behind + unsafe { self.chunks.purge_rest(unit, position) }
     }
 
     pub(super) fn used(&self) -> usize {
@@ -164,8 +167,11 @@ impl Core {
     }
 }
 
-// SAFETY: the position only moves over free memory, and back only to a block's start that its
-// owner gives up. So no two blocks overlap. Chunks stay until a reset, trim or drop.
+// SAFETY: the position moves up only over free memory. It moves back into the last block or to its
+// start, when that block's owner shrinks it or gives it back. A rewind or reset moves it back over
+// blocks that nobody uses any more: their borrow ended, or the caller of `Arena::rewind` promises
+// it. So no two blocks overlap. A trim releases only chunks behind the current one, which hold no
+// block; all others stay until the arena's end.
 unsafe impl Memory for Core {
     type Note = ();
 

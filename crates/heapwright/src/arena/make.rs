@@ -70,7 +70,8 @@ pub(crate) unsafe trait Memory {
     ///
     /// # Safety
     ///
-    /// The block is this memory's, and a value was just written at [`Memory::inside`].
+    /// The block is this memory's, and a value was just written at [`Memory::inside`]. No other
+    /// code drops it.
     #[inline(always)]
     unsafe fn written<T>(&self, _block: NonNull<u8>) {}
 
@@ -81,7 +82,8 @@ pub(crate) unsafe trait Memory {
     ///
     /// # Safety
     ///
-    /// `count` elements from `first` on lie in this memory and are written. No code drops them.
+    /// The note is of [`Memory::note`] for this type, and is used once. `count` elements from `first`
+    /// on lie in this memory and are written. No other code drops them.
     unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize);
 
     /// Returns a block of the layout `new` with the bytes of `block`; it may be the same block.
@@ -130,7 +132,7 @@ unsafe fn put<M: Memory, T>(memory: &M, block: NonNull<u8>, value: T) -> &mut T 
     let mut at = M::inside::<T>(block);
     // SAFETY: the caller promises room for the value that no other code has.
     unsafe { at.write(value) };
-    // SAFETY: the value was just written.
+    // SAFETY: the value was just written, and the returned reference does not drop it.
     unsafe { memory.written::<T>(block) };
     // SAFETY: the value is written, and no other code has it while the memory is borrowed.
     unsafe { at.as_mut() }

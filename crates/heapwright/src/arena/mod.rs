@@ -40,7 +40,7 @@ mod string;
 mod vec;
 
 pub use crate::refused::Refused;
-pub use boxed::{ArenaBox, ArenaRef};
+pub use boxed::{ArenaBox, ArenaRef, coerce};
 pub use dropping::{DropArena, DropScope};
 pub use local::{Arena, Mark, Scope};
 pub use shared::SharedArena;

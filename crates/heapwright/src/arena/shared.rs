@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
-//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until a
-//! reset or drop, for which the caller has the arena alone.
+//! compares two values of that chunk: it takes memory there or finds no room. A trim releases only
+//! chunks behind the current one. No thread has entered them since the last reset, for which the
+//! caller has the arena alone, as for a drop.
 //!
 //! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
 //! arenas.
@@ -209,13 +210,17 @@ impl SharedArena {
         let chunks = chunks.lock();
         let unit = self.current.load(Ordering::Relaxed);
         if unit == 0 {
-            return chunks.give_behind(None, true);
+            return 0;
         }
-        let behind = chunks.give_behind(Some(unit), true);
+        // SAFETY: no thread has entered the chunks behind the current one since the last reset, and
+        // none enters them without the lock.
+        let behind = unsafe { chunks.give_behind(Some(unit), true) };
         // Takes the rest of the current chunk meanwhile: other threads find no room there.
         let (end, position) = (chunks::bounds(unit).end, &MAP.record(unit).requested);
         let from = position.swap(end, Ordering::Acquire);
-        let rest = chunks.purge_rest(unit, from);
+        // SAFETY: the chunk's blocks end at `from`, and its position is the chunk's end until the
+        // exchange below. So no thread takes or uses bytes between the two.
+        let rest = unsafe { chunks.purge_rest(unit, from) };
         // (Where the chunk was full, its last block's owner may have given it back meanwhile.)
         let _ = position.compare_exchange(end, from, Ordering::Release, Ordering::Relaxed);
         behind + rest
@@ -255,8 +260,10 @@ fn position(unit: usize) -> usize {
 }
 
 // SAFETY: a position moves over memory by an exchange, so one thread has it. It moves back only to
-// the start of a block, or in it, by the block's owner, while no block is behind. Chunks stay until
-// a reset, trim or drop.
+// the start of a block, or in it, by the block's owner, while no block is behind. (A trim moves it
+// to the chunk's end and back, over bytes that are no block's.) A chunk with a block stays until a
+// reset or drop, which take the arena alone: a trim releases only chunks that no thread has entered
+// since the last reset.
 unsafe impl Memory for SharedArena {
     type Note = ();
 

@@ -5,6 +5,7 @@ extern crate std;
 use core::alloc::Layout;
 use core::cell::RefCell;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::boxed::Box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::{String, ToString};
@@ -739,15 +740,6 @@ fn boxes_and_strings_in_arenas() {
     drop(ArenaBox::new_in(inner, &arena));
     let _ = ArenaBox::leak(ArenaBox::new_in(Counted(&drops), &arena));
     assert_eq!(drops.get(), 1);
-    let shown = ArenaBox::coerce::<dyn core::fmt::Display>(ArenaBox::new_in(7, &arena), |n| n);
-    assert_eq!(shown.to_string(), "7");
-    let slice = ArenaBox::coerce::<[u8]>(ArenaBox::new_in([1, 2], &arena), |array| array);
-    assert_eq!(slice.iter().sum::<u8>(), 3);
-    // No other place than the value's own.
-    let pair = AssertUnwindSafe(ArenaBox::new_in((1u8, 2u8), &arena));
-    assert!(catch_unwind(move || drop(ArenaBox::coerce({ pair }.0, |pair| &mut pair.1))).is_err());
-    let pair = AssertUnwindSafe(ArenaBox::new_in((1u8, 2u8), &arena));
-    assert!(catch_unwind(move || drop(ArenaBox::coerce({ pair }.0, |pair| &mut pair.0))).is_err());
     // A box is sent to another thread; its arena stays.
     let sent = ArenaBox::new_in("sent".to_string(), &arena);
     std::thread::scope(|scope| _ = scope.spawn(move || assert_eq!(*sent, "sent")));
@@ -770,6 +762,36 @@ fn boxes_and_strings_in_arenas() {
         assert_eq!(ArenaString::from_iter_in(['x'; 100], &*scope), "x".repeat(100)[..]);
         assert_eq!(ArenaVec::from_iter_in([text.clone()], &*scope)[0], text);
     });
+}
+
+#[test]
+fn coerced_boxes_own_whole_values() {
+    trait Any {}
+    impl<T> Any for T {}
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    struct Empty;
+    impl Drop for Empty {
+        fn drop(&mut self) {
+            DROPS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    // A value without bytes takes no memory; its box still has the value's own destructor.
+    let arena = Arena::new();
+    let empty = coerce!(ArenaBox::new_in(Empty, &arena) => dyn Any + Sync);
+    assert_eq!((size_of_val(&*empty), arena.reserved_bytes()), (0, 0));
+    drop(coerce!(empty => dyn Any));
+    assert_eq!(DROPS.load(Ordering::Relaxed), 1);
+
+    let drops = core::cell::Cell::new(0);
+    let pair =
+        coerce!(ArenaBox::new_in((Counted(&drops), Counted(&drops)), &arena) => dyn Any + '_);
+    assert_eq!(size_of_val(&*pair), 2 * size_of::<Counted<'_>>());
+    drop(pair);
+    assert_eq!(drops.get(), 2);
+    let slice = coerce!(ArenaBox::new_in([1, 2], &arena) => [u8]);
+    assert_eq!(slice.iter().sum::<u8>(), 3);
+    let shown = coerce!(ArenaBox::new_in(7, &arena) => dyn core::fmt::Display + Send);
+    std::thread::scope(|scope| _ = scope.spawn(move || assert_eq!(shown.to_string(), "7")));
 }
 
 #[test]
