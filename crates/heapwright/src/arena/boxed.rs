@@ -54,8 +54,9 @@ impl fmt::Debug for ArenaRef<'_> {
 /// A value in an arena, dropped with its box. The memory is the arena's, until its next reset.
 ///
 /// One word. Functions are called as `ArenaBox::leak(value)`, because methods are those of the
-/// value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned box: a pinned value must be dropped before its memory is used again,
-/// but an arena's reset does not drop a box that was forgotten.
+/// value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned box: a
+/// pinned value must be dropped before its memory is used again, but an arena's reset does not drop
+/// a box that was forgotten.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaBox};

@@ -156,7 +156,7 @@ impl Chunks {
             return 0;
         }
         let at = start.wrapping_add(from - start.addr());
-        // SAFETY: the pages are whole and lie in the list's run. By the contract no thread uses them.
+        // SAFETY: the pages are whole and of the list's run. By the contract no thread uses them.
         unsafe { chunk::purge_pages(at, end - from) }
     }
 

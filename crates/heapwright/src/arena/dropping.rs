@@ -95,8 +95,8 @@ impl Dropping {
                     // SAFETY: the list leads to notes of the arena, valid until `back` below.
                     let Note { before, drop } = unsafe { at.as_ref() };
                     self.0.last.set(*before);
-                    // SAFETY: the caller of `link` promises that `drop` fits this note's record. The
-                    // note left the list, so its values are dropped once.
+                    // SAFETY: the caller of `link` promises that `drop` fits this note's record.
+                    // The note left the list, so its values are dropped once.
                     unsafe { drop(at) };
                 }
             }
@@ -169,8 +169,8 @@ unsafe impl Memory for Dropping {
     #[inline(always)]
     unsafe fn written<T>(&self, block: NonNull<u8>) {
         if mem::needs_drop::<T>() {
-            // SAFETY: the block is a `One<T>`, as `drop_one::<T>` expects, and begins with the note.
-            // By the contract its value is written, and no other code drops it.
+            // SAFETY: the block is a `One<T>`, as `drop_one::<T>` expects, and begins with
+            // its note. By the contract its value is written, and no other code drops it.
             unsafe { self.link(block.cast(), drop_one::<T>) };
         }
     }

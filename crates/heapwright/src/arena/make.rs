@@ -82,8 +82,8 @@ pub(crate) unsafe trait Memory {
     ///
     /// # Safety
     ///
-    /// The note is of [`Memory::note`] for this type, and is used once. `count` elements from `first`
-    /// on lie in this memory and are written. No other code drops them.
+    /// The note is of [`Memory::note`] for this type, and is used once. `count` elements from
+    /// `first` on lie in this memory and are written. No other code drops them.
     unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize);
 
     /// Returns a block of the layout `new` with the bytes of `block`; it may be the same block.
