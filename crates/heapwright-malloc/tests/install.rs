@@ -55,7 +55,9 @@ fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
     let shared = format!("{} -Wl,-rpath,{}/lib", flags(false).join(" "), prefix().display());
     let fixed = format!("-static {}", flags(true).join(" "));
     for linked in [shared, fixed] {
-        let program = support::scratch().join("installed-example");
+        // Tests run at the same time: each source has a program of its own.
+        let name = source.file_name().expect("is a file").to_string_lossy();
+        let program = support::scratch().join(format!("installed-{name}.out"));
         let output = Command::new(compiler)
             .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
             .arg(&program)
