@@ -153,11 +153,11 @@ measure_gc() {
     counted_calls cfn '^call_gc_' 100000 | sort
 }
 
-# heapwright's calls, and with --print those of others too; MANY is 16,000 here.
+# The calls with a golden number, and with --print all, those of others too; MANY is 16,000 here.
 measure_pools() {
     bench build -p pools --bin pools
     callgrind golden_part "$MADE/pools" golden
-    counted_calls cfn '^call_' 8000 | sort | if [ "$mode" = --print ]; then cat; else grep -E '^(arena|pool)_'; fi
+    counted_calls cfn '^call_' 8000 | sort | if [ "$mode" = --print ]; then cat; else awk 'NR == FNR { golden[$1]; next } $1 in golden' "$GOLDEN" -; fi
 }
 
 measure_sizes() {

@@ -99,5 +99,6 @@ pub fn run() -> Option<()> {
         |a| a.reset(),
     );
     crate::ours::golden();
+    crate::functions::golden();
     Some(())
 }

@@ -10,6 +10,7 @@
 //! pools one NAME COUNT    COUNT pairs of one contender, for a counter of
 //!                         instructions to watch
 //! pools golden            calls whose instructions are counted (see [`golden`])
+//! pools functions [TURNS] the functions of arenas: function, call, nanoseconds (see [`functions`])
 //! ```
 //!
 //! A file is a pattern ([`pairs`], [`shared`], [`churn`],
@@ -20,6 +21,7 @@
 
 pub mod arenas;
 pub mod churn;
+pub mod functions;
 pub mod golden;
 pub mod measure;
 pub mod ours;
@@ -46,6 +48,8 @@ pub fn main() -> ExitCode {
         ["run", "resident", ref rest @ ..] => resident::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
         ["golden"] => golden::run(),
+        ["functions"] => Some(functions::print(301)),
+        ["functions", turns] => turns.parse().ok().map(functions::print),
         _ => None,
     };
     if done.is_none() {

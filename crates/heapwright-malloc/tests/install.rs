@@ -22,8 +22,9 @@ fn prefix() -> &'static PathBuf {
     })
 }
 
-/// The flags of pkg-config, which not every machine has.
-fn flags() -> Vec<String> {
+/// The flags of pkg-config, with `is_static` those of a static program. (Not every machine has
+/// pkg-config.)
+fn flags(is_static: bool) -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/heapwright.pc"))
         .expect("the file is installed");
     let value = |name: &str| {
@@ -31,7 +32,8 @@ fn flags() -> Vec<String> {
         line.trim().to_owned()
     };
     let prefix = value("prefix=");
-    let flags = format!("{} {}", value("Cflags:"), value("Libs:"))
+    let private = if is_static { value("Libs.private:") } else { String::new() };
+    let flags = format!("{} {} {private}", value("Cflags:"), value("Libs:"))
         .replace("${includedir}", &value("includedir="))
         .replace("${libdir}", &value("libdir="))
         .replace("${prefix}", &prefix);
@@ -41,7 +43,7 @@ fn flags() -> Vec<String> {
 
 #[test]
 fn programs_find_it_with_pkg_config() {
-    let mut flags = flags();
+    let mut flags = flags(false);
     flags.push(format!("-Wl,-rpath,{}/lib", prefix().display()));
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let program = compile("hw_api.c", How::Plain, &flags);
@@ -50,11 +52,12 @@ fn programs_find_it_with_pkg_config() {
 
 /// Compiles a source with the installed files and nothing of this repository, and runs it.
 fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
-    let archive = prefix().join("lib/libheapwright.a").display().to_string();
-    let shared = format!("{} -Wl,-rpath,{}/lib", flags().join(" "), prefix().display());
-    let fixed = format!("-I{}/include {archive} -static", prefix().display());
+    let shared = format!("{} -Wl,-rpath,{}/lib", flags(false).join(" "), prefix().display());
+    let fixed = format!("-static {}", flags(true).join(" "));
     for linked in [shared, fixed] {
-        let program = support::scratch().join("installed-example");
+        // Tests run at the same time: each source has a program of its own.
+        let name = source.file_name().expect("is a file").to_string_lossy();
+        let program = support::scratch().join(format!("installed-{name}.out"));
         let output = Command::new(compiler)
             .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
             .arg(&program)
@@ -69,6 +72,22 @@ fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
         assert!(outcome.status.success(), "{} with {linked}: {outcome:?}", source.display());
         assert_eq!(outcome.stderr, "", "{} with {linked}", source.display());
     }
+}
+
+/// The programs of the page of C functions: one for each part.
+#[test]
+fn a_program_for_each_part_builds_from_the_installed_tree() {
+    let page = std::fs::read_to_string(support::root().join("docs/book/reference/c.md"));
+    let page = page.expect("there");
+    let mut count = 0;
+    for block in page.split("<!-- file: ").skip(1) {
+        let (name, rest) = block.split_once(" -->\n```c\n").expect("a program behind its name");
+        let source = support::scratch().join(name);
+        std::fs::write(&source, rest.split("```").next().expect("ends")).expect("written");
+        builds_and_runs("cc", &source, &[]);
+        count += 1;
+    }
+    assert!(count >= 7, "only {count} programs");
 }
 
 /// The README's examples and the tutorial's program, built as a user builds them.
@@ -92,14 +111,19 @@ fn examples_build_from_the_installed_tree() {
 /// The flags above are those of pkg-config, if there is one.
 #[test]
 fn pkg_config_gives_these_flags() {
-    let asked = Command::new("pkg-config")
-        .args(["--cflags", "--libs", "heapwright"])
-        .env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"))
-        .output();
-    let Ok(asked) = asked else { return support::skip("there is no pkg-config here") };
-    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
-    let told = String::from_utf8(asked.stdout).expect("is text");
-    assert_eq!(told.split_whitespace().collect::<Vec<_>>(), flags());
+    for (words, is_static) in
+        [(&["--cflags", "--libs"][..], false), (&["--cflags", "--static", "--libs"], true)]
+    {
+        let asked = Command::new("pkg-config")
+            .args(words)
+            .arg("heapwright")
+            .env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"))
+            .output();
+        let Ok(asked) = asked else { return support::skip("there is no pkg-config here") };
+        assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+        let told = String::from_utf8(asked.stdout).expect("is text");
+        assert_eq!(told.split_whitespace().collect::<Vec<_>>(), flags(is_static));
+    }
 }
 
 /// The installed archive's operators are weak: a program's own win.

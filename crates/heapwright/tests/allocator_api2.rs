@@ -28,7 +28,7 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 
 use common::{HAS_HEAP, SLAB_MAX, UNIT, stats};
-use heapwright::arena::Arena;
+use heapwright::arena::{Arena, SharedArena};
 use heapwright::{Heapwright, heap};
 
 /// Writes a pattern to a block.
@@ -107,6 +107,33 @@ macro_rules! version {
                 drop(next);
                 drop(first);
                 assert!(arena.used_bytes() <= arena.reserved_bytes());
+            }
+
+            /// Vectors of threads grow among each other, and end in another thread.
+            pub(crate) fn in_a_shared_arena() {
+                let mut arena = SharedArena::new();
+                methods(&arena);
+                arena.reset();
+                let filled = |from: u64| {
+                    let mut numbers = $api::vec::Vec::new_in(&arena);
+                    (from..from + 20_000).for_each(|number| numbers.push(number));
+                    numbers
+                };
+                std::thread::scope(|scope| {
+                    let threads: [_; 3] = [1, 2, 3].map(|from| scope.spawn(move || filled(from)));
+                    for (thread, from) in threads.into_iter().zip(1u64..) {
+                        let numbers = thread.join().unwrap();
+                        assert!(numbers.iter().zip(from..).all(|(&number, at)| number == at));
+                    }
+                });
+                arena.reset();
+                // The last block grows where it is, and goes back.
+                let mut numbers = $api::vec::Vec::<u64, _>::with_capacity_in(10, &arena);
+                let at = numbers.as_ptr();
+                numbers.reserve_exact(1000);
+                assert_eq!((numbers.as_ptr(), arena.used_bytes()), (at, 8000));
+                drop(numbers);
+                assert_eq!(arena.used_bytes(), 0);
             }
 
             /// Valid use causes no finding, and no block is left.
@@ -210,6 +237,7 @@ fn the_allocator_trait_in_each_version() {
         v02::collections();
         v02::methods(Heapwright);
         v02::in_arenas();
+        v02::in_a_shared_arena();
         #[cfg(feature = "debug")]
         v02::in_debug_heaps();
         hash_maps();
@@ -219,6 +247,7 @@ fn the_allocator_trait_in_each_version() {
         v03::collections();
         v03::methods(Heapwright);
         v03::in_arenas();
+        v03::in_a_shared_arena();
         #[cfg(feature = "debug")]
         v03::in_debug_heaps();
     }
@@ -227,6 +256,7 @@ fn the_allocator_trait_in_each_version() {
         v04::collections();
         v04::methods(Heapwright);
         v04::in_arenas();
+        v04::in_a_shared_arena();
         #[cfg(feature = "debug")]
         v04::in_debug_heaps();
     }
@@ -235,6 +265,7 @@ fn the_allocator_trait_in_each_version() {
         nightly::collections();
         nightly::methods(Heapwright);
         nightly::in_arenas();
+        nightly::in_a_shared_arena();
         #[cfg(feature = "debug")]
         nightly::in_debug_heaps();
     }

@@ -13,7 +13,8 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use super::Heapwright;
-use crate::arena::{Arena, Scope};
+use crate::arena::make::Memory;
+use crate::arena::{Arena, Scope, SharedArena};
 
 /// The operations that the traits need of a kind of memory.
 pub(super) trait Source {
@@ -83,7 +84,7 @@ macro_rules! of_arena {
         impl Source for $type {
             #[inline]
             fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
-                let block = self.core.place(layout)?;
+                let block = self.memory().place(layout)?;
                 if zeroed {
                     // SAFETY: the block has this many bytes, and no other code has it.
                     unsafe { block.write_bytes(0, layout.size()) };
@@ -93,7 +94,8 @@ macro_rules! of_arena {
 
             #[inline]
             unsafe fn give(&self, block: NonNull<u8>, layout: Layout) {
-                self.core.give(block, layout.size());
+                // SAFETY: the caller promises that the block is this source's, and no longer used.
+                unsafe { self.memory().give(block, layout.size()) };
             }
 
             #[inline]
@@ -105,13 +107,14 @@ macro_rules! of_arena {
             ) -> Option<NonNull<u8>> {
                 // SAFETY: the caller promises that the block is this source's and has the layout
                 // `old`.
-                unsafe { self.core.move_to(block, old, new) }
+                unsafe { self.memory().move_to(block, old, new) }
             }
         }
     };
 }
 of_arena!(&Arena);
-of_arena!(&Scope<'_>);
+of_arena!(&Scope<'_, '_>);
+of_arena!(&SharedArena);
 
 /// Returns a block, or `None` if there is no memory.
 #[inline]
@@ -181,11 +184,16 @@ macro_rules! implement {
         use core::ptr::NonNull;
         use $($path)::+::{AllocError, Allocator};
         use super::{Heapwright, allocator};
-        use crate::arena::{Arena, Scope};
+        use crate::arena::{Arena, Scope, SharedArena};
 
         $crate::adapters::allocator::implement!(Heapwright, "every handle is the same allocator");
         $crate::adapters::allocator::implement!(&Arena, "while it is borrowed the arena is not reset");
-        $crate::adapters::allocator::implement!(&Scope<'_>, "while it is borrowed the scope does not end");
+        $crate::adapters::allocator::implement!(
+            &Scope<'_, '_>, "while it is borrowed the scope does not end"
+        );
+        $crate::adapters::allocator::implement!(
+            &SharedArena, "while it is borrowed the arena is not reset"
+        );
         #[cfg(feature = "debug")]
         $crate::adapters::allocator::implement!(
             [] &crate::debug::DebugHeap, "while it is borrowed the heap is not ended"

@@ -23,6 +23,11 @@ pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize,
 pub(super) const FIRST: usize = 64 << 10;
 const LARGEST: usize = 8 << 20;
 
+/// Returns the bytes of a first chunk with room for `needed`, up to the largest regular one.
+pub(super) fn first_chunk(needed: usize) -> usize {
+    needed.clamp(1, LARGEST).next_multiple_of(FIRST)
+}
+
 /// Returns the bytes of the next chunk, and of the one after it, which is twice as large. A request
 /// that does not fit gets a chunk of its own and does not change the sequence: one large request
 /// predicts no other.
@@ -66,5 +71,6 @@ mod tests {
         assert!(sizes[..8].windows(2).all(|pair| pair[1] == pair[0] * 2));
         assert_eq!(sizes[9], LARGEST);
         assert_eq!(next_chunk(FIRST, 1 << 30), (1 << 30, FIRST));
+        assert_eq!([0, FIRST + 1, 1 << 30].map(first_chunk), [FIRST, 2 * FIRST, LARGEST]);
     }
 }

@@ -11,7 +11,6 @@
 
 use core::alloc::Layout;
 use core::cell::Cell;
-use core::ptr::NonNull;
 
 use super::bump;
 use crate::address_map::{Entry, MAP};
@@ -29,7 +28,7 @@ pub(super) struct Chunks {
     list: UnitList<ByOwner>,
     /// Bytes of the next chunk, if the request fits.
     usual: Cell<usize>,
-    /// Bytes that may still be taken before the limit.
+    /// Bytes that may still be used before the limit.
     left: Cell<usize>,
 }
 
@@ -46,14 +45,10 @@ pub(super) fn bounds(unit: usize) -> Bounds {
     Bounds { start, end: start.addr() + length(unit) }
 }
 
-/// Returns the first byte of the chunk that begins at `unit`.
-pub(super) fn first_byte(unit: usize) -> NonNull<u8> {
-    // SAFETY: no unit is at address 0.
-    unsafe { NonNull::new_unchecked(MAP.address_of(unit)) }
-}
-
+/// Returns the bytes of a chunk that may be used: all of its run, up to the arena's limit.
+#[inline]
 fn length(unit: usize) -> usize {
-    MAP.record(unit).units.load(Ordering::Relaxed) as usize * UNIT
+    MAP.record(unit).usable.load(Ordering::Relaxed)
 }
 
 impl Chunks {
@@ -65,6 +60,13 @@ impl Chunks {
     /// Returns the first chunk.
     pub(super) fn first(&self) -> Option<usize> {
         self.list.first()
+    }
+
+    /// Returns the first chunk, which has room for `layout`; later ones are at least as large.
+    /// `None`: no memory, or the limit is reached.
+    pub(super) fn first_of(&self, layout: Layout) -> Option<usize> {
+        self.usual.set(bump::first_chunk(layout.size()));
+        self.next(None, layout)
     }
 
     /// Returns a chunk behind `current` with room for `layout`, existing or new. `None`: no memory,
@@ -93,14 +95,18 @@ impl Chunks {
         }
         let needed = layout.size().checked_next_multiple_of(UNIT)?;
         let (usual, next) = bump::next_chunk(self.usual.get(), needed);
-        let align = layout.align().div_ceil(UNIT);
+        let (align, left) = (layout.align().div_ceil(UNIT), self.left.get());
         // If there is not enough memory for the usual size, takes only the needed bytes.
         for (bytes, next) in [(usual, next), (needed.max(UNIT), self.usual.get())] {
-            let Some(left) = self.left.get().checked_sub(bytes) else { continue };
-            let units = bytes / UNIT;
+            let usable = bytes.min(left);
+            if usable < layout.size() {
+                return None;
+            }
+            let units = usable.div_ceil(UNIT);
             let run = runs::take(units, align, Want::Any, Entry::ARENA, |_| Entry::ARENA);
             if let Some(run) = run {
-                self.left.set(left);
+                MAP.record(run.unit).usable.store(usable, Ordering::Relaxed);
+                self.left.set(left - usable);
                 self.usual.set(next);
                 return Some(run.unit);
             }
@@ -110,18 +116,23 @@ impl Chunks {
 
     /// Releases the chunks behind `current` (all, if there is none), to the kernel at once if
     /// `now`. Returns bytes.
-    pub(super) fn give_behind(&self, current: Option<usize>, now: bool) -> usize {
+    ///
+    /// # Safety
+    ///
+    /// No thread uses these chunks, nor takes memory of them before [`Chunks::next`] returns them.
+    pub(super) unsafe fn give_behind(&self, current: Option<usize>, now: bool) -> usize {
         let mut bytes = 0;
         while let Some(unit) =
             current.map_or_else(|| self.list.first(), |at| self.list.after(&MAP, at))
         {
             let size = length(unit);
+            let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
             self.list.remove(&MAP, unit);
             if now {
-                // SAFETY: no code uses the chunks behind the current one.
-                unsafe { runs::give_purged(unit, size / UNIT) };
+                // SAFETY: the run is the list's, and by the contract no thread uses it.
+                unsafe { runs::give_purged(unit, units) };
             } else {
-                runs::give(unit, size / UNIT);
+                runs::give(unit, units);
             }
             self.left.set(self.left.get() + size);
             bytes += size;
@@ -131,14 +142,21 @@ impl Chunks {
     }
 
     /// Returns the whole pages from `from` to the end of chunk `unit` to the kernel. Returns bytes.
-    pub(super) fn purge_rest(&self, unit: usize, from: usize) -> usize {
+    ///
+    /// # Safety
+    ///
+    /// The chunk is in this list. Until the return no thread uses its bytes from `from` on: the
+    /// arena is the caller's alone, or its position was moved to the chunk's end before.
+    pub(super) unsafe fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
-        let from = from.next_multiple_of(SYSTEM.page_size());
+        // The run ends at a whole page, also if the limit lies before.
+        let page = SYSTEM.page_size();
+        let (from, end) = (from.next_multiple_of(page), end.next_multiple_of(page));
         if from >= end {
             return 0;
         }
         let at = start.wrapping_add(from - start.addr());
-        // SAFETY: the whole pages are ours, and no code uses the bytes behind the position.
+        // SAFETY: the pages are whole and of the list's run. By the contract no thread uses them.
         unsafe { chunk::purge_pages(at, end - from) }
     }
 
@@ -163,6 +181,7 @@ impl Chunks {
 
 impl Drop for Chunks {
     fn drop(&mut self) {
-        self.give_behind(None, false);
+        // SAFETY: the arena ends, and its blocks borrow it. So no thread uses a chunk of it.
+        unsafe { self.give_behind(None, false) };
     }
 }

@@ -1,36 +1,207 @@
-//! The arena that drops its values.
+//! The arena that drops its values, and scopes in it.
 //!
 //! ```text
-//!   last --> { drop function, address, count, previous entry } --> ... --> null
+//!   last --> { before, drop | value } --> { before, drop, address, count } --> null
+//!              a value, beside its note     elements, noted before they are made
 //! ```
 //!
-//! The entries lie in the arena beside the values; only types that need dropping get one. Values
-//! are dropped in the reverse order of their making, like a function's variables.
+//! The notes lie in the arena; only types that need dropping get one. Values are dropped in the
+//! reverse order of their making, like a function's variables. A scope remembers the last note and
+//! the position, and its end goes back to both.
 
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem;
+use core::mem::{self, MaybeUninit, offset_of};
 use core::ptr::{self, NonNull};
 
-use super::local::Arena;
-use super::methods::{no_room, put};
+use super::local::{Core, Mark};
+use super::make::{self, Memory};
+use super::methods::{allocating, no_room, with_error};
 use crate::refused::Refused;
 use crate::unwinding;
 
-/// Values to drop.
-struct Entry {
-    before: *mut Entry,
-    drop: unsafe fn(NonNull<u8>, usize),
-    values: NonNull<u8>,
+/// What is to be dropped.
+struct Note {
+    before: *mut Note,
+    drop: unsafe fn(NonNull<Note>),
+}
+
+/// A value, and its note.
+#[repr(C)]
+struct One<T> {
+    note: Note,
+    value: T,
+}
+
+/// The note of elements.
+#[repr(C)]
+pub(crate) struct Elements {
+    note: Note,
+    first: NonNull<u8>,
     count: usize,
 }
 
-/// An [`Arena`] that drops its values, the last made first, when it is reset or dropped.
+/// # Safety
 ///
-/// A value that needs dropping costs four more words; other values cost nothing more. Values may
-/// borrow from data that outlives the arena.
+/// The note is that of a [`One`], whose value is written and was not dropped.
+unsafe fn drop_one<T>(note: NonNull<Note>) {
+    let value = note.cast::<u8>().as_ptr().wrapping_add(offset_of!(One<T>, value));
+    // SAFETY: by the contract the value is initialised and is dropped once.
+    unsafe { unwinding::drop_each(value.cast::<T>(), 1) };
+}
+
+/// # Safety
+///
+/// The note is that of [`Elements`] of this type, which are written and were not dropped.
+unsafe fn drop_elements<T>(note: NonNull<Note>) {
+    // SAFETY: by the contract the note belongs to elements.
+    let Elements { first, count, .. } = unsafe { note.cast::<Elements>().as_ref() };
+    // SAFETY: by the contract the elements are initialised and are dropped once.
+    unsafe { unwinding::drop_each(first.cast::<T>().as_ptr(), *count) };
+}
+
+/// The common part of arenas that drop and their scopes.
+pub(crate) struct Dropping {
+    core: Core,
+    last: Cell<*mut Note>,
+}
+
+impl Dropping {
+    /// Links a note.
+    ///
+    /// # Safety
+    ///
+    /// There is room for a note at `at`, in this memory, which no other code has. `drop` may be
+    /// called with `at`: the rest of the record is of the kind that `drop` reads, its values are
+    /// written, and no other code drops them.
+    #[inline(always)]
+    unsafe fn link(&self, at: NonNull<Note>, drop: unsafe fn(NonNull<Note>)) {
+        // SAFETY: by the contract there is room for a note that no other code has.
+        unsafe { at.write(Note { before: self.last.get(), drop }) };
+        self.last.set(at.as_ptr());
+    }
+
+    /// Drops the values noted since `last`, then calls `back`. A panic of a destructor continues
+    /// when the others have run.
+    fn drop_to(&self, last: *mut Note, back: impl Fn(&Core)) {
+        struct Remaining<'d, F: Fn(&Core)>(&'d Dropping, *mut Note, F);
+        impl<F: Fn(&Core)> Remaining<'_, F> {
+            fn run(&self) {
+                while self.0.last.get() != self.1
+                    && let Some(at) = NonNull::new(self.0.last.get())
+                {
+                    // SAFETY: the list leads to notes of the arena, valid until `back` below.
+                    let Note { before, drop } = unsafe { at.as_ref() };
+                    self.0.last.set(*before);
+                    // SAFETY: the caller of `link` promises that `drop` fits this note's record.
+                    // The note left the list, so its values are dropped once.
+                    unsafe { drop(at) };
+                }
+            }
+        }
+        impl<F: Fn(&Core)> Drop for Remaining<'_, F> {
+            fn drop(&mut self) {
+                // Drops the remaining values, if a destructor panicked.
+                self.run();
+                (self.2)(&self.0.core);
+            }
+        }
+        // `Remaining` is dropped at the end of the statement, also during a panic.
+        Remaining(self, last, back).run();
+        unwinding::surface();
+    }
+
+    fn in_scope<'a, R>(&self, run: impl FnOnce(&mut DropScope<'_, 'a>) -> R) -> R {
+        struct Back<'d>(&'d Dropping, *mut Note, Mark);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.0.drop_to(self.1, |core| core.rewind(self.2));
+            }
+        }
+        let back = Back(self, self.last.get(), self.core.mark());
+        run(&mut DropScope { memory: back.0, only: PhantomData, holds: PhantomData })
+    }
+}
+
+// SAFETY: all blocks are the core's. A note is memory that no other code has.
+unsafe impl Memory for Dropping {
+    /// Room for a note, if the elements need one.
+    type Note = Option<NonNull<Elements>>;
+
+    #[inline(always)]
+    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.core.place(layout)
+    }
+
+    #[inline(always)]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.core.place_here(layout)
+    }
+
+    #[inline]
+    unsafe fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
+        // SAFETY: by the contract the block is this memory's, whose blocks are the core's.
+        unsafe { self.core.resize(block, old, new) }
+    }
+
+    #[inline]
+    unsafe fn give(&self, block: NonNull<u8>, size: usize) {
+        // SAFETY: by the contract the block is this memory's, whose blocks are the core's.
+        unsafe { self.core.give(block, size) };
+    }
+
+    #[inline(always)]
+    fn layout<T>() -> Layout {
+        if mem::needs_drop::<T>() { Layout::new::<One<T>>() } else { Layout::new::<T>() }
+    }
+
+    #[inline(always)]
+    fn inside<T>(block: NonNull<u8>) -> NonNull<T> {
+        if !mem::needs_drop::<T>() {
+            return block.cast();
+        }
+        // SAFETY: a block for a value to drop has the layout of `One`, and the value is in it.
+        unsafe { block.add(offset_of!(One<T>, value)) }.cast()
+    }
+
+    #[inline(always)]
+    unsafe fn written<T>(&self, block: NonNull<u8>) {
+        if mem::needs_drop::<T>() {
+            // SAFETY: the block is a `One<T>`, as `drop_one::<T>` expects, and begins with
+            // its note. By the contract its value is written, and no other code drops it.
+            unsafe { self.link(block.cast(), drop_one::<T>) };
+        }
+    }
+
+    #[inline(always)]
+    fn note<T>(&self) -> Option<Self::Note> {
+        if !mem::needs_drop::<T>() {
+            return Some(None);
+        }
+        self.place(Layout::new::<Elements>()).map(|at| Some(at.cast()))
+    }
+
+    #[inline(always)]
+    unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize) {
+        let Some(at) = note else { return };
+        let (before, drop, first) = (ptr::null_mut(), drop_elements::<T>, first.cast());
+        // SAFETY: `note` took this room for an `Elements`, and no other code has it.
+        unsafe { at.write(Elements { note: Note { before, drop }, first, count }) };
+        // SAFETY: the record is an `Elements` of this type, as `drop_elements::<T>` expects. By the
+        // contract the elements are written, and no other code drops them.
+        unsafe { self.link(at.cast(), drop_elements::<T>) };
+    }
+}
+
+/// An [`Arena`](super::Arena) that drops its values, the last made first, when it is reset or
+/// dropped.
+///
+/// A value that needs dropping costs two more words, a slice four; other values cost nothing more.
+/// Values may borrow from data that outlives the arena, and not from each other: a destructor could
+/// see a value that is dropped already. If a closure or an iterator panics, the elements before are
+/// dropped with the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;
@@ -50,80 +221,93 @@ struct Entry {
 /// let text = String::from("gone before the arena");
 /// arena.alloc(Prints(&text));
 /// ```
+///
+/// A value cannot borrow from another one:
+///
+/// ```compile_fail,E0597
+/// use heapwright::arena::DropArena;
+/// let arena = DropArena::new();
+/// let text = arena.alloc(String::from("dropped with the arena"));
+/// arena.alloc(vec![&*text]);
+/// ```
 pub struct DropArena<'a> {
-    arena: Arena,
-    last: Cell<*mut Entry>,
+    memory: Dropping,
     /// The arena drops values that may borrow for `'a`.
     holds: PhantomData<Cell<&'a ()>>,
-}
-
-unsafe fn drop_all<T>(values: NonNull<u8>, count: usize) {
-    // SAFETY: the entry's values are initialised, and each entry runs once.
-    unsafe { unwinding::drop_each(values.cast::<T>().as_ptr(), count) };
 }
 
 impl<'a> DropArena<'a> {
     /// Creates an empty arena. Takes no memory yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { arena: Arena::new(), last: Cell::new(ptr::null_mut()), holds: PhantomData }
+        Self::with_limit(usize::MAX)
     }
 
-    /// Moves a value into the arena. O(1) amortised. Ends the process if there is no memory.
-    #[inline]
-    pub fn alloc<T: 'a>(&self, value: T) -> &mut T {
-        match self.try_alloc(value) {
-            Ok(value) => value,
-            Err(_) => no_room(),
-        }
-    }
-
-    /// Moves a value into the arena. O(1) amortised.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding and notes included.
     ///
-    /// # Errors
-    ///
-    /// Returns the value if there is no memory.
-    #[inline]
-    #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
-    pub fn try_alloc<T: 'a>(&self, value: T) -> Result<&mut T, Refused<T>> {
-        if !mem::needs_drop::<T>() {
-            return self.arena.try_alloc(value);
-        }
-        let (layout, entry) = (Layout::new::<T>(), Layout::new::<Entry>());
-        let (Some(at), Some(entry)) = (self.arena.core.place(layout), self.arena.core.place(entry))
-        else {
-            return Err(Refused(value));
-        };
-        // SAFETY: the memory has the type's layout, and no other code has it.
-        let value = unsafe { put(at, value) };
-        let what = Entry { before: self.last.get(), drop: drop_all::<T>, values: at, count: 1 };
-        // SAFETY: the memory has an entry's layout, and no other code has it.
-        self.last.set(unsafe { put(entry, what) });
-        Ok(value)
+    /// ```
+    /// use heapwright::arena::DropArena;
+    /// let arena = DropArena::with_limit(64 << 10);
+    /// assert!(arena.try_alloc(vec![1, 2]).is_ok());
+    /// assert!(arena.try_alloc_slice_fill_with(9999, |_| String::new()).is_err());
+    /// ```
+    #[must_use]
+    pub const fn with_limit(bytes: usize) -> Self {
+        let memory = Dropping { core: Core::new(bytes), last: Cell::new(ptr::null_mut()) };
+        Self { memory, holds: PhantomData }
     }
 
-    /// Collects an iterator into a slice in the arena. If the iterator panics, the elements before
-    /// are not dropped.
-    #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
-    pub fn alloc_slice_fill_iter<T: 'a, I>(&self, from: I) -> &mut [T]
-    where
-        I: IntoIterator<Item = T>,
-        I::IntoIter: ExactSizeIterator,
-    {
-        let Some(entry) = self.arena.core.place(Layout::new::<Entry>()) else { no_room() };
-        let values = self.arena.alloc_slice_fill_iter(from);
-        let count = values.len();
-        // The entry and the result come from one pointer: a pointer made from a reference that is
-        // used afterwards would be invalid.
-        let first = NonNull::from(values).cast::<T>();
-        if mem::needs_drop::<T>() {
-            let (before, values) = (self.last.get(), first.cast());
-            let what = Entry { before, drop: drop_all::<T>, values, count };
-            // SAFETY: the memory has an entry's layout, and no other code has it.
-            self.last.set(unsafe { put(entry, what) });
-        }
-        // SAFETY: `first` and `count` are the slice that was just made.
-        unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), count) }
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> &Dropping {
+        &self.memory
+    }
+
+    pub(super) fn core(&self) -> &Core {
+        &self.memory.core
+    }
+
+    allocating! {
+        life '_, bound ['a],
+        made "let arena = heapwright::arena::DropArena::new();", end ""
+    }
+
+    /// Runs `run` with a scope, and returns its result. The scope's end drops and frees exactly the
+    /// objects made in it, even if `run` panics.
+    ///
+    /// # Panics
+    ///
+    /// As [`DropArena::reset`].
+    ///
+    /// ```
+    /// use heapwright::arena::DropArena;
+    /// let mut arena = DropArena::new();
+    /// let length = arena.scope(|scope| {
+    ///     let words = scope.alloc(vec![String::from("freed")]);
+    ///     scope.scope(|inner| inner.alloc(words[0].clone()).len())
+    /// });
+    /// assert_eq!((length, arena.used_bytes()), (5, 0));
+    /// ```
+    ///
+    /// An object does not leave its scope:
+    ///
+    /// ```compile_fail
+    /// use heapwright::arena::DropArena;
+    /// let mut arena = DropArena::new();
+    /// let text = arena.scope(|scope| scope.alloc(String::new()));
+    /// assert!(text.is_empty());
+    /// ```
+    ///
+    /// nor does it borrow from another one:
+    ///
+    /// ```compile_fail
+    /// use heapwright::arena::DropArena;
+    /// DropArena::new().scope(|scope| {
+    ///     let text = scope.alloc(String::new());
+    ///     scope.alloc(vec![&*text]);
+    /// });
+    /// ```
+    pub fn scope<R>(&mut self, run: impl FnOnce(&mut DropScope<'_, 'a>) -> R) -> R {
+        self.memory.in_scope(run)
     }
 
     /// Drops all values, the last made first, and keeps all chunks.
@@ -134,45 +318,24 @@ impl<'a> DropArena<'a> {
     /// continues. If several panic, the first one continues. Without the feature `std` a second
     /// panic ends the process.
     pub fn reset(&mut self) {
-        struct Remaining<'r>(&'r Arena, &'r Cell<*mut Entry>);
-        impl Remaining<'_> {
-            fn run(&self) {
-                // SAFETY: the pointer is null or an entry of the arena, valid until the reset
-                // below.
-                while let Some(entry) = unsafe { self.1.get().as_ref() } {
-                    self.1.set(entry.before);
-                    // SAFETY: the entry leaves the list, so its values are dropped once.
-                    unsafe { (entry.drop)(entry.values, entry.count) };
-                }
-            }
-        }
-        impl Drop for Remaining<'_> {
-            fn drop(&mut self) {
-                // Drops the remaining values, if a destructor panicked.
-                self.run();
-                self.0.core.reset();
-            }
-        }
-        // `Remaining` is dropped at the end of the statement, also during a panic.
-        Remaining(&self.arena, &self.last).run();
-        unwinding::surface();
+        self.memory.drop_to(ptr::null_mut(), Core::reset);
     }
 
     /// Returns unused memory to the kernel now. Returns the number of bytes.
     pub fn trim(&mut self) -> usize {
-        self.arena.trim()
+        self.memory.core.trim()
     }
 
-    /// See [`Arena::used_bytes`].
+    /// See [`Arena::used_bytes`](super::Arena::used_bytes).
     #[must_use]
     pub fn used_bytes(&self) -> usize {
-        self.arena.used_bytes()
+        self.memory.core.used()
     }
 
-    /// See [`Arena::reserved_bytes`].
+    /// See [`Arena::reserved_bytes`](super::Arena::reserved_bytes).
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
-        self.arena.reserved_bytes()
+        self.memory.core.reserved()
     }
 }
 
@@ -184,12 +347,55 @@ impl Default for DropArena<'_> {
 
 impl fmt::Debug for DropArena<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DropArena").field(&self.arena).finish()
+        f.debug_struct("DropArena")
+            .field("used_bytes", &self.used_bytes())
+            .field("reserved_bytes", &self.reserved_bytes())
+            .finish()
     }
 }
 
 impl Drop for DropArena<'_> {
     fn drop(&mut self) {
         self.reset();
+    }
+}
+
+/// A scope of a [`DropArena`]: its end drops its objects. See [`DropArena::scope`].
+pub struct DropScope<'s, 'a> {
+    memory: &'s Dropping,
+    /// Invariant, so that scopes of different lifetimes cannot be exchanged.
+    only: PhantomData<Cell<&'s ()>>,
+    /// The scope drops values that may borrow for `'a`, which is longer than the scope.
+    holds: PhantomData<&'s Cell<&'a ()>>,
+}
+
+impl<'s, 'a> DropScope<'s, 'a> {
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> &'s Dropping {
+        self.memory
+    }
+
+    pub(super) fn core(&self) -> &'s Core {
+        &self.memory.core
+    }
+
+    allocating! {
+        life 's, bound ['a],
+        made "heapwright::arena::DropArena::new().scope(|arena| {", end "});"
+    }
+
+    /// Runs `run` with a scope inside this one; see [`DropArena::scope`].
+    ///
+    /// # Panics
+    ///
+    /// As [`DropArena::reset`].
+    pub fn scope<R>(&mut self, run: impl FnOnce(&mut DropScope<'_, 'a>) -> R) -> R {
+        self.memory.in_scope(run)
+    }
+}
+
+impl fmt::Debug for DropScope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DropScope").finish_non_exhaustive()
     }
 }

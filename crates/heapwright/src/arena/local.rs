@@ -13,31 +13,35 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use super::bump;
 use super::chunks::{self, Bounds, Chunks};
-use super::methods::{allocating, no_room};
-use crate::refused::{IN_REGISTERS, Refused};
+use super::make::{self, Memory};
+use super::methods::{allocating, no_room, with_error};
+use crate::address_map::MAP;
+use crate::refused::Refused;
 
 /// A position in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     position: *mut u8,
-    unit: Option<usize>,
+    /// The start of its chunk, or 0.
+    start: usize,
 }
 
 impl Mark {
     /// Returns the mark as a position and a number, for C and other languages.
     #[must_use]
     pub fn into_parts(self) -> (*mut u8, usize) {
-        (self.position, self.unit.unwrap_or(0))
+        (self.position, self.start)
     }
 
     /// Returns the mark of [`Mark::into_parts`]; other values make no valid mark.
     #[must_use]
     pub fn from_parts(position: *mut u8, number: usize) -> Self {
-        Self { position, unit: (number != 0).then_some(number) }
+        Self { position, start: number }
     }
 }
 
@@ -47,7 +51,8 @@ pub(crate) struct Core {
     position: Cell<*mut u8>,
     /// The end of the current chunk.
     limit: Cell<usize>,
-    current: Cell<Option<usize>>,
+    /// The start of the current chunk; 0: there is none.
+    start: Cell<usize>,
     chunks: Chunks,
 }
 
@@ -55,18 +60,128 @@ pub(crate) struct Core {
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(1);
 
 impl Core {
-    const fn new(limit: usize) -> Self {
+    pub(super) const fn new(limit: usize) -> Self {
         Self {
             position: Cell::new(NOWHERE),
             limit: Cell::new(0),
-            current: Cell::new(None),
+            start: Cell::new(0),
             chunks: Chunks::new(limit),
         }
     }
 
-    /// Returns memory from the current chunk, if it has room.
+    #[cold]
+    #[inline(never)]
+    fn place_cold(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.size() == 0 {
+            // An empty request needs only an aligned address.
+            return NonNull::new(ptr::without_provenance_mut(layout.align()));
+        }
+        let unit = self.chunks.next(self.current(), layout)?;
+        self.enter(Some(unit), None);
+        self.place(layout)
+    }
+
+    /// Takes a first chunk with room for `bytes`. `None`: no memory, or the limit is reached.
+    pub(super) fn begin_with(&self, bytes: usize) -> Option<()> {
+        if bytes > 0 {
+            let layout = Layout::from_size_align(bytes, 1).ok()?;
+            self.enter(Some(self.chunks.first_of(layout)?), None);
+        }
+        Some(())
+    }
+
+    /// Returns the first unit of the current chunk.
+    fn current(&self) -> Option<usize> {
+        let start = self.start.get();
+        (start != 0).then(|| MAP.unit_of(start))
+    }
+
+    /// Makes `unit` the current chunk, at a position or at its start.
+    fn enter(&self, unit: Option<usize>, position: Option<*mut u8>) {
+        let Some(Bounds { start, end }) = unit.map(chunks::bounds) else {
+            self.position.set(NOWHERE);
+            self.limit.set(0);
+            return self.start.set(0);
+        };
+        self.position.set(position.unwrap_or(start));
+        self.limit.set(end);
+        self.start.set(start.addr());
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) -> Mark {
+        Mark { position: self.position.get(), start: self.start.get() }
+    }
+
+    #[inline]
+    pub(super) fn rewind(&self, mark: Mark) {
+        if mark.start == self.start.get() {
+            self.position.set(mark.position);
+        } else {
+            self.rewind_chunks(mark);
+        }
+    }
+
+    #[cold]
+    fn rewind_chunks(&self, mark: Mark) {
+        match mark.start {
+            // The mark is older than the first chunk, which stays the current one.
+            0 => self.reset(),
+            start => self.enter(Some(MAP.unit_of(start)), Some(mark.position)),
+        }
+    }
+
+    pub(super) fn reset(&self) {
+        self.enter(self.chunks.first(), None);
+    }
+
+    pub(super) fn trim(&self) -> usize {
+        let current = self.current();
+        // SAFETY: blocks behind the current chunk ended with a reset or rewind before this call.
+        let behind = unsafe { self.chunks.give_behind(current, true) };
+        let Some(unit) = current else { return behind };
+        let position = self.position.get().addr();
+        // SAFETY: all blocks of the chunk end at its position, which no other thread moves.
+        behind + unsafe { self.chunks.purge_rest(unit, position) }
+    }
+
+    pub(super) fn used(&self) -> usize {
+        let Some(unit) = self.current() else { return 0 };
+        self.chunks.up_to(Some(unit)) + (self.position.get().addr() - self.start.get())
+    }
+
+    pub(super) fn reserved(&self) -> usize {
+        self.chunks.bytes()
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.limit.get().saturating_sub(self.position.get().addr())
+    }
+
+    /// Returns whether a block is the last one. A block that ends at the current chunk's start
+    /// belongs to another chunk.
+    #[inline]
+    fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
+        let start = block.addr().get();
+        start + size == self.position.get().addr() && start >= self.start.get()
+    }
+}
+
+// SAFETY: the position moves up only over free memory. It moves back into the last block or to its
+// start, when that block's owner shrinks it or gives it back. A rewind or reset moves it back over
+// blocks that nobody uses any more: their borrow ended, or the caller of `Arena::rewind` promises
+// it. So no two blocks overlap. A trim releases only chunks behind the current one, which hold no
+// block; all others stay until the arena's end.
+unsafe impl Memory for Core {
+    type Note = ();
+
     #[inline(always)]
-    pub(super) fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.place_here(layout).or_else(|| self.place_cold(layout))
+    }
+
+    #[inline(always)]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
         let position = self.position.get();
         let (start, end) = bump::place(position.addr(), layout.size(), layout.align());
         if end > self.limit.get() {
@@ -77,78 +192,15 @@ impl Core {
         Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
     }
 
-    #[inline(always)]
-    pub(crate) fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.place_here(layout).or_else(|| self.place_cold(layout))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn place_cold(&self, layout: Layout) -> Option<NonNull<u8>> {
-        if layout.size() == 0 {
-            // An empty request needs only an aligned address.
-            return NonNull::new(ptr::without_provenance_mut(layout.align()));
-        }
-        let unit = self.chunks.next(self.current.get(), layout)?;
-        self.enter(Some(unit), None);
-        self.place(layout)
-    }
-
-    /// Makes `unit` the current chunk, at a position or at its start.
-    fn enter(&self, unit: Option<usize>, position: Option<*mut u8>) {
-        self.current.set(unit);
-        let (start, end) = match unit.map(chunks::bounds) {
-            Some(Bounds { start, end }) => (start, end),
-            None => (NOWHERE, 0),
-        };
-        self.position.set(position.unwrap_or(start));
-        self.limit.set(end);
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        Mark { position: self.position.get(), unit: self.current.get() }
-    }
-
-    pub(super) fn rewind(&self, mark: Mark) {
-        self.enter(mark.unit, Some(mark.position));
-    }
-
-    pub(super) fn reset(&self) {
-        self.enter(self.chunks.first(), None);
-    }
-
-    fn trim(&self) -> usize {
-        let behind = self.chunks.give_behind(self.current.get(), true);
-        let rest =
-            self.current.get().map(|unit| self.chunks.purge_rest(unit, self.position.get().addr()));
-        behind + rest.unwrap_or(0)
-    }
-
-    fn used(&self) -> usize {
-        let Some(unit) = self.current.get() else { return 0 };
-        let here = self.position.get().addr() - chunks::bounds(unit).start.addr();
-        self.chunks.up_to(Some(unit)) + here
-    }
-
-    /// Returns whether a block is the last one. A block that ends at the current chunk's start
-    /// belongs to another chunk.
     #[inline]
-    fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
-        block.addr().get() + size == self.position.get().addr()
-            && self.current.get().is_some_and(|unit| block >= chunks::first_byte(unit))
-    }
-
-    /// Frees a block; its memory is reused if it is the last one.
-    #[inline]
-    pub(crate) fn give(&self, block: NonNull<u8>, size: usize) {
+    unsafe fn give(&self, block: NonNull<u8>, size: usize) {
         if size > 0 && self.is_last(block, size) {
             self.position.set(block.as_ptr());
         }
     }
 
-    /// Changes a block's size in place. False: the block must move.
     #[inline]
-    pub(super) fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
+    unsafe fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
         if old == 0 || !self.is_last(block, old) {
             return new <= old;
         }
@@ -160,6 +212,14 @@ impl Core {
         self.position.set(block.as_ptr().with_addr(end));
         true
     }
+
+    #[inline(always)]
+    fn note<T>(&self) -> Option<()> {
+        Some(())
+    }
+
+    #[inline(always)]
+    unsafe fn written_slice<T>(&self, (): (), _first: NonNull<T>, _count: usize) {}
 }
 
 /// An unsynchronised bump allocator: it hands out memory in a row and frees all of it at once.
@@ -170,8 +230,10 @@ impl Core {
 /// unused memory to the kernel. Chunks double from 64 KiB to 8 MiB. A larger request gets a chunk
 /// of its own size, which does not change the size of later chunks.
 ///
-/// As an allocator of collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`), the last
-/// block grows and shrinks in place.
+/// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
+/// [`ArenaString`](super::ArenaString) own and drop what they hold. `&Arena` is the allocator of
+/// other collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`). In all of them the
+/// last block grows and shrinks in place.
 ///
 /// The idea is that of bumpalo and bump-scope, with their users' wishes.
 ///
@@ -221,7 +283,7 @@ impl Core {
 /// });
 /// ```
 pub struct Arena {
-    pub(crate) core: Core,
+    core: Core,
 }
 
 // SAFETY: no part belongs to a thread, and the arena is the only owner of its chunks.
@@ -234,7 +296,8 @@ impl Arena {
         Self::with_limit(usize::MAX)
     }
 
-    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding included. A request
+    /// that does not fit in the rest of a chunk loses that rest.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -247,17 +310,40 @@ impl Arena {
         Self { core: Core::new(bytes) }
     }
 
-    #[inline(always)]
-    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place(layout)
+    /// Creates an arena with a first chunk of at least `bytes` free bytes. Later chunks are larger,
+    /// up to 8 MiB. Ends the process if there is no memory.
+    ///
+    /// ```
+    /// use heapwright::arena::Arena;
+    /// let arena = Arena::with_capacity(1 << 20);
+    /// arena.alloc_slice_fill_copy(1 << 20, 0u8);
+    /// assert_eq!(arena.reserved_bytes(), 1 << 20);
+    /// ```
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self::try_with_capacity(bytes).unwrap_or_else(|_| no_room())
+    }
+
+    /// Does the same as `with_capacity`, with an error.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    pub fn try_with_capacity(bytes: usize) -> Result<Self, Refused<()>> {
+        let arena = Self::new();
+        arena.core.begin_with(bytes).ok_or(Refused(()))?;
+        Ok(arena)
     }
 
     #[inline(always)]
-    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place_here(layout)
+    pub(crate) fn memory(&self) -> &Core {
+        &self.core
     }
 
-    allocating!('_);
+    allocating! {
+        life '_, bound [],
+        made "let arena = heapwright::arena::Arena::new();", end ""
+    }
 
     /// Runs `run` with a scope, and returns its result. The scope's end frees exactly the objects
     /// made in it, even if `run` panics.
@@ -272,7 +358,7 @@ impl Arena {
     /// });
     /// assert_eq!((sum, arena.used_bytes()), (6, 0));
     /// ```
-    pub fn scope<R>(&mut self, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
+    pub fn scope<'env, R>(&'env mut self, run: impl FnOnce(&mut Scope<'_, 'env>) -> R) -> R {
         in_scope(&self.core, run)
     }
 
@@ -303,7 +389,19 @@ impl Arena {
     /// Returns the bytes of all chunks, used or not.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
-        self.core.chunks.bytes()
+        self.core.reserved()
+    }
+
+    /// Returns the free bytes of the current chunk.
+    ///
+    /// ```
+    /// let arena = heapwright::arena::Arena::with_capacity(1 << 20);
+    /// arena.alloc([0u8; 1000]);
+    /// assert_eq!(arena.chunk_capacity(), (1 << 20) - 1000);
+    /// ```
+    #[must_use]
+    pub fn chunk_capacity(&self) -> usize {
+        self.core.left()
     }
 
     /// Returns the current position, for [`Arena::rewind`]. Scopes need no `unsafe`.
@@ -328,7 +426,8 @@ impl Arena {
     ///
     /// The block belongs to this arena and has `size` bytes, and no code uses it afterwards.
     pub unsafe fn free(&self, block: NonNull<u8>, size: usize) {
-        self.core.give(block, size);
+        // SAFETY: the caller promises that the block is this arena's and no longer used.
+        unsafe { self.core.give(block, size) };
     }
 
     /// Changes the size of a block to `size` bytes. The block stays if it is the last one or
@@ -360,31 +459,7 @@ impl Arena {
     }
 }
 
-impl Core {
-    /// Returns a block of the layout `new` with the bytes of `block`; it may be the same block.
-    ///
-    /// # Safety
-    ///
-    /// As [`Arena::resize`].
-    pub(crate) unsafe fn move_to(
-        &self,
-        block: NonNull<u8>,
-        old: Layout,
-        new: Layout,
-    ) -> Option<NonNull<u8>> {
-        let aligned = block.addr().get().is_multiple_of(new.align());
-        if aligned && self.resize(block, old.size(), new.size()) {
-            return Some(block);
-        }
-        let moved = self.place(new)?;
-        let kept = old.size().min(new.size());
-        // SAFETY: both blocks have `kept` bytes, and the new one overlaps no other block.
-        unsafe { block.copy_to_nonoverlapping(moved, kept) };
-        Some(moved)
-    }
-}
-
-fn in_scope<R>(core: &Core, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
+fn in_scope<'env, R>(core: &Core, run: impl FnOnce(&mut Scope<'_, 'env>) -> R) -> R {
     struct Back<'a>(&'a Core, Mark);
     impl Drop for Back<'_> {
         fn drop(&mut self) {
@@ -392,7 +467,7 @@ fn in_scope<R>(core: &Core, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
         }
     }
     let back = Back(core, core.mark());
-    run(&mut Scope { core: back.0, only: PhantomData })
+    run(&mut Scope { core: back.0, only: PhantomData, env: PhantomData })
 }
 
 impl Default for Arena {
@@ -411,32 +486,44 @@ impl fmt::Debug for Arena {
 }
 
 /// A scope of an arena: its objects live until it ends. See [`Arena::scope`].
-pub struct Scope<'a> {
-    pub(crate) core: &'a Core,
+///
+/// Objects may borrow from what was there before the scope (`'env`).
+///
+/// ```
+/// use heapwright::arena::Arena;
+/// let text = String::from("GET /");
+/// Arena::new().scope(|scope| {
+///     let words = scope.alloc_iter(text.split(' '));
+///     let longest = scope.scope(|inner| *inner.alloc(words[0]));
+///     assert_eq!(longest, "GET");
+/// });
+/// ```
+pub struct Scope<'a, 'env> {
+    core: &'a Core,
     /// Invariant, so that scopes of different lifetimes cannot be exchanged.
     only: PhantomData<Cell<&'a ()>>,
+    /// What the environment's references live longer than.
+    env: PhantomData<&'a &'env ()>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> Scope<'a, '_> {
     #[inline(always)]
-    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place(layout)
+    pub(crate) fn memory(&self) -> &'a Core {
+        self.core
     }
 
-    #[inline(always)]
-    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.core.place_here(layout)
+    allocating! {
+        life 'a, bound [],
+        made "heapwright::arena::Arena::new().scope(|arena| {", end "});"
     }
-
-    allocating!('a);
 
     /// Runs `run` with a scope inside this one; see [`Arena::scope`].
-    pub fn scope<R>(&mut self, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {
+    pub fn scope<'inner, R>(&'inner mut self, run: impl FnOnce(&mut Scope<'_, 'inner>) -> R) -> R {
         in_scope(self.core, run)
     }
 }
 
-impl fmt::Debug for Scope<'_> {
+impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope").finish_non_exhaustive()
     }

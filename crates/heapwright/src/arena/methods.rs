@@ -1,37 +1,28 @@
 //! The allocating methods of every arena, written once.
 //!
-//! [`Arena`](super::Arena), [`Scope`](super::Scope) and [`SharedArena`](super::SharedArena) differ
-//! in their source of memory (`place`) and in the lifetime of objects.
+//! The arenas and their scopes differ in their [`Memory`](super::make::Memory), in the lifetime of
+//! objects, and in what the objects may borrow.
 
-/// Implements the allocating methods for a type with `place(&self, Layout)`. The lifetime is that
-/// of the objects.
+/// Implements the allocating methods for a type with `memory(&self)`.
+///
+/// `life` is the lifetime of objects. Objects that need dropping outlive `bound`. The texts `made`
+/// and `end` stand around an example: they make an arena with the name `arena`.
 macro_rules! allocating {
-    ($life:lifetime) => {
-        /// Moves a value into the arena, which does not drop it. O(1) amortised.
+    (life $life:lifetime, bound [$($bound:lifetime)?], made $made:literal, end $end:literal) => {
+        /// Moves a value into the arena. O(1) amortised.
         ///
         /// Ends the process with one line if there is no memory; `try_alloc` returns an error
         /// instead.
+        ///
+        /// ```
+        #[doc = $made]
+        /// *arena.alloc(6) += 1;
+        #[doc = $end]
+        /// ```
         #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc<T>(&self, value: T) -> &$life mut T {
-            let at = match self.place_here(Layout::new::<T>()) {
-                Some(at) => at,
-                None if size_of::<T>() <= IN_REGISTERS => return self.alloc_cold(value),
-                None => self.alloc_layout_cold(Layout::new::<T>()),
-            };
-            // SAFETY: the memory has the type's layout, and no other code has it.
-            unsafe { super::methods::put(at, value) }
-        }
-
-        /// Runs the slow path of `alloc` for a value in registers. This is a tail call, so the fast
-        /// path saves no registers.
-        #[cold]
-        #[inline(never)]
-        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        fn alloc_cold<T>(&self, value: T) -> &$life mut T {
-            let at = self.alloc_layout_cold(Layout::new::<T>());
-            // SAFETY: the memory has the type's layout, and no other code has it.
-            unsafe { super::methods::put(at, value) }
+        pub fn alloc<T $(: $bound)?>(&self, value: T) -> &$life mut T {
+            make::value(self.memory(), value)
         }
 
         /// Does the same as `alloc`, with an error.
@@ -41,142 +32,332 @@ macro_rules! allocating {
         /// Returns the value if there is no memory or the limit is reached.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn try_alloc<T>(&self, value: T) -> Result<&$life mut T, Refused<T>> {
-            match self.place(Layout::new::<T>()) {
-                // SAFETY: the memory has the type's layout, and no other code has it.
-                Some(at) => Ok(unsafe { super::methods::put(at, value) }),
-                None => Err(Refused(value)),
-            }
+        pub fn try_alloc<T $(: $bound)?>(&self, value: T) -> Result<&$life mut T, Refused<T>> {
+            make::try_value(self.memory(), value)
         }
 
-        /// Copies a slice into the arena. O(bytes).
-        #[inline]
+        /// Makes a value in the arena. A large one is not moved there from the stack. O(1)
+        /// amortised.
+        ///
+        /// Ends the process if there is no memory. If `make` panics, its room is lost until the
+        /// next reset.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let zeros = arena.alloc_with(|| [0u8; 4096]);
+        /// assert_eq!(zeros.len(), 4096);
+        #[doc = $end]
+        /// ```
+        #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_copy<T: Copy>(&self, from: &[T]) -> &$life mut [T] {
-            self.try_alloc_slice_copy(from).unwrap_or_else(|_| no_room())
+        pub fn alloc_with<T $(: $bound)?>(&self, make: impl FnOnce() -> T) -> &$life mut T {
+            make::with(self.memory(), make)
         }
 
-        /// Does the same as `alloc_slice_copy`, with an error.
+        /// Does the same as `alloc_with`, with an error.
         ///
         /// # Errors
         ///
-        /// If there is no memory or the limit is reached.
-        #[inline]
+        /// If there is no memory or the limit is reached. Then `make` is not called.
+        #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn try_alloc_slice_copy<T: Copy>(
+        pub fn try_alloc_with<T $(: $bound)?>(
             &self,
-            from: &[T],
-        ) -> Result<&$life mut [T], Refused<()>> {
-            let at = self.place(Layout::for_value(from)).ok_or(Refused(()))?.cast::<T>();
-            // SAFETY: the memory has the slice's layout, and no other code has it.
-            unsafe { at.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-            // SAFETY: all elements were just written.
-            Ok(unsafe { core::slice::from_raw_parts_mut(at.as_ptr(), from.len()) })
+            make: impl FnOnce() -> T,
+        ) -> Result<&$life mut T, Refused<()>> {
+            make::try_with(self.memory(), make)
         }
 
-        /// Clones a slice's elements into the arena, which does not drop them.
-        #[inline]
-        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_clone<T: Clone>(&self, from: &[T]) -> &$life mut [T] {
-            self.alloc_slice_fill_with(from.len(), |at| from[at].clone())
-        }
-
-        /// Makes a slice of `length` elements in the arena, each by `make` from its index. The
-        /// arena does not drop them.
-        #[inline]
-        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_fill_with<T>(
-            &self,
-            length: usize,
-            make: impl FnMut(usize) -> T,
-        ) -> &$life mut [T] {
-            self.try_alloc_slice_fill_with(length, make).unwrap_or_else(|_| no_room())
-        }
-
-        /// Does the same as `alloc_slice_fill_with`, with an error.
+        /// Makes a value that may fail. Ends the process if there is no memory.
         ///
         /// # Errors
         ///
-        /// If there is no memory, the limit is reached, or the slice is larger than `isize::MAX`
-        /// bytes.
+        /// Returns the error of `make`. The room is used again, unless `make` allocated here.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let parse = |text: &str| text.parse::<i32>();
+        /// assert_eq!(arena.alloc_try_with(|| parse("5")), Ok(&mut 5));
+        /// assert!(arena.alloc_try_with(|| parse("five")).is_err());
+        #[doc = $end]
+        /// ```
+        #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn try_alloc_slice_fill_with<T>(
+        pub fn alloc_try_with<T $(: $bound)?, E>(
             &self,
-            length: usize,
-            mut make: impl FnMut(usize) -> T,
-        ) -> Result<&$life mut [T], Refused<()>> {
-            let layout = Layout::array::<T>(length).map_err(|_| Refused(()))?;
-            let first = self.place(layout).ok_or(Refused(()))?.cast::<T>();
-            for at in 0..length {
-                let value = make(at);
-                // SAFETY: in the new memory.
-                let element = unsafe { first.add(at) };
-                // SAFETY: an element of the new memory, which no other code has.
-                unsafe { element.write(value) };
-            }
-            // SAFETY: all elements are written.
-            Ok(unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), length) })
+            make: impl FnOnce() -> Result<T, E>,
+        ) -> Result<&$life mut T, E> {
+            let memory = self.memory();
+            let room = |layout| Some(make::room(memory, layout));
+            make::fallible(memory, room, make).unwrap_or_else(|| no_room())
         }
 
-        /// Collects an `ExactSizeIterator` into a slice of its reported length, or shorter if it
-        /// ends early.
+        /// Does the same as `alloc_try_with`, with an error for memory around that of `make`.
+        ///
+        /// # Errors
+        ///
+        /// If there is no memory or the limit is reached. Then `make` is not called.
+        #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_fill_iter<T, I>(&self, from: I) -> &$life mut [T]
+        pub fn try_alloc_try_with<T $(: $bound)?, E>(
+            &self,
+            make: impl FnOnce() -> Result<T, E>,
+        ) -> Result<Result<&$life mut T, E>, Refused<()>> {
+            let memory = self.memory();
+            let room = |layout| Memory::place(memory, layout);
+            make::fallible(memory, room, make).ok_or(Refused(()))
+        }
+
+        with_error! {
+            /// Returns room for a value that is written later. O(1) amortised.
+            ///
+            /// ```
+            #[doc = $made]
+            /// let seven: &mut u32 = arena.alloc_uninit().write(7);
+            /// assert_eq!(*seven, 7);
+            #[doc = $end]
+            /// ```
+            alloc_uninit, try_alloc_uninit:
+            [T] () -> &$life mut MaybeUninit<T> {
+                uninit()
+            }
+        }
+
+        with_error! {
+            /// Returns room for a slice that is written later. O(1) amortised.
+            ///
+            /// ```
+            #[doc = $made]
+            /// let squares = arena.alloc_uninit_slice(10);
+            /// squares.iter_mut().zip(0u32..).for_each(|(at, n)| _ = at.write(n * n));
+            /// // SAFETY: all elements are written.
+            /// assert_eq!(unsafe { squares[9].assume_init() }, 81);
+            #[doc = $end]
+            /// ```
+            alloc_uninit_slice, try_alloc_uninit_slice:
+            [T] (length: usize) -> &$life mut [MaybeUninit<T>] {
+                uninit_slice(length)
+            }
+        }
+
+        with_error! {
+            /// Copies a slice into the arena. O(bytes).
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_slice_copy(&[1, 2, 3]), [1, 2, 3]);
+            #[doc = $end]
+            /// ```
+            alloc_slice_copy, try_alloc_slice_copy:
+            [T: Copy] (from: &[T]) -> &$life mut [T] {
+                copy(from)
+            }
+        }
+
+        with_error! {
+            /// Clones the elements of a slice into the arena. O(length).
+            ///
+            /// ```
+            #[doc = $made]
+            /// let words = ["a".to_string(), "b".to_string()];
+            /// assert_eq!(arena.alloc_slice_clone(&words), words);
+            #[doc = $end]
+            /// ```
+            alloc_slice_clone, try_alloc_slice_clone:
+            [T: Clone $(+ $bound)?] (from: &[T]) -> &$life mut [T] {
+                clone(from)
+            }
+        }
+
+        with_error! {
+            /// Makes a slice of `length` elements, each by `make` from its index.
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_slice_fill_with(4, |n| 16 << n), [16, 32, 64, 128]);
+            #[doc = $end]
+            /// ```
+            alloc_slice_fill_with, try_alloc_slice_fill_with:
+            [T $(: $bound)?] (length: usize, make: impl FnMut(usize) -> T) -> &$life mut [T] {
+                fill(length, make)
+            }
+        }
+
+        with_error! {
+            /// Makes a slice of `length` copies. O(bytes).
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_slice_fill_copy(3, 0u8), [0, 0, 0]);
+            #[doc = $end]
+            /// ```
+            alloc_slice_fill_copy, try_alloc_slice_fill_copy:
+            [T: Copy] (length: usize, value: T) -> &$life mut [T] {
+                fill(length, |_| value)
+            }
+        }
+
+        with_error! {
+            /// Makes a slice of `length` clones. O(length).
+            ///
+            /// ```
+            #[doc = $made]
+            /// let words = arena.alloc_slice_fill_clone(2, &"a".to_string());
+            /// assert_eq!(words, ["a", "a"]);
+            #[doc = $end]
+            /// ```
+            alloc_slice_fill_clone, try_alloc_slice_fill_clone:
+            [T: Clone $(+ $bound)?] (length: usize, value: &T) -> &$life mut [T] {
+                fill(length, |_| value.clone())
+            }
+        }
+
+        with_error! {
+            /// Makes a slice of `length` default values. O(length).
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_slice_fill_default::<u32>(2), [0, 0]);
+            #[doc = $end]
+            /// ```
+            alloc_slice_fill_default, try_alloc_slice_fill_default:
+            [T: Default $(+ $bound)?] (length: usize) -> &$life mut [T] {
+                fill(length, |_| T::default())
+            }
+        }
+
+        with_error! {
+            /// Collects an `ExactSizeIterator` into a slice of its reported length, or shorter if
+            /// it ends early.
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_slice_fill_iter([1, 2].map(|n| n + 1)), [2, 3]);
+            #[doc = $end]
+            /// ```
+            alloc_slice_fill_iter, try_alloc_slice_fill_iter:
+            [T $(: $bound)?, I: IntoIterator<Item = T, IntoIter: ExactSizeIterator>]
+            (from: I) -> &$life mut [T] {
+                fill_iter(from)
+            }
+        }
+
+        with_error! {
+            /// Collects any iterator into a slice. O(length) amortised.
+            ///
+            /// If the iterator allocates from the same arena, the elements may move there several
+            /// times. If it panics, the elements before are dropped.
+            ///
+            /// ```
+            #[doc = $made]
+            /// let odd = arena.alloc_iter((0..9).filter(|n| n % 2 == 1));
+            /// assert_eq!(odd, [1, 3, 5, 7]);
+            #[doc = $end]
+            /// ```
+            alloc_iter, try_alloc_iter:
+            [T $(: $bound)?, I: IntoIterator<Item = T>] (from: I) -> &$life mut [T] {
+                iter(from)
+            }
+        }
+
+        /// Makes a slice of `length` elements, each by `make` from its index, which may fail.
+        /// Ends the process if there is no memory.
+        ///
+        /// # Errors
+        ///
+        /// Returns the first error of `make`. The elements before are not dropped by an arena that
+        /// drops nothing, and by another one with its other objects.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let digits = |text: &'static [u8]| {
+        ///     arena.alloc_slice_try_fill_with(text.len(), |n| match text[n] {
+        ///         digit @ b'0'..=b'9' => Ok(digit - b'0'),
+        ///         other => Err(other),
+        ///     })
+        /// };
+        /// assert_eq!(digits(b"42"), Ok(&mut [4, 2][..]));
+        /// assert_eq!(digits(b"4x"), Err(b'x'));
+        #[doc = $end]
+        /// ```
+        #[inline]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        pub fn alloc_slice_try_fill_with<T $(: $bound)?, E>(
+            &self,
+            length: usize,
+            make: impl FnMut(usize) -> Result<T, E>,
+        ) -> Result<&$life mut [T], E> {
+            self.alloc_slice_try_fill_iter((0..length).map(make))
+        }
+
+        /// Collects an `ExactSizeIterator` of results into a slice, as
+        /// `alloc_slice_try_fill_with`.
+        ///
+        /// # Errors
+        ///
+        /// Returns the first error of the iterator.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let numbers = ["1", "2"].map(|text| text.parse::<u8>());
+        /// assert_eq!(arena.alloc_slice_try_fill_iter(numbers), Ok(&mut [1, 2][..]));
+        #[doc = $end]
+        /// ```
+        #[inline]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        pub fn alloc_slice_try_fill_iter<T $(: $bound)?, E, I>(
+            &self,
+            from: I,
+        ) -> Result<&$life mut [T], E>
         where
-            I: IntoIterator<Item = T>,
-            I::IntoIter: ExactSizeIterator,
+            I: IntoIterator<Item = Result<T, E>, IntoIter: ExactSizeIterator>,
         {
-            let from = from.into_iter();
-            let length = from.len();
-            let Ok(layout) = Layout::array::<T>(length) else { no_room() };
-            let Some(first) = self.place(layout) else { no_room() };
-            let first = first.cast::<T>();
-            let mut count = 0;
-            for value in from.take(length) {
-                // SAFETY: in the new memory.
-                let element = unsafe { first.add(count) };
-                // SAFETY: an element of the new memory, which no other code has.
-                unsafe { element.write(value) };
-                count += 1;
+            make::fill_fallible(self.memory(), from).unwrap_or_else(|_| no_room())
+        }
+
+        with_error! {
+            /// Copies a string into the arena. O(bytes).
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_str("copied"), "copied");
+            #[doc = $end]
+            /// ```
+            alloc_str, try_alloc_str:
+            [] (from: &str) -> &$life mut str {
+                text(from)
             }
-            // SAFETY: this many elements are written.
-            unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), count) }
         }
 
-        /// Copies a string into the arena. O(bytes).
-        #[inline]
-        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_str(&self, from: &str) -> &$life mut str {
-            self.try_alloc_str(from).unwrap_or_else(|_| no_room())
-        }
-
-        /// Does the same as `alloc_str`, with an error.
-        ///
-        /// # Errors
-        ///
-        /// If there is no memory or the limit is reached.
-        #[inline]
-        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn try_alloc_str(&self, from: &str) -> Result<&$life mut str, Refused<()>> {
-            let bytes = self.try_alloc_slice_copy(from.as_bytes())?;
-            // SAFETY: the bytes are a copy of a string, so they are UTF-8.
-            Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) })
+        with_error! {
+            /// Formats into a string in the arena. O(bytes) amortised.
+            ///
+            /// # Panics
+            ///
+            /// If an implementation of `Display` returns an error.
+            ///
+            /// ```
+            #[doc = $made]
+            /// assert_eq!(arena.alloc_fmt(format_args!("{} of {}", 1, 2)), "1 of 2");
+            #[doc = $end]
+            /// ```
+            alloc_fmt, try_alloc_fmt:
+            [] (what: fmt::Arguments<'_>) -> &$life mut str {
+                formatted(what)
+            }
         }
 
         /// Returns uninitialised memory for a layout. O(1) amortised.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let layout = core::alloc::Layout::new::<[u64; 3]>();
+        /// assert!(arena.alloc_layout(layout).cast::<u64>().is_aligned());
+        #[doc = $end]
+        /// ```
         #[inline(always)]
         pub fn alloc_layout(&self, layout: Layout) -> NonNull<u8> {
-            match self.place_here(layout) {
-                Some(at) => at,
-                None => self.alloc_layout_cold(layout),
-            }
-        }
-
-        /// Runs the slow path of `alloc_layout`.
-        #[cold]
-        #[inline(never)]
-        fn alloc_layout_cold(&self, layout: Layout) -> NonNull<u8> {
-            self.place(layout).unwrap_or_else(|| no_room())
+            make::room(self.memory(), layout)
         }
 
         /// Does the same as `alloc_layout`, with an error.
@@ -186,28 +367,44 @@ macro_rules! allocating {
         /// If there is no memory or the limit is reached.
         #[inline]
         pub fn try_alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, Refused<()>> {
-            self.place(layout).ok_or(Refused(()))
+            Memory::place(self.memory(), layout).ok_or(Refused(()))
         }
     };
 }
 
-pub(super) use allocating;
+/// Writes two methods: one ends the process if there is no memory, the other returns an error.
+macro_rules! with_error {
+    (
+        $(#[$doc:meta])*
+        $name:ident, $fallible:ident:
+        [$($generic:tt)*] ($($argument:ident: $type:ty),*) -> $result:ty {
+            $make:ident($($passed:expr),*)
+        }
+    ) => {
+        $(#[$doc])*
+        #[inline]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        pub fn $name<$($generic)*>(&self, $($argument: $type),*) -> $result {
+            make::$make(self.memory(), $($passed),*).unwrap_or_else(|_| no_room())
+        }
 
-use core::ptr::NonNull;
-
-/// Writes a value.
-///
-/// # Safety
-///
-/// `at` is memory of the type's layout that no other code has, and lives as long as the result.
-#[inline(always)]
-pub(super) unsafe fn put<'a, T>(at: NonNull<u8>, value: T) -> &'a mut T {
-    let mut at = at.cast::<T>();
-    // SAFETY: the caller promises that the memory has the type's layout and no other code has it.
-    unsafe { at.write(value) };
-    // SAFETY: written just now.
-    unsafe { at.as_mut() }
+        #[doc = concat!("Does the same as `", stringify!($name), "`, with an error.")]
+        ///
+        /// # Errors
+        ///
+        /// If there is no memory, the limit is reached, or the size is beyond `isize::MAX` bytes.
+        #[inline]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        pub fn $fallible<$($generic)*>(
+            &self,
+            $($argument: $type),*
+        ) -> Result<$result, Refused<()>> {
+            make::$make(self.memory(), $($passed),*)
+        }
+    };
 }
+
+pub(super) use {allocating, with_error};
 
 /// Ends the process: there is no memory, and the caller takes no error.
 #[cold]

@@ -2,8 +2,13 @@
 //!
 //! ```text
 //!   Arena         one thread; scopes, marks, an allocator for collections
-//!   DropArena     the same, and drops its values
-//!   SharedArena   many threads
+//!   DropArena     one thread; scopes; drops its values
+//!   SharedArena   many threads; an allocator for collections
+//!   ArenaBox, ArenaVec, ArenaString   own what they hold, in an arena of one thread
+//!       |
+//!     methods     the names of the allocating functions, for all arenas
+//!     make        the functions: values, slices, strings in the memory of any arena
+//!     buffer      a row of elements that grows
 //!       |
 //!     bump        the start and end of a request (arithmetic)
 //!     chunks      runs of units in a list, all kept by a reset
@@ -22,17 +27,25 @@
 //! });
 //! ```
 
+mod boxed;
+mod buffer;
 mod bump;
 mod chunks;
 mod dropping;
 mod local;
+pub(crate) mod make;
 mod methods;
 mod shared;
+mod string;
+mod vec;
 
 pub use crate::refused::Refused;
-pub use dropping::DropArena;
+pub use boxed::{ArenaBox, ArenaRef, coerce};
+pub use dropping::{DropArena, DropScope};
 pub use local::{Arena, Mark, Scope};
 pub use shared::SharedArena;
+pub use string::ArenaString;
+pub use vec::{ArenaVec, IntoIter};
 
 #[cfg(test)]
 mod tests;

@@ -7,23 +7,26 @@
 //! ```
 //!
 //! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
-//! compares two values of that chunk: it takes memory there or finds no room. Chunks stay until a
-//! reset or drop, for which the caller has the arena alone.
+//! compares two values of that chunk: it takes memory there or finds no room. A trim releases only
+//! chunks behind the current one. No thread has entered them since the last reset, for which the
+//! caller has the arena alone, as for a drop.
 //!
 //! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
 //! arenas.
 
 use core::alloc::Layout;
 use core::fmt;
+use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
 use super::bump;
 use super::chunks::{self, Chunks};
-use super::methods::{allocating, no_room};
+use super::make::{self, Memory};
+use super::methods::{allocating, no_room, with_error};
 use crate::address_map::MAP;
 use crate::fork::{self, Handlers, Part};
 use crate::ids::{Recycled, Slot};
-use crate::refused::{IN_REGISTERS, Refused};
+use crate::refused::Refused;
 use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -81,7 +84,7 @@ impl SharedArena {
         Self::with_limit(usize::MAX)
     }
 
-    /// Creates an empty arena of at most `bytes` bytes, in whole chunks of 64 KiB.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding included.
     #[must_use]
     pub const fn with_limit(bytes: usize) -> Self {
         let chunks = AtomicPtr::new(ptr::null_mut());
@@ -113,25 +116,6 @@ impl SharedArena {
         })
     }
 
-    #[inline]
-    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
-        let mut unit = self.current.load(Ordering::Acquire);
-        loop {
-            if let Some(at) = Self::place_in(unit, layout) {
-                return Some(at);
-            }
-            if layout.size() == 0 {
-                return NonNull::new(core::ptr::without_provenance_mut(layout.align()));
-            }
-            unit = self.next_chunk(unit, layout)?;
-        }
-    }
-
-    #[inline]
-    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        Self::place_in(self.current.load(Ordering::Acquire), layout)
-    }
-
     /// Takes memory from a chunk, if it has room.
     #[inline]
     fn place_in(unit: usize, layout: Layout) -> Option<NonNull<u8>> {
@@ -145,9 +129,9 @@ impl SharedArena {
             (end <= chunk.end).then_some((start, end))
         };
         let moved = |position| place(position).map(|(_, end)| end);
-        // Relaxed: the memory is new to its owner, so it publishes nothing.
+        // Acquire: another thread may have used the memory and given it back.
         let position =
-            record.requested.fetch_update(Ordering::Relaxed, Ordering::Relaxed, moved).ok()?;
+            record.requested.fetch_update(Ordering::Acquire, Ordering::Relaxed, moved).ok()?;
         let (start, _) = place(position)?;
         NonNull::new(chunk.start.with_addr(start))
     }
@@ -158,7 +142,11 @@ impl SharedArena {
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
         let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
-        if current != unit {
+        // Another thread took the next chunk, or trimmed this one, which looked full meanwhile.
+        let has_room = unit != 0
+            && bump::place(position(unit), layout.size(), layout.align()).1
+                <= chunks::bounds(unit).end;
+        if current != unit || has_room {
             return Some(current);
         }
         let next = chunks.next((unit != 0).then_some(unit), layout)?;
@@ -168,7 +156,35 @@ impl SharedArena {
         Some(next)
     }
 
-    allocating!('_);
+    /// Moves the end of the current chunk's last block. False: the block is not the last one, or
+    /// there is no room.
+    fn move_end(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
+        let unit = self.current.load(Ordering::Acquire);
+        if unit == 0 || old == 0 {
+            return false;
+        }
+        let (chunk, start) = (chunks::bounds(unit), block.addr().get());
+        // A block that ends at the chunk's start belongs to another chunk. (A slice is at most half
+        // of all addresses, so no sum wraps.)
+        if start < chunk.start.addr() || start + old.max(new) > chunk.end {
+            return false;
+        }
+        // Release: the next owner of memory that is given back comes after this one. Acquire: this
+        // block may grow over such memory.
+        let (old, new) = (start + old, start + new);
+        let position = &MAP.record(unit).requested;
+        position.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> &Self {
+        self
+    }
+
+    allocating! {
+        life '_, bound [],
+        made "let arena = heapwright::arena::SharedArena::new();", end ""
+    }
 
     /// Frees all objects and keeps all chunks.
     pub fn reset(&mut self) {
@@ -179,11 +195,114 @@ impl SharedArena {
         }
     }
 
+    /// Returns unused memory to the kernel now, while other threads may allocate. Returns the
+    /// number of bytes.
+    ///
+    /// ```
+    /// let mut arena = heapwright::arena::SharedArena::new();
+    /// arena.alloc_slice_fill_copy(1 << 20, 1u8);
+    /// arena.reset();
+    /// assert!(arena.trim() >= 1 << 20);
+    /// ```
+    pub fn trim(&self) -> usize {
+        let Some(chunks) = self.made() else { return 0 };
+        // No thread goes to another chunk while this one has the lock.
+        let chunks = chunks.lock();
+        let unit = self.current.load(Ordering::Relaxed);
+        if unit == 0 {
+            return 0;
+        }
+        // SAFETY: no thread has entered the chunks behind the current one since the last reset, and
+        // none enters them without the lock.
+        let behind = unsafe { chunks.give_behind(Some(unit), true) };
+        // Takes the rest of the current chunk meanwhile: other threads find no room there.
+        let (end, position) = (chunks::bounds(unit).end, &MAP.record(unit).requested);
+        let from = position.swap(end, Ordering::Acquire);
+        // SAFETY: the chunk's blocks end at `from`, and its position is the chunk's end until the
+        // exchange below. So no thread takes or uses bytes between the two.
+        let rest = unsafe { chunks.purge_rest(unit, from) };
+        // (Where the chunk was full, its last block's owner may have given it back meanwhile.)
+        let _ = position.compare_exchange(end, from, Ordering::Release, Ordering::Relaxed);
+        behind + rest
+    }
+
+    /// Returns the bytes in use in all chunks, padding included. Other threads may allocate
+    /// meanwhile: their last blocks may be missing.
+    ///
+    /// ```
+    /// let arena = heapwright::arena::SharedArena::new();
+    /// arena.alloc([0u8; 1000]);
+    /// assert_eq!(arena.used_bytes(), 1000);
+    /// ```
+    #[must_use]
+    pub fn used_bytes(&self) -> usize {
+        let Some(chunks) = self.made() else { return 0 };
+        let chunks = chunks.lock();
+        match self.current.load(Ordering::Relaxed) {
+            0 => 0,
+            unit => {
+                let here = position(unit) - chunks::bounds(unit).start.addr();
+                chunks.up_to(Some(unit)) + here
+            }
+        }
+    }
+
     /// Returns the bytes of all chunks.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
         self.made().map_or(0, |chunks| chunks.lock().bytes())
     }
+}
+
+/// Returns the address of a chunk's next free byte.
+fn position(unit: usize) -> usize {
+    MAP.record(unit).requested.load(Ordering::Relaxed)
+}
+
+// SAFETY: a position moves over memory by an exchange, so one thread has it. It moves back only to
+// the start of a block, or in it, by the block's owner, while no block is behind. (A trim moves it
+// to the chunk's end and back, over bytes that are no block's.) A chunk with a block stays until a
+// reset or drop, which take the arena alone: a trim releases only chunks that no thread has entered
+// since the last reset.
+unsafe impl Memory for SharedArena {
+    type Note = ();
+
+    #[inline]
+    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let mut unit = self.current.load(Ordering::Acquire);
+        loop {
+            if let Some(at) = Self::place_in(unit, layout) {
+                return Some(at);
+            }
+            if layout.size() == 0 {
+                return NonNull::new(ptr::without_provenance_mut(layout.align()));
+            }
+            unit = self.next_chunk(unit, layout)?;
+        }
+    }
+
+    #[inline]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+        Self::place_in(self.current.load(Ordering::Acquire), layout)
+    }
+
+    #[inline]
+    unsafe fn resize(&self, block: NonNull<u8>, old: usize, new: usize) -> bool {
+        self.move_end(block, old, new) || new <= old
+    }
+
+    #[inline]
+    unsafe fn give(&self, block: NonNull<u8>, size: usize) {
+        self.move_end(block, size, 0);
+    }
+
+    #[inline(always)]
+    fn note<T>(&self) -> Option<()> {
+        Some(())
+    }
+
+    #[inline(always)]
+    unsafe fn written_slice<T>(&self, (): (), _first: NonNull<T>, _count: usize) {}
 }
 
 impl Drop for SharedArena {
@@ -204,6 +323,9 @@ impl Default for SharedArena {
 
 impl fmt::Debug for SharedArena {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedArena").field("reserved_bytes", &self.reserved_bytes()).finish()
+        f.debug_struct("SharedArena")
+            .field("used_bytes", &self.used_bytes())
+            .field("reserved_bytes", &self.reserved_bytes())
+            .finish()
     }
 }

@@ -5,9 +5,11 @@ extern crate std;
 use core::alloc::Layout;
 use core::cell::RefCell;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::boxed::Box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::string::ToString;
+use std::string::{String, ToString};
+use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
@@ -251,6 +253,7 @@ fn sizes_that_cannot_be_had_are_refused() {
     assert!(small.try_alloc([0u8; 50_000]).is_ok());
     assert!(small.try_alloc([0u8; 50_000]).is_err());
     assert_eq!(small.reserved_bytes(), 64 << 10);
+    assert!(small.try_alloc([0u8; 30_000]).is_ok(), "the rest of the limit");
     let none = Arena::with_limit(0);
     assert_eq!(none.try_alloc(7).unwrap_err().0, 7);
 }
@@ -337,4 +340,485 @@ fn threads_share_an_arena() {
         assert_eq!(arena.reserved_bytes(), before);
     }
     assert!(SharedArena::with_limit(0).try_alloc(Box::new(1)).is_err());
+}
+
+/// Each arena, and what all of them promise, once.
+macro_rules! for_each_arena {
+    ($test:ident) => {
+        $test!(Arena::new());
+        $test!(DropArena::new());
+        $test!(SharedArena::new());
+        let (mut plain, mut dropping) = (Arena::new(), DropArena::new());
+        plain.scope(|scope| $test!(scope));
+        dropping.scope(|scope| $test!(scope));
+        assert_eq!((plain.used_bytes(), dropping.used_bytes()), (0, 0));
+    };
+}
+
+#[test]
+fn values_are_made_in_every_arena() {
+    macro_rules! made {
+        ($arena:expr) => {{
+            let arena = $arena;
+            let large = arena.alloc_with(|| [7u64; 600]);
+            assert_eq!((*arena.alloc_with(|| 5), large[599]), (5, 7));
+            assert_eq!(arena.try_alloc_with(|| "x".to_string()).unwrap(), "x");
+            *arena.alloc_uninit::<u32>().write(1) += 1;
+            assert_eq!(arena.alloc_uninit_slice::<u64>(30).len(), 30);
+            assert_eq!(arena.alloc_slice_fill_copy(3, b'a'), b"aaa");
+            assert_eq!(arena.alloc_slice_fill_default::<u32>(4), [0; 4]);
+            assert_eq!(arena.alloc_slice_fill_clone(2, &"b".to_string()), ["b", "b"]);
+            assert_eq!(arena.alloc_slice_clone(&["c".to_string()]), ["c"]);
+            assert_eq!(arena.alloc_iter((0..100).filter(|n| n % 40 == 0)), [0, 40, 80]);
+            assert_eq!(arena.alloc_iter([(); 9]).len(), 9);
+            assert_eq!(arena.alloc_fmt(format_args!("{:>4}{}", 1, "é")), "   1é");
+            assert_eq!(arena.alloc_fmt(format_args!("fixed")), "fixed");
+            // Iterators and closures that use the same arena.
+            let mut texts = Vec::new();
+            let lengths = arena.alloc_iter((0..20).map(|n| {
+                texts.push(arena.alloc_fmt(format_args!("{n}")));
+                texts[n].len()
+            }));
+            assert!(texts.iter().enumerate().all(|(n, text)| **text == n.to_string()));
+            assert!(lengths.iter().enumerate().all(|(n, &length)| length == 1 + n / 10));
+            let outer = arena.alloc_with(|| [&*arena.alloc(1), &*arena.alloc(2)].map(|n| n + 1));
+            assert_eq!(*outer, [2, 3]);
+            assert_eq!(large, &[7; 600]);
+            let absurd = usize::MAX / 2;
+            assert!(arena.try_alloc_slice_fill_default::<u64>(absurd).is_err());
+            assert!(arena.try_alloc_slice_fill_iter(core::iter::repeat_n(1u64, absurd)).is_err());
+            assert!(arena.try_alloc_iter(core::iter::repeat_n(1u64, absurd)).is_err());
+            assert!(arena.try_alloc_uninit_slice::<u64>(absurd).is_err());
+        }};
+    }
+    for_each_arena!(made);
+}
+
+#[test]
+fn what_fails_gives_its_room_back() {
+    macro_rules! fails {
+        ($arena:expr) => {{
+            let arena = $arena;
+            let first = arena.alloc_layout(Layout::new::<u64>()).addr().get();
+            let fail = || Err::<u64, _>("no".to_string());
+            assert_eq!(arena.alloc_try_with(fail), Err("no".to_string()));
+            let fail_large = || Err::<[u64; 100], _>("no".to_string());
+            assert!(arena.alloc_try_with(fail_large).is_err());
+            let odd = |n| if n < 5 { Ok(n) } else { Err(n) };
+            assert_eq!(arena.alloc_slice_try_fill_with(9, odd), Err(5));
+            let next = arena.alloc_try_with(|| Ok::<_, ()>(3u64)).unwrap();
+            assert_eq!((&raw const *next).addr(), first + 8, "no room is lost");
+            let large = arena.alloc_try_with(|| Ok::<_, String>([4u64; 100])).unwrap();
+            // The closure keeps a block behind the room.
+            let mut kept = None;
+            let result = arena.alloc_try_with(|| {
+                kept = Some(arena.alloc(77u64));
+                Err::<u64, _>(())
+            });
+            assert_eq!(result, Err(()));
+            arena.alloc_slice_fill_copy(10, 1u64);
+            assert_eq!((kept, &*large, *next), (Some(&mut 77), &[4; 100], 3));
+            assert_eq!(arena.try_alloc_try_with(|| Err::<u8, _>(1)).unwrap(), Err(1));
+            assert_eq!(
+                arena.alloc_slice_try_fill_iter([Ok::<_, ()>(1), Ok(2)]),
+                Ok(&mut [1, 2][..])
+            );
+        }};
+    }
+    for_each_arena!(fails);
+}
+
+#[test]
+fn a_closure_that_panics_leaves_a_sound_arena() {
+    macro_rules! panics {
+        ($arena:expr) => {{
+            let arena = $arena;
+            let before = arena.alloc_str("before");
+            let boom = |n: usize| if n == 3 { panic!("at 3") } else { n.to_string() };
+            let unwinds = |run: &mut dyn FnMut()| {
+                assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+                arena.alloc_slice_fill_copy(100, 1u8);
+            };
+            unwinds(&mut || _ = arena.alloc_with(|| boom(3)));
+            unwinds(&mut || _ = arena.alloc_try_with(|| Ok::<_, ()>([boom(1), boom(3)])));
+            unwinds(&mut || _ = arena.alloc_slice_fill_with(9, boom));
+            unwinds(&mut || _ = arena.alloc_slice_fill_iter((0..9).map(boom)));
+            unwinds(&mut || _ = arena.alloc_iter((0..9).map(boom)));
+            unwinds(&mut || _ = arena.alloc_slice_try_fill_with(9, |n| Ok::<_, ()>(boom(n))));
+            struct Fails;
+            impl core::fmt::Display for Fails {
+                fn fmt(&self, _: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                    Err(core::fmt::Error)
+                }
+            }
+            unwinds(&mut || _ = arena.alloc_fmt(format_args!("text {Fails}")));
+            assert_eq!(before, "before");
+        }};
+    }
+    for_each_arena!(panics);
+}
+
+/// The list of what users missed.
+#[test]
+fn the_wishes_of_a_server() {
+    let a = Arena::new();
+    a.alloc_with(|| [0u8; 64]);
+    a.alloc_try_with(|| "5".parse::<i32>()).unwrap();
+    a.alloc_slice_fill_copy(3, 0u8);
+    a.alloc_slice_fill_default::<u32>(4);
+    let _ = Arena::with_capacity(1 << 20);
+    a.alloc_uninit::<u32>();
+    a.alloc_fmt(format_args!("{}", 1));
+    let _ = a.chunk_capacity();
+    let mut d = DropArena::with_limit(1);
+    d.alloc_str("x");
+    assert!(d.try_alloc_slice_copy(&[1]).is_err() && d.try_alloc_str("y").is_err());
+    d.reset();
+    d.scope(|_| ());
+    assert!(d.try_alloc_slice_fill_with(1, |_| 1u8).is_ok());
+    let s = SharedArena::new();
+    let _ = s.used_bytes();
+    s.trim();
+}
+
+#[test]
+fn limits_and_capacities() {
+    // A limit is exact, also over several chunks.
+    let cases = [(1, 1), (65_540, 32_768), (100_000, 3), (1 << 20, 40_000)];
+    for (limit, large) in cases.into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
+        let mut arena = Arena::with_limit(limit);
+        for _ in 0..2 {
+            let mut count = 0;
+            while arena.try_alloc([0u8; 1]).is_ok() {
+                count += 1 + arena.try_alloc_uninit_slice::<u8>(large - 1).map_or(0, |s| s.len());
+            }
+            assert!(count == limit || (count < limit && large == 40_000), "{count} of {limit}");
+            assert_eq!((arena.used_bytes(), arena.reserved_bytes()), (limit, limit));
+            arena.reset();
+        }
+        arena.trim();
+    }
+    let arena = Arena::with_capacity(100_000);
+    assert_eq!((arena.reserved_bytes(), arena.chunk_capacity()), (128 << 10, 128 << 10));
+    arena.alloc_slice_fill_copy(100_000, 0u8);
+    assert_eq!((arena.used_bytes(), arena.chunk_capacity()), (100_000, (128 << 10) - 100_000));
+    assert_eq!((Arena::new().chunk_capacity(), Arena::with_capacity(0).reserved_bytes()), (0, 0));
+    assert!(Arena::try_with_capacity(usize::MAX).is_err());
+    let arena = DropArena::with_limit(64 << 10);
+    assert!(arena.try_alloc_slice_fill_with(20_000, |n| n).is_err());
+    assert!(arena.try_alloc_slice_fill_with(9_000, |_| Box::new(1)).is_err());
+    let count = arena.try_alloc_slice_fill_with(100, Box::new).unwrap().len();
+    assert!(count == 100 && arena.try_alloc_fmt(format_args!("{:65000}{0:9999}", 1)).is_err());
+}
+
+/// Counts the drops of its clones.
+#[derive(Clone)]
+struct Counted<'a>(&'a core::cell::Cell<usize>);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn a_scope_of_a_drop_arena_drops_its_values() {
+    let drops = core::cell::Cell::new(0);
+    let value = Counted(&drops);
+    let mut arena = DropArena::new();
+    arena.alloc(value.clone());
+    arena.scope(|outer| {
+        outer.alloc_slice_fill_clone(2, &value);
+        let kept = outer.alloc_iter((0..10).map(|_| value.clone()));
+        outer.scope(|inner| {
+            inner.alloc_with(|| value.clone());
+            inner.alloc_slice_clone(kept);
+        });
+        assert_eq!(drops.get(), 11, "those of the inner scope");
+        let failed = catch_unwind(AssertUnwindSafe(|| {
+            outer.scope(|inner| {
+                inner.alloc(value.clone());
+                inner.alloc_iter((0..9).map(|n| (n < 3).then(|| value.clone()).unwrap()));
+            });
+        }));
+        assert!(failed.is_err());
+        assert_eq!(drops.get(), 11 + 4, "those before the panic");
+        let failed =
+            outer.alloc_slice_try_fill_with(9, |n| (n < 2).then(|| value.clone()).ok_or(n));
+        assert_eq!(failed.err(), Some(2));
+        let failed = outer.alloc_try_with(|| Err::<Counted<'_>, _>(value.clone()));
+        drop(failed);
+        assert_eq!(drops.get(), 15 + 1, "the error's; elements before it end with the scope");
+    });
+    assert_eq!(drops.get(), 16 + 14);
+    drop(arena);
+    assert_eq!(drops.get(), 31);
+}
+
+#[test]
+fn a_scope_of_a_drop_arena_survives_its_destructors() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("in a destructor");
+        }
+    }
+    let drops = core::cell::Cell::new(0);
+    let mut arena = DropArena::new();
+    let failed = catch_unwind(AssertUnwindSafe(|| {
+        arena.scope(|scope| {
+            scope.alloc(Counted(&drops));
+            scope.alloc(Panics);
+            scope.alloc_iter([Counted(&drops), Counted(&drops)]);
+        });
+    }));
+    assert!(failed.is_err());
+    assert_eq!((drops.get(), arena.used_bytes()), (3, 0));
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Push(u16),
+    Pop,
+    Insert(usize, u16),
+    Remove(usize),
+    SwapRemove(usize),
+    Truncate(usize),
+    Retain(u16),
+    Extend(Vec<u16>),
+    Reserve(usize),
+    Shrink,
+    /// Another block, which keeps the vector from growing in place.
+    Block,
+    Clone,
+    Iterate(usize),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        8 => any::<u16>().prop_map(Change::Push),
+        3 => Just(Change::Pop),
+        3 => (any::<usize>(), any::<u16>()).prop_map(|(at, value)| Change::Insert(at, value)),
+        3 => any::<usize>().prop_map(Change::Remove),
+        2 => any::<usize>().prop_map(Change::SwapRemove),
+        1 => any::<usize>().prop_map(Change::Truncate),
+        2 => (2u16..5).prop_map(Change::Retain),
+        4 => prop::collection::vec(any::<u16>(), 0..20).prop_map(Change::Extend),
+        1 => (0usize..100).prop_map(Change::Reserve),
+        2 => Just(Change::Shrink),
+        3 => Just(Change::Block),
+        1 => Just(Change::Clone),
+        1 => any::<usize>().prop_map(Change::Iterate),
+    ];
+    prop::collection::vec(change, 1..if cfg!(miri) { 15 } else { 100 })
+}
+
+/// Elements on std's heap: Miri and sanitizers see each that is dropped twice or never.
+fn vectors_against_a_model(changes: Vec<Change>) {
+    let arena = Arena::new();
+    let mut vec: ArenaVec<'_, Box<u16>> = ArenaVec::new_in(&arena);
+    let mut model: Vec<Box<u16>> = Vec::new();
+    for change in changes {
+        let length = model.len();
+        match change {
+            Change::Push(value) => {
+                vec.push(Box::new(value));
+                model.push(Box::new(value));
+            }
+            Change::Pop => assert_eq!(vec.pop(), model.pop()),
+            Change::Insert(at, value) => {
+                vec.insert(at % (length + 1), Box::new(value));
+                model.insert(at % (length + 1), Box::new(value));
+            }
+            Change::Remove(at) if length > 0 => {
+                assert_eq!(vec.remove(at % length), model.remove(at % length));
+            }
+            Change::SwapRemove(at) if length > 0 => {
+                assert_eq!(vec.swap_remove(at % length), model.swap_remove(at % length));
+            }
+            Change::Truncate(to) if length > 0 => {
+                vec.truncate(to % (2 * length));
+                model.truncate(to % (2 * length));
+            }
+            Change::Retain(by) => {
+                vec.retain(|value| **value % by > 0);
+                model.retain(|value| **value % by > 0);
+            }
+            Change::Extend(values) => {
+                vec.extend(values.iter().map(|&value| Box::new(value)));
+                model.extend(values.into_iter().map(Box::new));
+            }
+            Change::Reserve(more) => {
+                vec.reserve(more);
+                assert!(vec.capacity() >= length + more);
+            }
+            Change::Shrink => vec.shrink_to_fit(),
+            Change::Block => _ = arena.alloc(1u64),
+            Change::Clone => vec = vec.clone(),
+            Change::Iterate(count) => {
+                let mut old = core::mem::replace(&mut vec, ArenaVec::new_in(&arena)).into_iter();
+                let (front, back) = (count % 3, count % 2);
+                vec.extend(old.by_ref().skip(front));
+                drop(old);
+                model.drain(..front.min(length));
+                if back == 1 {
+                    let mut old =
+                        core::mem::replace(&mut vec, ArenaVec::new_in(&arena)).into_iter();
+                    assert_eq!(old.next_back(), model.pop());
+                    vec = ArenaVec::from_iter_in(old, &arena);
+                }
+            }
+            _ => {}
+        }
+        assert_eq!(vec, model[..]);
+    }
+    let kept = vec.into_boxed_slice();
+    assert_eq!(*kept, model[..]);
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn a_vector_keeps_to_the_model(changes in changes()) {
+        vectors_against_a_model(changes);
+    }
+}
+
+#[test]
+fn a_vector_gives_its_last_block_back() {
+    let arena = Arena::new();
+    let numbers = ArenaVec::from_iter_in(0..1000, &arena);
+    assert_eq!((arena.used_bytes(), numbers.capacity()), (4000, 1000));
+    let first = numbers.as_ptr();
+    drop(numbers);
+    assert_eq!(arena.used_bytes(), 0);
+    let mut numbers = ArenaVec::with_capacity_in(1000, &arena);
+    numbers.extend_from_slice_copy(&[1, 2, 3]);
+    numbers.extend(&[4]);
+    let slice = numbers.into_slice();
+    assert_eq!((slice.as_ptr(), &*slice, arena.used_bytes()), (first, &[1, 2, 3, 4][..], 16));
+    let mut units = ArenaVec::new_in(&arena);
+    units.resize(1000, ());
+    assert_eq!((units.pop(), units.len(), arena.used_bytes()), (Some(()), 999, 16));
+}
+
+#[test]
+fn a_vector_whose_elements_panic_drops_each_once() {
+    struct Bomb<'a>(&'a core::cell::Cell<usize>, bool);
+    impl Drop for Bomb<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            assert!(!self.1, "a destructor that panics");
+        }
+    }
+    let drops = core::cell::Cell::new(0);
+    let arena = Arena::new();
+    let four =
+        |bomb: usize| ArenaVec::from_iter_in((0..4).map(|n| Bomb(&drops, n == bomb)), &arena);
+    let unwinds = |run: &mut dyn FnMut()| {
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        assert_eq!((drops.take(), arena.used_bytes()), (4, 0));
+    };
+    unwinds(&mut || drop(four(1)));
+    unwinds(&mut || four(2).clear());
+    unwinds(&mut || drop(four(1).into_iter().next()));
+    unwinds(&mut || four(1).retain(|bomb| !bomb.1));
+    unwinds(&mut || four(9).retain(|_| panic!("in the predicate")));
+    let boxed = AssertUnwindSafe(four(3).into_boxed_slice());
+    assert!(catch_unwind(move || drop({ boxed }.0)).is_err());
+    assert_eq!(drops.get(), 4);
+}
+
+#[test]
+fn boxes_and_strings_in_arenas() {
+    let drops = core::cell::Cell::new(0);
+    let arena = Arena::new();
+    let boxed = ArenaBox::new_in(Counted(&drops), &arena);
+    let inner = ArenaBox::into_inner(boxed);
+    assert_eq!(drops.get(), 0);
+    drop(ArenaBox::new_in(inner, &arena));
+    let _ = ArenaBox::leak(ArenaBox::new_in(Counted(&drops), &arena));
+    assert_eq!(drops.get(), 1);
+    // A box is sent to another thread; its arena stays.
+    let sent = ArenaBox::new_in("sent".to_string(), &arena);
+    std::thread::scope(|scope| _ = scope.spawn(move || assert_eq!(*sent, "sent")));
+
+    let mut text = crate::format_in!(&arena, "{}-{}", 1, "é");
+    text.push_str("..");
+    assert_eq!((text.pop(), text.pop(), text.pop()), (Some('.'), Some('.'), Some('é')));
+    text.make_ascii_uppercase();
+    text.extend(["ab", "c"]);
+    text.truncate(3);
+    assert_eq!(text, "1-a");
+    assert!(
+        catch_unwind(AssertUnwindSafe(|| {
+            ArenaString::from_str_in("é", &arena).truncate(1);
+        }))
+        .is_err()
+    );
+    let mut arena = DropArena::new();
+    arena.scope(|scope| {
+        assert_eq!(ArenaString::from_iter_in(['x'; 100], &*scope), "x".repeat(100)[..]);
+        assert_eq!(ArenaVec::from_iter_in([text.clone()], &*scope)[0], text);
+    });
+}
+
+#[test]
+fn coerced_boxes_own_whole_values() {
+    trait Any {}
+    impl<T> Any for T {}
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    struct Empty;
+    impl Drop for Empty {
+        fn drop(&mut self) {
+            DROPS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    // A value without bytes takes no memory; its box still has the value's own destructor.
+    let arena = Arena::new();
+    let empty = coerce!(ArenaBox::new_in(Empty, &arena) => dyn Any + Sync);
+    assert_eq!((size_of_val(&*empty), arena.reserved_bytes()), (0, 0));
+    drop(coerce!(empty => dyn Any));
+    assert_eq!(DROPS.load(Ordering::Relaxed), 1);
+
+    let drops = core::cell::Cell::new(0);
+    let pair =
+        coerce!(ArenaBox::new_in((Counted(&drops), Counted(&drops)), &arena) => dyn Any + '_);
+    assert_eq!(size_of_val(&*pair), 2 * size_of::<Counted<'_>>());
+    drop(pair);
+    assert_eq!(drops.get(), 2);
+    let slice = coerce!(ArenaBox::new_in([1, 2], &arena) => [u8]);
+    assert_eq!(slice.iter().sum::<u8>(), 3);
+    let shown = coerce!(ArenaBox::new_in(7, &arena) => dyn core::fmt::Display + Send);
+    std::thread::scope(|scope| _ = scope.spawn(move || assert_eq!(shown.to_string(), "7")));
+}
+
+#[test]
+fn a_shared_arena_takes_memory_back() {
+    let mut arena = SharedArena::new();
+    assert_eq!((arena.used_bytes(), arena.trim()), (0, 0));
+    let rounds = if cfg!(miri) { 20 } else { 5_000 };
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let arena = &arena;
+            scope.spawn(move || {
+                for n in 0..rounds {
+                    // Rows that grow and are given back among those of other threads.
+                    let row = arena.alloc_iter((0..n % 30).map(|m| thread + m));
+                    assert!(row.iter().zip(thread..).all(|(&value, expected)| value == expected));
+                    let failed = arena.alloc_try_with(|| Err::<[u64; 9], _>(thread));
+                    assert_eq!(failed, Err(thread));
+                }
+            });
+        }
+    });
+    assert!(arena.used_bytes() > 0 && arena.used_bytes() <= arena.reserved_bytes());
+    let large = if cfg!(miri) { 100_000 } else { 10 << 20 };
+    arena.alloc_slice_fill_copy(large, 1u8);
+    arena.reset();
+    assert_eq!(arena.used_bytes(), 0);
+    assert!(arena.trim() >= large);
+    assert!(arena.reserved_bytes() <= 1 << 20);
+    assert_eq!(*arena.alloc(5), 5);
 }
