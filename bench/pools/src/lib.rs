@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A file is a pattern ([`article`], [`pairs`], [`shared`], [`churn`],
-//! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
+//! [`arenas`], [`resident`], [`maps`]) with its traits; [`peers`] implements those traits for other
 //! crates, [`ours`] for heapwright. All are built into two programs of one source:
 //! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
 //! mimalloc.
@@ -24,6 +24,7 @@ pub mod arenas;
 pub mod article;
 pub mod churn;
 pub mod golden;
+pub mod maps;
 pub mod measure;
 pub mod ours;
 pub mod pairs;
@@ -53,6 +54,7 @@ pub fn main() -> ExitCode {
         ["run", "churn", ref rest @ ..] => churn::run(rest),
         ["run", "arena", ref rest @ ..] => arenas::run(rest),
         ["run", "resident", ref rest @ ..] => resident::run(rest),
+        ["run", "map", ref rest @ ..] => maps::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
         ["golden"] => golden::run(),
         ["report", file] => {

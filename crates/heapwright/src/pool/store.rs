@@ -79,6 +79,14 @@ impl Config {
     pub(super) const fn of(called: Called) -> Self {
         Self { called, limit: u32::MAX, in_one: true, huge: None }
     }
+
+    /// Returns whether the next large segment of a pool with this capacity uses huge pages by
+    /// default: a pool of small objects that filled [`MANY`] bytes will probably fill the next
+    /// segment too, in order.
+    pub(super) fn wants_huge_pages(&self, shape: &Shape, capacity: usize) -> bool {
+        let fills = shape.size() <= SMALL && capacity * shape.size() >= MANY;
+        chunk::may_have_huge_pages() && self.huge.unwrap_or(fills)
+    }
 }
 
 // SAFETY: the pointers lead to memory that belongs to the store alone.
@@ -157,18 +165,8 @@ impl Store {
     }
 
     fn of(&self) -> Of {
-        Of { shape: self.shape, id: self.id(), huge: self.wants_huge_pages() }
-    }
-
-    /// Returns whether the next large segment uses huge pages by default: a pool of small objects
-    /// that filled [`MANY`] bytes will probably fill the next segment too, in order.
-    fn wants_huge_pages(&self) -> bool {
-        let small = self.shape.size() <= SMALL;
-        chunk::may_have_huge_pages()
-            && self
-                .config
-                .huge
-                .unwrap_or_else(|| small && self.capacity() * self.shape.size() >= MANY)
+        let huge = self.config.wants_huge_pages(&self.shape, self.capacity());
+        Of { shape: self.shape, id: self.id(), huge }
     }
 
     /// Returns all places for segments; none before the first segment.

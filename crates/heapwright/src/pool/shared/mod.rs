@@ -177,7 +177,7 @@ impl<T> SharedPool<T> {
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> SharedBoxed<'_, T> {
-        SharedBoxed { object: self.create(value), pool: self }
+        SharedBoxed::of(self.create(value), &self.slots)
     }
 
     /// Makes an object that the handle owns. O(1) amortised.
@@ -187,7 +187,7 @@ impl<T> SharedPool<T> {
     /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_boxed(&self, value: T) -> Result<SharedBoxed<'_, T>, Refused<T>> {
-        self.try_create(value).map(|object| SharedBoxed { object, pool: self })
+        self.try_create(value).map(|object| SharedBoxed::of(object, &self.slots))
     }
 
     /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the pool's end. O(1)
@@ -226,7 +226,7 @@ impl<T> SharedPool<T> {
     pub unsafe fn destroy(&self, object: NonNull<T>) {
         // SAFETY: the caller promises that this pool created the object, and that it is live and
         // not used afterwards.
-        unsafe { handle::destroy(self, object) };
+        unsafe { handle::destroy(&self.slots, object) };
     }
 
     /// Makes a handle for an object that [`SharedPool::create`] returned.
@@ -235,7 +235,7 @@ impl<T> SharedPool<T> {
     ///
     /// As for [`SharedPool::destroy`], which the handle calls when it is dropped.
     pub unsafe fn own(&self, object: NonNull<T>) -> SharedBoxed<'_, T> {
-        SharedBoxed { object, pool: self }
+        SharedBoxed::of(object, &self.slots)
     }
 
     /// Returns the number of objects in use, while other threads may change it.
@@ -276,12 +276,13 @@ impl<T> SharedPool<T> {
     }
 }
 
-impl<T> Home<T> for SharedPool<T> {
+/// The pool of the handles: it need not know the type of their objects.
+impl Home for Slots {
     #[inline(always)]
-    unsafe fn deallocate(&self, slot: NonNull<T>) {
+    unsafe fn deallocate(&self, slot: NonNull<u8>) {
         // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
         // gone.
-        unsafe { self.slots.free(slot.cast()) };
+        unsafe { self.free(slot) };
     }
 }
 
@@ -299,17 +300,22 @@ impl<T> fmt::Debug for SharedPool<T> {
 
 /// An owned object of a [`SharedPool`]. Dropping the handle drops the object and frees its slot, in
 /// any thread.
-pub struct SharedBoxed<'p, T> {
+///
+/// Handles compare, hash and print as their objects do. [`coerce!`](super::coerce) makes a handle
+/// of a trait object.
+pub struct SharedBoxed<'p, T: ?Sized> {
     object: NonNull<T>,
-    pool: &'p SharedPool<T>,
+    home: &'p Slots,
+    /// Invariant: the object may stay in the pool when the handle is gone.
+    holds: PhantomData<*mut T>,
 }
 
 // SAFETY: the handle owns the object; the pool is made for many threads.
-unsafe impl<T: Send> Send for SharedBoxed<'_, T> {}
+unsafe impl<T: ?Sized + Send> Send for SharedBoxed<'_, T> {}
 // SAFETY: a shared handle gives only shared references.
-unsafe impl<T: Sync> Sync for SharedBoxed<'_, T> {}
+unsafe impl<T: ?Sized + Sync> Sync for SharedBoxed<'_, T> {}
 
-super::handle_impls!(SharedBoxed of SharedPool);
+super::handle_impls!(SharedBoxed of SharedPool, SharedBoxedHome is Slots);
 
 /// Settings of a new [`SharedPool`].
 pub struct SharedBuilder<T> {
