@@ -63,7 +63,7 @@ pub use keys::{
     key_type,
 };
 pub use raw::{RawBuilder, RawPool};
-pub use shared::{SharedBoxed, SharedBuilder, SharedPool};
+pub use shared::{SharedBoxed, SharedBuilder, SharedPool, SharedRef};
 pub use typed::{Boxed, Builder, Pool};
 
 /// The memory that a reset keeps.

@@ -9,6 +9,7 @@
 //!   mod        SharedPool<T>: objects of a type, handles        walk   each object; reset; the end
 //!   slots      the ways of a slot                               whole  counts, trim, settle
 //!   magazine   126 slots of a thread's, or of several           locked the store and its lock
+//!   keyed      objects by key: a word a slot, found without a lock
 //! ```
 //!
 //! The process's cache model (`cache=`) assigns magazines, in `registry::places`: one for each
@@ -27,6 +28,7 @@
 //!
 //! Called by users; `pool::fork` calls the functions for a fork.
 
+mod keyed;
 mod locked;
 mod magazine;
 mod slots;
@@ -46,6 +48,8 @@ use crate::misuse;
 use crate::registry::places::Place;
 use magazine::Magazine;
 use slots::Slots;
+
+pub use keyed::SharedRef;
 
 /// Holds the locks across a fork.
 pub(super) fn before_fork() {
@@ -76,7 +80,9 @@ pub(super) fn forget_after_fork() {
 ///
 /// Like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots and takes
 /// no lock until it is empty or full: once in 63 operations. Any thread may destroy an object.
-/// Handles ([`SharedBoxed`]) or raw pointers hold objects.
+/// Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked up without a lock
+/// ([`SharedPool::get`]); a reference from a key keeps its object, also if another thread removes
+/// it meanwhile.
 ///
 /// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
 /// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
@@ -220,7 +226,8 @@ impl<T> SharedPool<T> {
     ///
     /// # Safety
     ///
-    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it), and it is not
+    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it; it has no key),
+    /// and it is not
     /// yet destroyed. No code uses it afterwards. If another thread created it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
