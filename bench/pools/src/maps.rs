@@ -66,7 +66,12 @@ impl<M: Map> Half<M> {
 }
 
 /// Does `rounds` rounds of an operation with maps of `count` slots.
-pub fn measure<M: Map>(fresh: impl Fn() -> M, operation: &str, count: usize, rounds: usize) -> Option<()> {
+pub fn measure<M: Map>(
+    fresh: impl Fn() -> M,
+    operation: &str,
+    count: usize,
+    rounds: usize,
+) -> Option<()> {
     let mut random = Random::new(crate::SEED);
     if operation == "memory" {
         let maps = (100_000 / count).max(1);
@@ -95,7 +100,8 @@ pub fn measure<M: Map>(fresh: impl Fn() -> M, operation: &str, count: usize, rou
             "remove" => half.refill(&mut random).1,
             "get" => {
                 let start = Instant::now();
-                let sum: u64 = half.keys.iter().map(|&key| half.map.get(key)).fold(0, u64::wrapping_add);
+                let sum: u64 =
+                    half.keys.iter().map(|&key| half.map.get(key)).fold(0, u64::wrapping_add);
                 black_box(sum);
                 start.elapsed()
             }

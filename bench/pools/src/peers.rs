@@ -15,8 +15,8 @@ use slotmap::{DefaultKey, DenseSlotMap, SlotMap};
 
 use crate::article::Store;
 use crate::churn::{graph, list};
-use crate::measure::Object;
 use crate::maps::{self, Map};
+use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
 
@@ -126,9 +126,13 @@ map!(SlotMap<DefaultKey, Object>, DefaultKey, |map, key| map.get(key), map.remov
 map!(DenseSlotMap<DefaultKey, Object>, DefaultKey, |map, key| map.get(key), map.remove(key), |map| {
     map.iter().map(|(_, object)| object)
 });
-map!(thunderdome::Arena<Object>, thunderdome::Index, |map, key| map.get(key), map.remove(key), |map| {
-    map.iter().map(|(_, object)| object)
-});
+map!(
+    thunderdome::Arena<Object>,
+    thunderdome::Index,
+    |map, key| map.get(key),
+    map.remove(key),
+    |map| { map.iter().map(|(_, object)| object) }
+);
 map!(
     generational_arena::Arena<Object>,
     generational_arena::Index,

@@ -93,7 +93,8 @@ impl Lease {
                 return Retired::Held;
             }
             let retired = word | RETIRED;
-            match self.0.compare_exchange_weak(word, retired, Ordering::Acquire, Ordering::Relaxed) {
+            match self.0.compare_exchange_weak(word, retired, Ordering::Acquire, Ordering::Relaxed)
+            {
                 Ok(_) if word & REFERENCES == 0 => return Retired::Last,
                 Ok(_) => return Retired::Held,
                 Err(now) => word = now,

@@ -403,6 +403,26 @@ fn keys_outlive_nothing() {
 }
 
 #[test]
+fn the_first_program_of_a_slot_maps_user_compiles_and_runs() {
+    let mut p: Pool<u32> = Pool::new();
+    let k = p.insert(1);
+    for (key, value) in p.iter_mut() {
+        assert_eq!((key, *value), (k, 1));
+    }
+    p.retain(|_, v| *v > 0);
+    assert!(p.keys().eq([k]) && p[k] == 1);
+    *p.get_disjoint_mut([k]).unwrap()[0] += 1;
+    let second = p.insert_with_key(|k| k.index());
+    assert!(k < second && p[second] == 1);
+    let q = &p;
+    assert!(q.iter().map(|(_, value)| *value).eq([2, 1]));
+    assert_eq!(q.key_of(q.get(k).unwrap()), Some(k));
+    assert_eq!(p.drain().count(), 2);
+    p.clear();
+    assert!(p.is_empty() && p.get(Key::default()).is_none());
+}
+
+#[test]
 fn pools_know_their_own_objects() {
     let (one, two) = (Pool::new(), Pool::new());
     let (a, b) = (one.boxed(1), two.boxed(2));

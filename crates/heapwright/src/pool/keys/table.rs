@@ -66,7 +66,8 @@ pub(super) struct Form {
 impl Form {
     /// Returns the form for objects of a type. An unsuitable type is an error at compile time.
     pub(super) const fn of<T>() -> Self {
-        let align = if align_of::<T>() < align_of::<u32>() { align_of::<u32>() } else { align_of::<T>() };
+        let align =
+            if align_of::<T>() < align_of::<u32>() { align_of::<u32>() } else { align_of::<T>() };
         let shape = Shape::of_objects(size_of::<T>() + size_of::<u32>(), align);
         let slots = UNIT / shape.size();
         let log = if slots < WORD { WORD.ilog2() } else { slots.ilog2() };
@@ -164,11 +165,8 @@ struct Cursor {
 }
 
 impl Cursor {
-    const NONE: Self = Self {
-        word: ptr::from_ref(&FULL).cast_mut(),
-        slots: ptr::null_mut(),
-        first: 0,
-    };
+    const NONE: Self =
+        Self { word: ptr::from_ref(&FULL).cast_mut(), slots: ptr::null_mut(), first: 0 };
 }
 
 /// Returns the whole pages of `from..to`, addresses of the run at `unit` without objects, to the
@@ -398,6 +396,8 @@ impl Table {
         if unsafe { generation_of(slot).read() } != key.generation() {
             return None;
         }
+        // SAFETY: a slot is not at address 0.
+        unsafe { core::hint::assert_unchecked(!slot.is_null()) };
         let word = self.live[segment].wrapping_add(index as usize / WORD);
         Some(Found { slot, word, index })
     }
@@ -781,7 +781,8 @@ impl Table {
             let (unit, slots) = (head.unit, head.slots_used());
             let first = form.first_index(segment);
             let mut walk = Walk { segment, ..Walk::new(form) };
-            let mut next = |table: &Self| walk.next(table, form).filter(|_| walk.segment == segment);
+            let mut next =
+                |table: &Self| walk.next(table, form).filter(|_| walk.segment == segment);
             let mut found = next(self);
             last &= found.is_none();
             if last {

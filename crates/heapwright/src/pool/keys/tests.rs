@@ -246,7 +246,10 @@ fn a_limit_of_keyed_objects_is_exact() {
         pool.trim();
         assert_eq!((0..limit).filter_map(|n| pool.try_insert(n.into()).ok()).count() as u32, limit);
         pool.clear();
-        assert_eq!((0..=limit).filter_map(|n| pool.try_insert(n.into()).ok()).count() as u32, limit);
+        assert_eq!(
+            (0..=limit).filter_map(|n| pool.try_insert(n.into()).ok()).count() as u32,
+            limit
+        );
     }
 }
 
@@ -345,7 +348,8 @@ fn a_stale_key_as_an_index_panics() {
     let key = pool.insert(1);
     pool[key] += 1;
     pool.remove(key);
-    let text = *catch_unwind(AssertUnwindSafe(|| pool[key])).unwrap_err().downcast::<String>().unwrap();
+    let text =
+        *catch_unwind(AssertUnwindSafe(|| pool[key])).unwrap_err().downcast::<String>().unwrap();
     assert_eq!(text, "the key is stale: Key(0 of generation 0)");
 }
 
@@ -396,7 +400,9 @@ fn a_trim_of_keyed_objects_gives_pages_back() {
     let kept = count / 100 + usize::from(count % 100 != 0);
     let given = pool.trim();
     assert!(given + kept * 2 * 4096 + (64 << 10) >= count * 1024, "{given}");
-    assert!(keys.iter().step_by(100).enumerate().all(|(n, &key)| pool[key] == [(n * 100) as u8; 1024]));
+    assert!(
+        keys.iter().step_by(100).enumerate().all(|(n, &key)| pool[key] == [(n * 100) as u8; 1024])
+    );
     pool.clear();
     pool.trim();
     assert_eq!(pool.capacity(), 0, "segments without an object go as a whole");

@@ -19,10 +19,10 @@ use core::fmt;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
 
+use super::super::Refused;
 use super::super::handle;
 use super::super::keys::{Key, RawKey};
 use super::super::layout::SEGMENTS;
-use super::super::Refused;
 use super::SharedPool;
 use super::slots::Slots;
 use crate::address_map::{Kind, MAP};
@@ -43,12 +43,14 @@ pub(super) struct Keyed([Segment; SEGMENTS]);
 impl Keyed {
     /// Creates ways to no segment.
     pub(super) const fn new() -> Self {
-        Self([const {
-            Segment {
-                base: AtomicPtr::new(ptr::null_mut()),
-                leases: AtomicPtr::new(ptr::null_mut()),
-            }
-        }; SEGMENTS])
+        Self(
+            [const {
+                Segment {
+                    base: AtomicPtr::new(ptr::null_mut()),
+                    leases: AtomicPtr::new(ptr::null_mut()),
+                }
+            }; SEGMENTS],
+        )
     }
 }
 
