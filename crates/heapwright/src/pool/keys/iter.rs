@@ -16,7 +16,7 @@ pub struct Iter<'p, T, K: PoolKey> {
     pub(super) table: &'p Table,
     pub(super) walk: Walk,
     pub(super) left: usize,
-    pub(super) of: PhantomData<(&'p T, fn() -> K)>,
+    pub(super) of: PhantomData<&'p (T, K)>,
 }
 
 // SAFETY: the iterator gives shared references to objects.
@@ -29,7 +29,7 @@ pub struct IterMut<'p, T, K: PoolKey> {
     pub(super) table: &'p Table,
     pub(super) walk: Walk,
     pub(super) left: usize,
-    pub(super) of: PhantomData<(&'p mut T, fn() -> K)>,
+    pub(super) of: PhantomData<&'p mut (T, K)>,
 }
 
 // SAFETY: the iterator gives mutable references to objects.

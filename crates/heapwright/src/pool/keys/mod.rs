@@ -546,9 +546,15 @@ pub struct KeyBuilder<T> {
 super::builder_choices!(KeyBuilder<T>);
 
 impl<T> KeyBuilder<T> {
-    /// Makes the pool, which is empty. The keys may have any type.
+    /// Makes the pool, which is empty, with keys of the type [`Key`].
     #[must_use]
-    pub const fn build<K: PoolKey>(self) -> KeyPool<T, K> {
+    pub const fn build(self) -> KeyPool<T> {
+        self.build_with_key()
+    }
+
+    /// Makes the pool, which is empty, with keys of any type.
+    #[must_use]
+    pub const fn build_with_key<K: PoolKey>(self) -> KeyPool<T, K> {
         KeyPool::of(self.config)
     }
 }
