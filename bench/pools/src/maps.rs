@@ -2,8 +2,8 @@
 //!
 //! A map of N slots is filled and then loses half of its objects (32 bytes), in random order. Then
 //! `insert` fills it again, `remove` empties it by half in another random order, `get` looks each
-//! live key up in random order, `iterate` reads a field of each object. `memory` is what the process
-//! grew by for such a map, a live object; of small maps there are many.
+//! live key up in random order, `iterate` reads a field of each object. `memory` is the growth of the
+//! process for such a map, in bytes for each live object; of small maps there are many.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

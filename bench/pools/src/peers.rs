@@ -88,7 +88,10 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
 
 /// A map of a crate, whose functions differ by little.
 macro_rules! map {
-    ($map:ty, $key:ty, |$this:ident, $name:ident| $get:expr, $remove:expr, |$all:ident| $values:expr) => {
+    (
+        $map:ty, $key:ty, |$this:ident, $name:ident| $get:expr, $remove:expr,
+        |$all:ident| $values:expr
+    ) => {
         impl Map for $map {
             type Key = $key;
 

@@ -1,4 +1,4 @@
-//! The word of a keyed object that threads share: its generation, and how many references there are.
+//! The word of a keyed object that threads share: its generation, and the number of references.
 //!
 //! ```text
 //!   63  generation  32  31 retired  30  references  0

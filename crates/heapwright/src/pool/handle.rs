@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The unsafe part of an object's end is here, once for both kinds of pool. A pool only implements
-//! the return of a slot, whatever the type of its object: so a handle may be of a trait object. No reference to the pool's inside is held while the object is dropped,
-//! because its destructor may use the pool.
+//! the return of a slot, whatever the type of its object: so a handle may be of a trait object.
+//! No reference to the pool's inside is held while the object is dropped, because its destructor
+//! may use the pool.
 //!
 //! Invariants: a handle's object is live and belongs to the handle. It is dropped once, and then
 //! its slot is freed once.

@@ -568,8 +568,8 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns the leases of a segment, one a slot, which are made if necessary. `None`: there is no
-    /// memory.
+    /// Returns the leases of a segment, one a slot, which are made if necessary. `None`: there is
+    /// no memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);

@@ -308,7 +308,8 @@ impl<T> Pool<T> {
     }
 
     /// Reserves memory for `count` more objects without keys; `touch` also makes its pages resident
-    /// now. Fresh objects lie in address order. Returns false if there is no memory or the limit is reached.
+    /// now. Fresh objects lie in address order. Returns false if there is no memory or the limit is
+    /// reached.
     ///
     /// ```
     /// use heapwright::pool::Pool;

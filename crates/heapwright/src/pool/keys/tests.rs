@@ -193,7 +193,9 @@ proptest! {
             }
             prop_assert_eq!(map.len(), model.len());
         }
-        let all = map.iter().map(|(key, &value)| (key.0.index() / 37, (key.0.generation() / 2, value)));
+        let all = map.iter().map(|(key, &value)| {
+            (key.0.index() / 37, (key.0.generation() / 2, value))
+        });
         prop_assert!(all.eq(model));
     }
 }

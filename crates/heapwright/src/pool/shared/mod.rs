@@ -226,8 +226,8 @@ impl<T> SharedPool<T> {
     ///
     /// # Safety
     ///
-    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it; it has no key),
-    /// and it is not
+    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it; it has no
+    /// key), and it is not
     /// yet destroyed. No code uses it afterwards. If another thread created it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
