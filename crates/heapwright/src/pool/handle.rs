@@ -75,6 +75,26 @@ pub(super) unsafe fn take_out<T>(home: &impl Home, object: NonNull<T>) -> T {
     unsafe { object.read() }
 }
 
+/// The kinds of handle that [`coerce!`](crate::pool::coerce) takes apart. Other crates cannot name
+/// this trait, so no other type has it.
+pub trait Handle {
+    /// The type of the object.
+    type Object: ?Sized;
+    /// The pool of a handle that was taken apart.
+    type Home;
+
+    /// Takes the handle apart. The parts own the object.
+    fn into_parts(self) -> (*mut Self::Object, Self::Home);
+}
+
+/// Takes a handle apart for [`coerce!`](crate::pool::coerce). The object stays in the pool as after
+/// `into_raw` if the parts are dropped.
+#[doc(hidden)]
+#[inline]
+pub fn __into_parts<H: Handle>(handle: H) -> (*mut H::Object, H::Home) {
+    handle.into_parts()
+}
+
 /// The methods of every handle, which has an `object`, a `home` and a marker.
 macro_rules! handle_impls {
     ($handle:ident of $pool:ident, $home:ident is $held:ty) => {
@@ -90,11 +110,14 @@ macro_rules! handle_impls {
             pub fn into_raw(self) -> ::core::ptr::NonNull<T> {
                 ::core::mem::ManuallyDrop::new(self).object
             }
+        }
 
-            /// Takes the handle apart for [`coerce!`](crate::pool::coerce).
-            #[doc(hidden)]
+        impl<'p, T: ?Sized> super::handle::Handle for $handle<'p, T> {
+            type Object = T;
+            type Home = $home<'p>;
+
             #[inline]
-            pub fn __into_parts(self) -> (*mut T, $home<'p>) {
+            fn into_parts(self) -> (*mut T, $home<'p>) {
                 let handle = ::core::mem::ManuallyDrop::new(self);
                 (handle.object.as_ptr(), $home(handle.home))
             }
@@ -109,11 +132,12 @@ macro_rules! handle_impls {
             ///
             /// # Safety
             ///
-            /// The pointer is that of `__into_parts`, unsized by the compiler.
+            /// `object` and `self` are the parts of one handle. The compiler may have unsized the
+            /// pointer.
             #[doc(hidden)]
             #[inline]
             pub unsafe fn __with<U: ?Sized>(self, object: *mut U) -> $handle<'p, U> {
-                // SAFETY: the pointer of a handle is not null.
+                // SAFETY: the caller promises that the pointer is a handle's, and those are not null.
                 $handle::of(unsafe { ::core::ptr::NonNull::new_unchecked(object) }, self.0)
             }
         }
@@ -250,6 +274,23 @@ pub(super) use handle_impls;
 /// let _ = coerce!(pool.boxed(1_u32) => f32);
 /// ```
 ///
+/// No other type is a handle, whatever methods it has:
+///
+/// ```compile_fail,E0277
+/// use heapwright::pool::{Pool, coerce};
+/// struct Fake<H>(*mut [u64; 1], H);
+/// impl<H> Fake<H> {
+///     fn __into_parts(self) -> (*mut [u64; 1], H) { (self.0, self.1) }
+///     fn into_parts(self) -> (*mut [u64; 1], H) { (self.0, self.1) }
+/// }
+/// let pool = Pool::new();
+/// let (_, home) = heapwright::pool::__into_parts(pool.boxed([1_u64; 1]));
+/// let forged = coerce!(Fake(core::ptr::null_mut(), home) => [u64]);
+/// assert_eq!(forged[0], 1);
+/// ```
+///
+/// A handle of a trait object does not outlive its pool:
+///
 /// ```compile_fail,E0597
 /// use core::fmt::Display;
 /// use heapwright::pool::{Boxed, Pool, coerce};
@@ -264,9 +305,10 @@ pub(super) use handle_impls;
 #[macro_export]
 macro_rules! __heapwright_coerce {
     ($handle:expr => $target:ty) => {{
-        let (object, home) = $handle.__into_parts();
+        let (object, home) = $crate::pool::__into_parts($handle);
         let object: *mut $target = object;
-        // SAFETY: the pointer is the handle's. The compiler itself unsized it.
+        // SAFETY: `object` and `home` are the parts of one handle, because `__into_parts` takes only
+        // handles. The compiler itself unsized the pointer.
         unsafe { home.__with(object) }
     }};
 }

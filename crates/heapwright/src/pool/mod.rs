@@ -56,6 +56,8 @@ mod store;
 mod typed;
 
 pub use crate::refused::Refused;
+#[doc(hidden)]
+pub use handle::__into_parts;
 pub use handle::coerce;
 pub use keyed::Iter as PoolIter;
 pub use keys::{

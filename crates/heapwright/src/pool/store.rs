@@ -432,6 +432,7 @@ impl Store {
         self.close_frontier();
         // One first segment for all slots, so that they are adjacent.
         if self.table.is_null()
+            && self.config.in_one
             && self.config.limit == u32::MAX
             && count < u32::MAX as usize
             && count as u64 > self.shape.indexes(0)

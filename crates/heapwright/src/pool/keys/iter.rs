@@ -19,9 +19,10 @@ pub struct Iter<'p, T, K: PoolKey> {
     pub(super) of: PhantomData<&'p (T, K)>,
 }
 
-// SAFETY: the iterator gives shared references to objects.
+// SAFETY: the iterator gives shared references to objects, which `T: Sync` lets threads have.
 unsafe impl<T: Sync, K: PoolKey> Send for Iter<'_, T, K> {}
-// SAFETY: a shared iterator gives nothing.
+// SAFETY: a shared iterator can be cloned, and the clone gives shared references, which `T: Sync`
+// lets threads have.
 unsafe impl<T: Sync, K: PoolKey> Sync for Iter<'_, T, K> {}
 
 /// An iterator over keys and mutable objects of a [`KeyPool`]; see [`KeyPool::iter_mut`].
@@ -32,9 +33,10 @@ pub struct IterMut<'p, T, K: PoolKey> {
     pub(super) of: PhantomData<&'p mut (T, K)>,
 }
 
-// SAFETY: the iterator gives mutable references to objects.
+// SAFETY: the iterator gives mutable references to objects, which `T: Send` lets another thread
+// have.
 unsafe impl<T: Send, K: PoolKey> Send for IterMut<'_, T, K> {}
-// SAFETY: a shared iterator gives nothing.
+// SAFETY: a shared iterator gives only its length; it cannot be cloned.
 unsafe impl<T: Sync, K: PoolKey> Sync for IterMut<'_, T, K> {}
 
 /// An iterator that empties a [`KeyPool`]; see [`KeyPool::drain`].
@@ -43,9 +45,10 @@ pub struct Drain<'p, T, K: PoolKey> {
     pub(super) walk: Walk,
 }
 
-// SAFETY: the iterator has the pool to itself.
+// SAFETY: the iterator has the pool to itself and moves objects out, which `T: Send` lets another
+// thread do.
 unsafe impl<T: Send, K: PoolKey> Send for Drain<'_, T, K> {}
-// SAFETY: a shared iterator gives nothing.
+// SAFETY: a shared iterator gives only its length; it cannot be cloned.
 unsafe impl<T: Sync, K: PoolKey> Sync for Drain<'_, T, K> {}
 
 /// An iterator over the objects of a [`KeyPool`] by value.
@@ -54,9 +57,9 @@ pub struct IntoIter<T, K: PoolKey> {
     walk: Walk,
 }
 
-// SAFETY: the iterator owns the pool.
+// SAFETY: the iterator owns the pool and moves objects out, which `T: Send` lets another thread do.
 unsafe impl<T: Send, K: PoolKey> Send for IntoIter<T, K> {}
-// SAFETY: a shared iterator gives nothing.
+// SAFETY: a shared iterator gives only its length; it cannot be cloned.
 unsafe impl<T: Sync, K: PoolKey> Sync for IntoIter<T, K> {}
 
 impl<T, K: PoolKey> Clone for Iter<'_, T, K> {

@@ -44,8 +44,8 @@ pub use secondary::SecondaryMap;
 /// Every object belongs to the pool, so `&KeyPool` iterates, and threads may share it for reading.
 /// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
 ///
-/// Keys stay valid for 2^31 objects in the same slot; after that many, an old key is taken for a
-/// new one. A key of another pool with the same type of keys may find an object of this pool:
+/// A stale key is recognised until its slot has had 2^31 further objects, or 2^30 if pages were
+/// released meanwhile; then it is taken for a new one. A key of another pool with the same type of keys may find an object of this pool:
 /// [`key_type!`](super::key_type) makes a type of keys for each.
 ///
 /// The idea is that of the crate slotmap, with segments instead of a vector.
@@ -153,7 +153,8 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         let Some(vacant) = self.table.vacant(Self::FORM) else { self.no_room() };
         // SAFETY: the slot has the type's size and alignment, and no object.
         unsafe { vacant.slot.cast::<T>().write(value) };
-        self.table.occupy(&vacant);
+        // SAFETY: the table did not change since it returned the slot, and the object is written.
+        unsafe { self.table.occupy(&vacant) };
         vacant.key.into()
     }
 
@@ -167,7 +168,8 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         let Some(vacant) = self.table.vacant(Self::FORM) else { return Err(Refused(value)) };
         // SAFETY: the slot has the type's size and alignment, and no object.
         unsafe { vacant.slot.cast::<T>().write(value) };
-        self.table.occupy(&vacant);
+        // SAFETY: the table did not change since it returned the slot, and the object is written.
+        unsafe { self.table.occupy(&vacant) };
         Ok(vacant.key.into())
     }
 
@@ -187,7 +189,8 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         let value = make(vacant.key.into());
         // SAFETY: the slot has the type's size and alignment, and no object.
         unsafe { vacant.slot.cast::<T>().write(value) };
-        self.table.occupy(&vacant);
+        // SAFETY: the table did not change since it returned the slot, and the object is written.
+        unsafe { self.table.occupy(&vacant) };
         vacant.key.into()
     }
 
@@ -231,7 +234,8 @@ impl<T, K: PoolKey> KeyPool<T, K> {
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<T> {
         let found = self.table.find(Self::FORM, key.raw())?;
-        self.table.vacate(Self::FORM, found);
+        // SAFETY: the object was just found, and is only moved out below.
+        unsafe { self.table.vacate(Self::FORM, found) };
         // SAFETY: the slot held an object, and counts as empty now.
         Some(unsafe { found.slot.cast::<T>().read() })
     }
@@ -345,7 +349,9 @@ impl<T, K: PoolKey> KeyPool<T, K> {
             // SAFETY: the slot holds an object, and the pool is borrowed mutably.
             let object = unsafe { &mut *found.slot.cast::<T>() };
             if !keep(found.key().into(), object) {
-                self.table.vacate(Self::FORM, found);
+                // SAFETY: the walk just found the object, the pool stayed borrowed meanwhile, and
+                // the object is only dropped below.
+                unsafe { self.table.vacate(Self::FORM, found) };
                 // SAFETY: the slot held an object, and counts as empty now.
                 unsafe { found.slot.cast::<T>().drop_in_place() };
             }
@@ -370,7 +376,8 @@ impl<T, K: PoolKey> KeyPool<T, K> {
     fn take_next(&mut self, walk: &mut Walk) -> Option<(K, T)> {
         let found = walk.next(&self.table, Self::FORM)?;
         let key = found.key();
-        self.table.vacate(Self::FORM, found);
+        // SAFETY: the object was just found, and is only moved out below.
+        unsafe { self.table.vacate(Self::FORM, found) };
         // SAFETY: the slot held an object, and counts as empty now.
         Some((key.into(), unsafe { found.slot.cast::<T>().read() }))
     }
@@ -446,12 +453,14 @@ fn disjoint<const N: usize>(
     for key in keys {
         let Some(one) = table.find(form, key) else { break };
         // A second search for the same key fails until all are found.
-        table.hide(one, true);
+        // SAFETY: the object was just found, and is shown again below.
+        unsafe { table.hide(one, true) };
         all[found] = Some(one);
         found += 1;
     }
     for &one in all.iter().flatten() {
-        table.hide(one, false);
+        // SAFETY: the object was hidden above, and nothing but searches happened meanwhile.
+        unsafe { table.hide(one, false) };
     }
     if found < N {
         return None;

@@ -15,7 +15,7 @@ use core::fmt;
 use core::ops::{Index, IndexMut};
 use core::ptr;
 
-use super::{Drain, IntoIter, Iter, IterMut, KeyPool, PoolKey};
+use super::{Drain, IntoIter, Iter, IterMut, KeyPool, PoolKey, RawKey};
 use crate::pool::Refused;
 
 /// Further values for the objects of a pool, by their keys.
@@ -64,7 +64,8 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
     /// Sets the value of a key and returns the one before. Ends the process if there is no memory.
     ///
     /// A value of an older key with the same index is dropped. If a newer key with the same index
-    /// has a value, or the key is null, the new value is dropped.
+    /// has a value, or the key is null, the new value is dropped. No key of a pool has the null key's
+    /// index.
     ///
     /// ```
     /// use heapwright::pool::{KeyPool, SecondaryMap};
@@ -85,26 +86,31 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
     ///
     /// Returns the value if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Refused<V>> {
-        if key.is_null() {
+        // Once: the key's type may be the user's, and answer otherwise the next time.
+        let raw = key.raw();
+        if raw.index() == RawKey::NULL.index() {
             return Ok(None);
-        }
-        if let Some(place) = self.values.get_mut(key) {
-            return Ok(Some(core::mem::replace(place, value)));
         }
         let (table, form) = (&mut self.values.table, KeyPool::<V, K>::FORM);
-        let Some((slot, there)) = table.place(form, key.raw()) else { return Err(Refused(value)) };
-        let slot = slot.cast::<V>();
-        let Some(there) = there else {
+        if let Some(found) = table.find(form, raw) {
+            // SAFETY: the slot holds a value of this key, and gets another one.
+            return Ok(Some(unsafe { ptr::replace(found.slot.cast::<V>(), value) }));
+        }
+        let Some(place) = table.place(form, raw) else { return Err(Refused(value)) };
+        let slot = place.slot().cast::<V>();
+        let Some(there) = place.there else {
             // SAFETY: the slot has the type's size and alignment, and no value.
             unsafe { slot.write(value) };
-            table.hold(form, key.raw(), true);
+            // SAFETY: the table made the place and did not change since; the value is written.
+            unsafe { table.hold(place) };
             return Ok(None);
         };
-        let age = key.raw().generation().wrapping_sub(there.generation());
+        let age = raw.generation().wrapping_sub(there.generation());
         if age.cast_signed() > 0 {
             // SAFETY: the slot holds the value of the older key, and gets another one.
             let before = unsafe { ptr::replace(slot, value) };
-            table.hold(form, key.raw(), false);
+            // SAFETY: the table made the place and did not change since; a value is in the slot.
+            unsafe { table.hold(place) };
             drop(before);
         }
         Ok(None)

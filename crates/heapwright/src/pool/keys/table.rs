@@ -18,11 +18,12 @@
 //! to the word of the last removal, to the lowest word with room, to the next untouched word, or to
 //! a new segment. So objects fill holes in address order.
 //!
-//! Released pages forget their generations. Before a release, `floor` becomes at least as large as
-//! each of them, and later generations begin above it. So stale keys stay stale.
+//! Released pages forget their generations. Before a release, the segment's floor becomes at least
+//! as large as each of them, and later generations begin above it. So stale keys stay stale. A
+//! segment with a generation above [`HIGHEST_FLOOR`] keeps its pages.
 //!
-//! Invariants: a generation is odd if and only if its slot's bit is set. Every index below `top`
-//! has a slot, and only the last segment may have fewer slots than indexes. A touched word with a
+//! Invariants: a generation is odd if and only if its slot's bit is set. Every index below its
+//! segment's end has a slot. Before a segment that exists, all others exist. A touched word with a
 //! free slot is the cursor's, or its segment's set names it and `pending` names the segment.
 //!
 //! Called by the other files of this folder.
@@ -52,6 +53,8 @@ const SEGMENTS: usize = 32;
 const WORD: usize = 64;
 /// The word of a cursor without slots: no slot is free.
 static FULL: u64 = u64::MAX;
+/// The highest floor of a segment's generations: 2^30 odd ones are above it.
+const HIGHEST_FLOOR: u32 = 1 << 31;
 /// No removal since the cursor last moved. No object has this index.
 const NO_HINT: u32 = u32::MAX;
 
@@ -162,23 +165,30 @@ struct Cursor {
     slots: *mut u8,
     /// Its first index.
     first: u32,
+    /// Its segment's floor.
+    floor: u32,
 }
 
 impl Cursor {
     const NONE: Self =
-        Self { word: ptr::from_ref(&FULL).cast_mut(), slots: ptr::null_mut(), first: 0 };
+        Self { word: ptr::from_ref(&FULL).cast_mut(), slots: ptr::null_mut(), first: 0, floor: 0 };
 }
 
-/// Returns the whole pages of `from..to`, addresses of the run at `unit` without objects, to the
-/// kernel. Returns bytes.
-fn purge(unit: usize, from: usize, to: usize) -> usize {
+/// Returns the whole pages of `from..to`, addresses of the run at `unit`, to the kernel. Returns
+/// bytes.
+///
+/// # Safety
+///
+/// No object and no generation that matters lies in these pages, and nothing reads or writes them
+/// meanwhile.
+unsafe fn purge(unit: usize, from: usize, to: usize) -> usize {
     let page = SYSTEM.page_size();
     let (from, to) = (from.next_multiple_of(page), to / page * page);
     if from >= to {
         return 0;
     }
     let begin = MAP.address_of(unit);
-    // SAFETY: whole pages of the run; the caller promises that no object reaches into them.
+    // SAFETY: whole pages of the run; the caller promises that their contents do not matter.
     unsafe { chunk::purge_pages(begin.wrapping_add(from - begin.addr()), to - from) }
 }
 
@@ -190,6 +200,21 @@ pub(super) struct Vacant {
     pub(super) key: RawKey,
     /// The bits of the cursor's word.
     live: u64,
+}
+
+/// The slot of a key that another pool chose; see [`Table::place`].
+pub(super) struct Place {
+    found: Found,
+    key: RawKey,
+    /// The key of the object in the slot, if there is one.
+    pub(super) there: Option<RawKey>,
+}
+
+impl Place {
+    /// Returns the slot; uninitialised, if no object is there.
+    pub(super) fn slot(&self) -> *mut u8 {
+        self.found.slot
+    }
 }
 
 /// A slot with an object.
@@ -284,12 +309,12 @@ pub(super) struct Table {
     len: usize,
     /// The index of the last removal.
     hint: u32,
-    /// One more than the last index with a slot.
-    top: u32,
-    /// An even number: generations of slots that pages may have forgotten are below it.
-    floor: u32,
     /// A bit for each segment whose set is not empty.
     pending: u32,
+    /// By segment: one more than the last index with a slot; 0: no segment.
+    ends: [u32; SEGMENTS],
+    /// By segment: an even number. Generations that its pages may have forgotten are below it.
+    floors: [u32; SEGMENTS],
     /// By segment: the address that slot 0 would have.
     slots: [*mut u8; SEGMENTS],
     /// By segment: the address that the bits of slot 0 would have.
@@ -300,7 +325,8 @@ pub(super) struct Table {
     config: Config,
 }
 
-// SAFETY: the pointers lead to memory that belongs to the table alone.
+// SAFETY: the pointers lead to memory that belongs to the table alone. Only the cursor may point to
+// the static `FULL`, which is never written.
 unsafe impl Send for Table {}
 // SAFETY: a shared table is only read.
 unsafe impl Sync for Table {}
@@ -312,9 +338,9 @@ impl Table {
             cursor: Cursor::NONE,
             len: 0,
             hint: NO_HINT,
-            top: 0,
-            floor: 0,
             pending: 0,
+            ends: [0; SEGMENTS],
+            floors: [0; SEGMENTS],
             slots: [ptr::null_mut(); SEGMENTS],
             live: [ptr::null_mut(); SEGMENTS],
             heads: [ptr::null_mut(); SEGMENTS],
@@ -369,14 +395,19 @@ impl Table {
         let bit = (!live).trailing_zeros();
         let slot = self.cursor.slots.wrapping_add(bit as usize * form.shape.size());
         // SAFETY: the generation of a free slot of this table.
-        let generation = unsafe { generation_of(slot).read() }.max(self.floor);
+        let generation = unsafe { generation_of(slot).read() }.max(self.cursor.floor);
         Some(Vacant { slot, key: RawKey::of(self.cursor.first + bit, generation), live })
     }
 
-    /// Takes the slot that [`Table::vacant`] just returned; an object is in it now.
+    /// Takes the slot that [`Table::vacant`] returned.
+    ///
+    /// # Safety
+    ///
+    /// The table did not change since then, and the caller wrote an object into the slot.
     #[inline(always)]
-    pub(super) fn occupy(&mut self, vacant: &Vacant) {
-        // SAFETY: the cursor's word has a free slot, so it is not `FULL`.
+    pub(super) unsafe fn occupy(&mut self, vacant: &Vacant) {
+        // SAFETY: the cursor is still where `vacant` found a free slot, so its word is one of this
+        // table and not `FULL`.
         unsafe { self.cursor.word.write(vacant.live | (vacant.live + 1)) };
         // SAFETY: the generation of a slot of this table.
         unsafe { generation_of(vacant.slot).write(vacant.key.generation()) };
@@ -387,24 +418,27 @@ impl Table {
     #[inline(always)]
     pub(super) fn find(&self, form: Form, key: RawKey) -> Option<Found> {
         let index = key.index();
-        if index >= self.top {
+        let segment = form.segment(index);
+        if index >= self.ends[segment] {
             return None;
         }
-        let segment = form.segment(index);
         let slot = self.slot(form, segment, index as usize);
-        // SAFETY: every index below `top` has a slot with a generation.
+        // SAFETY: every index below its segment's end has a slot with a generation.
         if unsafe { generation_of(slot).read() } != key.generation() {
             return None;
         }
-        // SAFETY: a slot is not at address 0.
-        unsafe { core::hint::assert_unchecked(!slot.is_null()) };
         let word = self.live[segment].wrapping_add(index as usize / WORD);
         Some(Found { slot, word, index })
     }
 
-    /// Frees a slot; its object has been dropped or moved out.
+    /// Frees a slot; the caller has dropped its object or moved it out, or does so next.
+    ///
+    /// # Safety
+    ///
+    /// `found` is of this table, and its object was not removed since. Before the table is used
+    /// again, nothing but the caller uses the object.
     #[inline(always)]
-    pub(super) fn vacate(&mut self, form: Form, found: Found) {
+    pub(super) unsafe fn vacate(&mut self, form: Form, found: Found) {
         let generation = generation_of(found.slot);
         // SAFETY: the generation of a slot of this table.
         let next = unsafe { generation.read() }.wrapping_add(1);
@@ -439,7 +473,7 @@ impl Table {
     #[inline(never)]
     fn move_cursor(&mut self, form: Form) -> bool {
         let hint = core::mem::replace(&mut self.hint, NO_HINT);
-        if hint < self.top {
+        if hint != NO_HINT {
             let segment = form.segment(hint);
             let word = (hint as usize - form.first_index(segment)) / WORD;
             if self.set_cursor(form, segment, word) {
@@ -476,14 +510,14 @@ impl Table {
             return false;
         }
         let slots = self.slot(form, segment, index);
-        self.cursor = Cursor { word, slots, first: index as u32 };
+        self.cursor = Cursor { word, slots, first: index as u32, floor: self.floors[segment] };
         true
     }
 
     /// Moves the cursor to the next untouched word.
     fn touch_word(&mut self, form: Form) -> bool {
         for segment in form.first_segment()..SEGMENTS {
-            if self.head(segment).is_none() && !self.open(form, segment) {
+            if self.head(segment).is_none() && !self.open(form, segment, 1) {
                 return false;
             }
             let live = self.live[segment].wrapping_add(form.first_index(segment) / WORD);
@@ -514,35 +548,32 @@ impl Table {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Makes the next segment. False: no memory, the limit is reached, or the segment before is a
-    /// short one.
+    /// Makes the next segment, with fewer slots than indexes if there is no memory for all, but with
+    /// at least this many. False: no memory, or the limit is reached.
     #[cold]
-    fn open(&mut self, form: Form, segment: usize) -> bool {
-        let first = form.first_index(segment);
-        let left = (self.config.limit as usize).saturating_sub(first);
+    fn open(&mut self, form: Form, segment: usize, least: usize) -> bool {
+        let left = (self.config.limit as usize).saturating_sub(self.capacity());
         // The last index stays unused: it is the null key's.
-        let mut slots = form.share(segment).min(left).min(u32::MAX as usize - first);
-        if slots == 0 || self.top as usize != first || !self.begin() {
-            return false;
-        }
-        while !self.open_with(form, segment, slots) {
-            if slots * form.shape.size() <= UNIT {
-                return false;
+        let all = form.share(segment).min(u32::MAX as usize - form.first_index(segment));
+        let mut slots = all.min(left);
+        while slots >= least.max(1) && self.begin() {
+            if self.open_with(form, segment, slots) {
+                return true;
             }
-            slots /= 2;
+            slots = if slots * form.shape.size() > UNIT { slots / 2 } else { 0 };
         }
-        true
+        false
     }
 
     /// Makes a segment with this many slots.
-    fn open_with(&mut self, form: Form, segment: usize, slots: usize) -> bool {
+    pub(super) fn open_with(&mut self, form: Form, segment: usize, slots: usize) -> bool {
         let (shape, id, first) = (form.shape, self.id(), form.first_index(segment));
         let colour = form.colour(id);
         let Some(bytes) = slots.checked_mul(shape.size()).and_then(|b| b.checked_add(colour))
         else {
             return false;
         };
-        let huge = bytes >= HUGE_PAGE && self.config.wants_huge_pages(&shape, self.top as usize);
+        let huge = bytes >= HUGE_PAGE && self.config.wants_huge_pages(&shape, self.capacity());
         let align = if huge { shape.align().max(HUGE_PAGE) } else { shape.align() };
         let (units, align) = (bytes.div_ceil(UNIT), align.div_ceil(UNIT));
         let words = slots.div_ceil(WORD);
@@ -580,50 +611,62 @@ impl Table {
         // SAFETY: the side memory begins with room for the head, aligned to a unit.
         unsafe { head.write(new) };
         self.heads[segment] = head;
-        self.top = (first + slots) as u32;
+        self.ends[segment] = (first + slots) as u32;
         true
     }
 
-    /// Makes the slot of a key's index exist, for a map whose indexes another pool chose. Returns
-    /// the slot, and the key of the object in it. `None`: there is no memory.
-    pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<(*mut u8, Option<RawKey>)> {
+    /// Makes the slot of a key's index exist, for a map whose indexes another pool chose. `None`:
+    /// there is no memory.
+    pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
+        // Other keys want the segment's other indexes, so a map makes only whole segments.
         for segment in form.first_segment()..=segment {
-            if self.head(segment).is_none() && !self.open(form, segment) {
+            let all = form.share(segment).min(u32::MAX as usize - form.first_index(segment));
+            if self.head(segment).is_none() && !self.open(form, segment, all) {
                 return None;
             }
         }
-        if index >= self.top as usize {
+        if key.index() >= self.ends[segment] {
             return None;
         }
         let word = (index - form.first_index(segment)) / WORD;
         let head = self.head_mut(segment)?;
         head.touched = head.touched.max(word + 1);
         let slot = self.slot(form, segment, index);
-        // SAFETY: every index below `top` has a slot with a generation.
+        // SAFETY: every index below its segment's end has a slot with a generation.
         let generation = unsafe { generation_of(slot).read() };
-        Some((slot, (generation % 2 == 1).then(|| RawKey::of(key.index(), generation))))
+        let there = (generation % 2 == 1).then(|| RawKey::of(key.index(), generation));
+        let word = self.live[segment].wrapping_add(index / WORD);
+        Some(Place { found: Found { slot, word, index: key.index() }, key, there })
     }
 
-    /// Notes that the slot which [`Table::place`] just returned holds an object of this key.
-    pub(super) fn hold(&mut self, form: Form, key: RawKey, anew: bool) {
-        let (segment, index) = (form.segment(key.index()), key.index() as usize);
-        let generation = generation_of(self.slot(form, segment, index));
-        // SAFETY: every index below `top` has a slot with a generation.
-        unsafe { generation.write(key.generation()) };
-        if anew {
-            let word = self.live[segment].wrapping_add(index / WORD);
-            // SAFETY: the word of a slot of this table.
+    /// Notes that the slot of a place holds an object of the place's key.
+    ///
+    /// # Safety
+    ///
+    /// [`Table::place`] of this table made the place, and the table did not change since. The slot
+    /// holds an object.
+    pub(super) unsafe fn hold(&mut self, place: Place) {
+        let Place { found: Found { slot, word, index }, key, there } = place;
+        // SAFETY: the generation of a slot of this table, which `place` found.
+        unsafe { generation_of(slot).write(key.generation()) };
+        if there.is_none() {
+            // SAFETY: the word of a slot of this table, which `place` found.
             let live = unsafe { word.read() };
-            // SAFETY: the word of a slot of this table.
-            unsafe { word.write(live | 1 << (index % WORD)) };
+            // SAFETY: the word of a slot of this table, which `place` found.
+            unsafe { word.write(live | 1 << (index % WORD as u32)) };
             self.len += 1;
         }
     }
 
     /// Hides an object from searches for its key, or shows it again.
+    ///
+    /// # Safety
+    ///
+    /// `found` is of this table, and its object is there. The caller shows what it hides before it
+    /// does anything with the table but [`Table::find`].
     #[inline]
-    pub(super) fn hide(&mut self, found: Found, hidden: bool) {
+    pub(super) unsafe fn hide(&mut self, found: Found, hidden: bool) {
         let generation = generation_of(found.slot);
         // SAFETY: the generation of a slot of this table.
         let now = unsafe { generation.read() };
@@ -636,10 +679,10 @@ impl Table {
     pub(super) fn at(&self, form: Form, address: usize) -> Option<RawKey> {
         let (segment, offset) = self.segment_of(form, address)?;
         let index = form.first_index(segment) + form.shape.slot_at(offset)?;
-        if index >= self.top as usize {
+        if index >= self.ends[segment] as usize {
             return None;
         }
-        // SAFETY: every index below `top` has a slot with a generation.
+        // SAFETY: every index below its segment's end has a slot with a generation.
         let generation = unsafe { generation_of(self.slot(form, segment, index)).read() };
         (generation % 2 == 1).then(|| RawKey::of(index as u32, generation))
     }
@@ -664,7 +707,12 @@ impl Table {
 
     /// Returns the number of objects that the table has memory for.
     pub(super) fn capacity(&self) -> usize {
-        self.top as usize
+        self.heads().map(|head| head.slots).sum()
+    }
+
+    /// Returns the heads of the segments, which follow one another without a gap.
+    fn heads(&self) -> impl Iterator<Item = &Head> + Clone {
+        (0..SEGMENTS).filter_map(|segment| self.head(segment))
     }
 
     /// Makes room for `count` objects; `touch` also makes its pages resident. False: no memory, or
@@ -674,7 +722,7 @@ impl Table {
             if self.capacity() >= count {
                 break;
             }
-            if self.head(segment).is_none() && !self.open(form, segment) {
+            if self.head(segment).is_none() && !self.open(form, segment, 1) {
                 return false;
             }
         }
@@ -688,33 +736,38 @@ impl Table {
         self.capacity() >= count
     }
 
-    /// Raises the floor above the generations of a segment, which pages may forget now.
-    fn raise_floor(&mut self, form: Form, segment: usize) {
-        let Some(head) = self.head(segment) else { return };
-        let first = form.first_index(segment);
+    /// Raises the floor of a segment above its generations, which pages may forget then. False: one
+    /// is too high, so the pages must stay.
+    fn raise_floor(&mut self, form: Form, segment: usize) -> bool {
+        let Some(head) = self.head(segment) else { return false };
+        let (first, mut floor) = (form.first_index(segment), self.floors[segment]);
         for index in first..first + head.slots_used() {
-            // SAFETY: every slot has a generation.
+            // SAFETY: the segment has slots from its first index on, each with a generation.
             let generation = unsafe { generation_of(self.slot(form, segment, index)).read() };
-            self.floor = self.floor.max(generation & !1);
+            floor = floor.max(generation & !1);
         }
-        // A slot was used 2^30 times: generations repeat, as they do without a release.
-        if self.floor > 1 << 31 {
-            self.floor = 0;
+        if floor > HIGHEST_FLOOR {
+            return false;
         }
+        self.floors[segment] = floor;
+        if form.segment(self.cursor.first) == segment {
+            self.cursor.floor = floor;
+        }
+        true
     }
 
-    /// Releases the last segment, which holds no objects. Returns the bytes.
+    /// Releases the last segment, which holds no objects, and whose floor is raised or whose keys
+    /// are gone. Returns the bytes.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
-        self.raise_floor(form, segment);
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };
         let (unit, units) = (head.unit, head.units);
         let bytes = head.slots_used() * form.shape.size();
         let mut side = core::mem::replace(&mut head.side, Side::NONE);
-        self.top = form.first_index(segment) as u32;
+        self.ends[segment] = 0;
         self.heads[segment] = ptr::null_mut();
         self.pending &= !(1 << segment);
-        if self.cursor.first >= self.top {
+        if form.segment(self.cursor.first) == segment {
             self.cursor = Cursor::NONE;
         }
         // The head is in this memory: nothing touches it any more.
@@ -744,24 +797,30 @@ impl Table {
     pub(super) fn reset(&mut self, form: Form, how: Reset) {
         let mut walk = Walk::new(form);
         while let Some(found) = walk.next(self, form) {
-            self.vacate(form, found);
+            // SAFETY: the walk just found the slot, and nothing uses its object any more.
+            unsafe { self.vacate(form, found) };
         }
         let keep = match how {
             Reset::FreeAll => 0,
             Reset::RetainCapacity => usize::MAX,
             Reset::RetainUpTo(slots) => slots,
         };
+        let mut last = true;
         for segment in (form.first_segment()..SEGMENTS).rev() {
             let first = form.first_index(segment);
             let Some(head) = self.head(segment) else { continue };
             let (unit, end) = (head.unit, first + head.slots);
-            if keep <= first {
+            let goes = keep < end && self.raise_floor(form, segment);
+            last &= goes && keep <= first;
+            if last {
                 self.close(form, segment, false);
-            } else if keep < end {
-                self.raise_floor(form, segment);
+            } else if goes {
                 self.no_more_huge_pages(segment);
-                let (from, to) = (self.slot(form, segment, keep), self.slot(form, segment, end));
-                purge(unit, from.addr(), to.addr());
+                let from = self.slot(form, segment, keep.max(first));
+                let to = self.slot(form, segment, end);
+                // SAFETY: all objects are gone, the floor is above the generations, and the table
+                // is borrowed mutably.
+                unsafe { purge(unit, from.addr(), to.addr()) };
             }
             // The next insertions fill the segment from its start.
             if let Some(head) = self.head_mut(segment) {
@@ -784,21 +843,28 @@ impl Table {
             let mut next =
                 |table: &Self| walk.next(table, form).filter(|_| walk.segment == segment);
             let mut found = next(self);
-            last &= found.is_none();
+            let goes = self.raise_floor(form, segment);
+            last &= goes && found.is_none();
             if last {
                 bytes += self.close(form, segment, true);
+            }
+            if last || !goes {
                 continue;
             }
-            self.raise_floor(form, segment);
             self.no_more_huge_pages(segment);
             let mut from = MAP.address_of(unit).addr();
             while let Some(one) = found {
-                bytes += purge(unit, from, generation_of(one.slot).addr());
+                // SAFETY: the walk found no object before this one and its generation, the floor is
+                // above the others, and the table is borrowed mutably.
+                bytes += unsafe { purge(unit, from, generation_of(one.slot).addr()) };
                 from = one.slot.addr() + form.shape.size();
                 found = next(self);
             }
             let end = self.slot(form, segment, first + slots).addr();
-            bytes += purge(unit, from, end.next_multiple_of(SYSTEM.page_size()));
+            let end = end.next_multiple_of(SYSTEM.page_size());
+            // SAFETY: the walk found no object from here on, the floor is above the generations,
+            // and the table is borrowed mutably.
+            bytes += unsafe { purge(unit, from, end) };
         }
         bytes
     }
@@ -807,10 +873,7 @@ impl Table {
     pub(super) fn end(&mut self, form: Form) {
         for segment in (form.first_segment()..SEGMENTS).rev() {
             // No key exists any more, so no generation matters.
-            if let Some(head) = self.head_mut(segment) {
-                (head.used, head.touched) = (0, 0);
-                self.close(form, segment, false);
-            }
+            self.close(form, segment, false);
         }
         if let Some(name) = self.name.take() {
             Name::give(name);
@@ -820,7 +883,7 @@ impl Table {
 
     /// Returns statistics.
     pub(super) fn stats(&self, form: Form) -> Stats {
-        let heads = (form.first_segment()..SEGMENTS).filter_map(|segment| self.head(segment));
+        let heads = self.heads();
         let units = heads.clone().map(|head| head.units).sum::<usize>();
         Stats {
             live: self.len,

@@ -280,11 +280,141 @@ fn keys_are_ordered_hashed_and_null() {
 fn generations_wrap_and_stay_odd() {
     let mut pool = KeyPool::new();
     let key: Key<u8> = pool.insert(1);
-    let found = pool.table.find(KeyPool::<u8>::FORM, key.raw()).unwrap();
-    pool.table.hold(KeyPool::<u8>::FORM, RawKey::of(0, u32::MAX), false);
-    let last = found.key();
-    assert_eq!((last.generation(), pool.remove(last.into())), (u32::MAX, Some(1)));
+    let last = aged(&mut pool, key, u32::MAX);
+    assert_eq!(pool.remove(last), Some(1));
     assert_eq!(pool.insert(2).raw().generation(), 1);
+}
+
+/// Gives an object another generation, as if its slot had had so many objects. Returns its key.
+fn aged<T>(pool: &mut KeyPool<T>, key: Key<T>, generation: u32) -> Key<T> {
+    assert!(pool.contains_key(key));
+    let aged = RawKey::of(key.index(), generation);
+    let place = pool.table.place(KeyPool::<T>::FORM, aged).unwrap();
+    // SAFETY: the place was just made, and the object is there.
+    unsafe { pool.table.hold(place) };
+    aged.into()
+}
+
+#[test]
+fn released_pages_forget_no_generation_however_high_one_is() {
+    type Release = fn(&mut KeyPool<u32>);
+    let releases: [Release; 4] = [
+        |pool| _ = pool.trim(),
+        |pool| pool.reset(Reset::FreeAll),
+        |pool| pool.reset(Reset::RetainUpTo(0)),
+        |pool| pool.reset(Reset::RetainUpTo(1)),
+    ];
+    for generation in [1 << 20, 1 << 31, (1 << 31) + 3, u32::MAX - 2] {
+        for release in releases {
+            let mut pool = KeyPool::new();
+            let (hot, cold) = (pool.insert(0), pool.insert(1));
+            let hot = aged(&mut pool, hot, generation);
+            assert_eq!((pool.remove(cold), pool.remove(hot)), (Some(1), Some(0)));
+            release(&mut pool);
+            let again: Vec<_> = (2..200).map(|n| pool.insert(n)).collect();
+            assert!(!pool.contains_key(cold) && !pool.contains_key(hot), "{generation:#x}");
+            assert!(again.iter().zip(2..).all(|(&key, n)| pool[key] == n));
+            assert!(pool.iter().map(|(key, _)| key).eq(again), "{generation:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_high_generation_keeps_only_the_pages_of_its_segment() {
+    let mut pool: KeyPool<[u64; 64]> = KeyPool::new();
+    let keys: Vec<_> = (0..500).map(|n| pool.insert([n; 64])).collect();
+    let segments = pool.stats().segments;
+    assert!(segments > 2);
+    let hot = aged(&mut pool, keys[0], (1 << 31) + 1);
+    pool.clear();
+    pool.trim();
+    assert_eq!(pool.stats().segments, 1);
+    let again: Vec<_> = (0..500).map(|n| pool.insert([n; 64])).collect();
+    assert!(keys.iter().chain([&hot]).all(|&key| !pool.contains_key(key)));
+    assert!(again.iter().all(|key| key.raw().generation() < 5 || *key > hot && key.index() == 0));
+    assert_eq!(pool.stats().segments, segments);
+}
+
+#[test]
+fn a_short_segment_is_followed_by_others() {
+    let form = KeyPool::<u64>::FORM;
+    let mut pool = KeyPool::new();
+    let first = pool.insert(0);
+    pool.remove(first);
+    let first_segment = pool.table.segment_of(form, pool.table.vacant(form).unwrap().slot.addr());
+    pool.trim();
+    assert_eq!(pool.capacity(), 0);
+    // As if there had been memory for ten slots only.
+    assert!(pool.table.open_with(form, first_segment.unwrap().0, 10));
+    let count = if cfg!(miri) { 200 } else { 50_000 };
+    let keys: Vec<_> = (0..count).map(|n| pool.insert(n)).collect();
+    assert!(keys.iter().zip(0..).all(|(&key, n)| pool[key] == n));
+    assert!(pool.iter().eq(keys.iter().copied().zip(&(0..count).collect::<Vec<_>>())));
+    assert!(pool.capacity() >= count as usize && pool.stats().segments > 1);
+    // The indexes that the short segment lacks name no object.
+    let lacks = |index| pool.get(Key::from_bits(1 << 32 | index).unwrap()).is_none();
+    assert!((10..64).all(lacks) && !lacks(9));
+    keys.into_iter().for_each(|key| _ = pool.remove(key));
+    pool.trim();
+    assert_eq!(pool.capacity(), 0);
+    assert!(pool.preheat(64, false) && (0..64).all(|n| pool.insert(n).index() as u64 == n));
+}
+
+#[test]
+fn a_segment_that_is_larger_than_all_memory_does_not_exist() {
+    // Half a tebibyte a slot.
+    let mut pool: KeyPool<[u64; 1 << 36]> = KeyPool::new();
+    let has = pool.preheat(1, false);
+    assert_eq!((pool.stats().segments, pool.capacity()), (usize::from(has), usize::from(has)));
+    // The rest of a tebibyte is for the generation.
+    let mut pool: KeyPool<[u64; (1 << 37) - 1]> = KeyPool::new();
+    let has = pool.preheat(1, false);
+    assert_eq!((pool.stats().segments, pool.capacity()), (usize::from(has), usize::from(has)));
+}
+
+std::thread_local!(static ASKED: core::cell::Cell<u32> = const { core::cell::Cell::new(0) });
+
+/// A type of keys that answers two questions differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Fickle(RawKey);
+
+impl From<RawKey> for Fickle {
+    fn from(raw: RawKey) -> Self {
+        Self(raw)
+    }
+}
+
+impl From<Fickle> for RawKey {
+    fn from(key: Fickle) -> Self {
+        ASKED.set(ASKED.get().wrapping_add(1));
+        match ASKED.get() % 3 {
+            0 => key.0,
+            1 => Self::of(key.0.index() + 5, key.0.generation()),
+            _ => Self::of(key.0.index() + 200_000, key.0.generation() + 2),
+        }
+    }
+}
+
+impl PoolKey for Fickle {}
+
+#[test]
+fn a_key_that_changes_its_mind_marks_no_slot_without_a_value() {
+    for start in 0..3 {
+        ASKED.set(start);
+        let mut map: SecondaryMap<Fickle, std::boxed::Box<u32>> = SecondaryMap::new();
+        for generation in [1, 3, 1, 5, 5] {
+            for index in 0..4 {
+                map.insert(Fickle(RawKey::of(index, generation)), std::boxed::Box::new(7));
+                _ = map.remove(Fickle(RawKey::of(index, generation)));
+                _ = map.get_or_insert_with(Fickle(RawKey::of(index, 3)), || 7.into());
+                _ = map.get_disjoint_mut([Fickle(RawKey::of(index, 3)); 2]);
+                assert_eq!(map.iter().count(), map.len());
+                assert!(map.values().all(|value| **value == 7));
+            }
+        }
+        map.retain(|key, _| key.0.index() % 2 == 0);
+        assert_eq!(map.drain().map(|(_, value)| value).filter(|value| **value != 7).count(), 0);
+    }
 }
 
 #[test]

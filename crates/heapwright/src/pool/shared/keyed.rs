@@ -11,7 +11,8 @@
 //!
 //! Invariants: leases stay until the pool's end, also when their segment is released. While a lease
 //! holds an object, its segment has a slot in use, so the segment stays, and `base` is its first
-//! slot.
+//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`).
+//! So an index means the same slot and lease to both.
 //!
 //! Called by users; `slots` holds the ways.
 
@@ -22,7 +23,7 @@ use core::ptr::{self, NonNull};
 use super::super::Refused;
 use super::super::handle;
 use super::super::keys::{Key, RawKey};
-use super::super::layout::SEGMENTS;
+use super::super::layout::{SEGMENTS, Shape};
 use super::SharedPool;
 use super::slots::Slots;
 use crate::address_map::{Kind, MAP};
@@ -54,9 +55,15 @@ impl Keyed {
     }
 }
 
+/// Returns the index of a slot of a segment, for a key. `None`: it is the null key's.
+fn key_index(shape: &Shape, segment: usize, slot: usize) -> Option<u32> {
+    let index = u32::try_from(shape.first_index(segment) + slot as u64).ok()?;
+    (index != RawKey::NULL.index()).then_some(index)
+}
+
 impl Slots {
     /// Returns the index of a slot that the caller took, and its lease. `None`: there is no memory
-    /// for leases.
+    /// for leases, or the slot has the null key's index.
     fn lease_of(&self, slot: NonNull<u8>) -> Option<(u32, &Lease)> {
         let address = slot.addr().get();
         let (unit, entry) = MAP.lookup(address);
@@ -72,12 +79,15 @@ impl Slots {
         }
         let mut leases = segment.leases.load(Ordering::Acquire);
         if leases.is_null() {
-            leases = self.store.made()?.lock().want_leases(number)?;
+            let mut store = self.store.made()?.lock();
+            debug_assert_eq!(store.shape(), self.shape(), "indexes mean the same to both");
+            leases = store.want_leases(number)?;
             segment.leases.store(leases, Ordering::Release);
         }
-        let index = self.shape().first_index(number) + at as u64;
-        // SAFETY: the segment's leases stay until the pool's end, and there is one for each slot.
-        Some((index as u32, unsafe { &*leases.wrapping_add(at) }))
+        let index = key_index(self.shape(), number, at)?;
+        // SAFETY: the segment's leases stay until the pool's end. There is one for each index of
+        // the segment in the store's shape, which is this shape, and `at` is such an index.
+        Some((index, unsafe { &*leases.wrapping_add(at) }))
     }
 
     /// Returns the lease of an index, and the segment with the number of its slot there.
@@ -89,7 +99,8 @@ impl Slots {
         if leases.is_null() {
             return None;
         }
-        // SAFETY: the segment's leases stay until the pool's end, and there is one for each index.
+        // SAFETY: the segment's leases stay until the pool's end. There is one for each index of
+        // the segment in the store's shape, which is the shape that `place` used.
         Some((unsafe { &*leases.wrapping_add(at) }, segment, at))
     }
 
@@ -255,9 +266,10 @@ pub struct SharedRef<'p, T> {
     pool: &'p SharedPool<T>,
 }
 
-// SAFETY: the reference gives shared references, and may drop the object with its own drop.
+// SAFETY: the reference gives shared references (`T: Sync`), and may drop the object with its own
+// drop (`T: Send`).
 unsafe impl<T: Send + Sync> Send for SharedRef<'_, T> {}
-// SAFETY: a shared reference to it gives only shared references.
+// SAFETY: a shared `SharedRef` gives only shared references to the object (`T: Sync`).
 unsafe impl<T: Sync> Sync for SharedRef<'_, T> {}
 
 impl<T> Deref for SharedRef<'_, T> {
@@ -284,5 +296,19 @@ impl<T> Drop for SharedRef<'_, T> {
 impl<T: fmt::Debug> fmt::Debug for SharedRef<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_has_the_null_index() {
+        let shape = Shape::of_objects(1, 1);
+        let (segment, slot) = shape.place(u32::MAX);
+        assert_eq!(key_index(&shape, segment, slot), None);
+        assert_eq!(key_index(&shape, segment, slot - 1), Some(u32::MAX - 1));
+        assert_eq!(key_index(&shape, 0, 0), Some(0));
     }
 }

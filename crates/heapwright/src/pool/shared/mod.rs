@@ -141,8 +141,9 @@ pub struct SharedPool<T> {
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: one thread makes objects and another may drop them (`T: Send`). References to an object
-// come only from its handle. `Slots` is made for many threads.
+// SAFETY: one thread makes objects and another may drop them (`T: Send`). A shared pool gives
+// references only through an owning handle, or by `get`, which requires `T: Sync`. `Slots` is made
+// for many threads.
 unsafe impl<T: Send> Sync for SharedPool<T> {}
 // SAFETY: objects move to other threads only if `T` may; `Slots` is made for many threads.
 unsafe impl<T: Send> Send for SharedPool<T> {}
