@@ -341,18 +341,20 @@ fn a_short_segment_is_followed_by_others() {
     let mut pool = KeyPool::new();
     let first = pool.insert(0);
     pool.remove(first);
-    let first_segment = pool.table.segment_of(form, pool.table.vacant(form).unwrap().slot.addr());
+    let slot = pool.table.vacant(form).unwrap().slot;
+    let (first_segment, _) = pool.table.segment_of(form, slot.addr()).unwrap();
     pool.trim();
     assert_eq!(pool.capacity(), 0);
     // As if there had been memory for ten slots only.
-    assert!(pool.table.open_with(form, first_segment.unwrap().0, 10));
+    assert!(pool.table.open_with(form, first_segment, 10));
     let count = if cfg!(miri) { 200 } else { 50_000 };
     let keys: Vec<_> = (0..count).map(|n| pool.insert(n)).collect();
     assert!(keys.iter().zip(0..).all(|(&key, n)| pool[key] == n));
     assert!(pool.iter().eq(keys.iter().copied().zip(&(0..count).collect::<Vec<_>>())));
     assert!(pool.capacity() >= count as usize && pool.stats().segments > 1);
     // The indexes that the short segment lacks name no object.
-    let lacks = |index| pool.get(Key::from_bits(1 << 32 | index).unwrap()).is_none();
+    let generation = keys[9].raw().generation();
+    let lacks = |index| pool.get(RawKey::of(index, generation).into()).is_none();
     assert!((10..64).all(lacks) && !lacks(9));
     keys.into_iter().for_each(|key| _ = pool.remove(key));
     pool.trim();
