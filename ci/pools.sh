@@ -49,17 +49,6 @@ if x86_64; then
         many=$(instructions "$program" one "$contender" 110000)
         awk -v c="$column" -v a="$few" -v b="$many" 'BEGIN { printf "pairs\tinstructions\t%s\t1\tns\t%.2f\n", c, (b - a) / 100000 }' >>"$runs"
     done <"$SCRATCH/contenders"
-    # Of maps, too: a shuffle, the same for all, is part of insert and of remove, whose sum is counted.
-    for way in insert get iterate; do
-        awk -F'\t' '$1 == "maps, insert" && $2 == "100" { print $3 "\t" $6 "\t" $9 }' "$SCRATCH/plan" |
-            while IFS=$'\t' read -r column program contender; do
-                few=$(instructions "$program" run map "$contender" $way 10000 2)
-                many=$(instructions "$program" run map "$contender" $way 10000 12)
-                [ $way = insert ] && name='insert and remove' || name=$way
-                awk -v w="$name" -v c="$column" -v a="$few" -v b="$many" \
-                    'BEGIN { printf "map instructions\t%s\t%s\t1\tns\t%.2f\n", w, c, (b - a) / 50000 }' >>"$runs"
-            done
-    done
     ci/golden.sh pools --print |
         awk -v OFS='\t' '{ print "instructions", $1, "path", 1, "ns", $2; print "instructions", $1, "branches", 1, "ns", $4; print "instructions", $1, "mean", 1, "ns", $3 }' >>"$runs"
 fi

@@ -19,21 +19,6 @@ pub const HANDED: &str = "handed over";
 pub const CHURN: &str = "churn";
 /// Arenas.
 pub const ARENAS: &str = "arenas";
-/// Half-empty maps by key: an operation, and its section.
-pub const MAPS: [(&str, &str); 5] = [
-    ("insert", "maps, insert"),
-    ("get", "maps, get"),
-    ("remove", "maps, remove"),
-    ("iterate", "maps, iterate"),
-    ("memory", "maps, memory"),
-];
-/// Of the maps: slots and rounds.
-pub const MAP_ROWS: [(&str, usize, usize); 4] = [
-    ("100", 100, 20_000),
-    ("10,000", 10_000, 200),
-    ("1,000,000", 1_000_000, 4),
-    ("10,000,000", 10_000_000, 1),
-];
 /// Memory kept after trim.
 pub const RESIDENT: &str = "resident";
 
@@ -41,7 +26,7 @@ pub const RESIDENT: &str = "resident";
 type Contender = (&'static str, &'static str, &'static str);
 
 /// The contenders of the pairs, by kind.
-const PAIR_CONTENDERS: [Contender; 15] = [
+const PAIR_CONTENDERS: [Contender; 14] = [
     ("owning: heapwright Pool", "pools", "pool-owning"),
     ("owning: heapwright SharedPool", "pools", "shared-owning"),
     ("owning: plurality Alloc", "pools", "plurality-alloc"),
@@ -53,7 +38,6 @@ const PAIR_CONTENDERS: [Contender; 15] = [
     ("raw: plurality", "pools", "plurality-raw"),
     ("raw: mimalloc", "pools", "mimalloc-raw"),
     ("keyed: heapwright Pool", "pools", "pool-keyed"),
-    ("keyed: heapwright KeyPool", "pools", "key-pool"),
     ("keyed: slab", "pools", "slab"),
     ("keyed: slotmap", "pools", "slotmap"),
     ("keyed: sharded-slab", "pools", "sharded-slab"),
@@ -74,17 +58,6 @@ const CHURN_CONTENDERS: [Contender; 7] = [
     ("plurality Box on mimalloc", "pools-mimalloc", "plurality-box"),
     ("Box on mimalloc", "pools-mimalloc", "box"),
     ("Box on glibc", "pools", "box"),
-];
-
-/// The contenders of the maps. DenseSlotMap moves objects, so that its iterations see no holes.
-const MAP_CONTENDERS: [Contender; 7] = [
-    ("heapwright KeyPool", "pools", "key-pool"),
-    ("slab", "pools", "slab"),
-    ("slotmap", "pools", "slotmap"),
-    ("slotmap Dense", "pools", "dense"),
-    ("thunderdome", "pools", "thunderdome"),
-    ("generational-arena", "pools", "generational-arena"),
-    ("sharded-slab", "pools", "sharded-slab"),
 ];
 
 const ARENA_CONTENDERS: [Contender; 3] = [
@@ -185,14 +158,6 @@ pub fn print(ours: &str, zig: &str, quick: bool) -> Option<()> {
     for shape in ["u32", "layout"] {
         let more = format!("{shape} {}", count(20_000_000));
         plan.row((ARENAS, shape), &ARENA_CONTENDERS, "arena", &more);
-    }
-    for (operation, section) in MAPS {
-        for (row, slots, rounds) in MAP_ROWS {
-            if plan.part == 1 || slots <= 1_000_000 {
-                let more = format!("{operation} {slots} {}", count(rounds).max(1));
-                plan.row((section, row), &MAP_CONTENDERS, "map", &more);
-            }
-        }
     }
     for (row, bytes, objects) in
         [("32 B", 32, 1_000_000), ("200 B", 200, 1_000_000), ("8 KiB", 8192, 100_000)]

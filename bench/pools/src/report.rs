@@ -16,15 +16,14 @@ use figures::text::{number, table as markdown};
 use figures::verdict::{Asked as Bound, Figure, Kind, Verdict, figures as table_of, hold};
 
 use crate::plan::{
-    ARENAS, ARTICLE_ROWS, ARTICLE_TOUCHED, ARTICLE_UNTOUCHED, CHURN, HANDED, MAP_ROWS, MAPS, PAIRS,
-    RESIDENT, SHARED,
+    ARENAS, ARTICLE_ROWS, ARTICLE_TOUCHED, ARTICLE_UNTOUCHED, CHURN, HANDED, PAIRS, RESIDENT,
+    SHARED,
 };
 
 /// What most cells hold.
 const NS: &str = "ns";
 const POOL: &str = "heapwright Pool";
 const SHARED_POOL: &str = "heapwright SharedPool";
-const KEY_POOL: &str = "heapwright KeyPool";
 const ZIG_POOLS: [&str; 2] = ["Zig MemoryPool", "Zig MemoryPool, smp"];
 
 /// The median, and the ratio of `ours` to it.
@@ -172,19 +171,6 @@ fn figures(cells: &Cells) -> Figures<'_> {
     let others = ["plurality Alloc", "plurality Box", "plurality Box on mimalloc"];
     let what = "a million boxes replaced at random, Pool to plurality";
     all.best(what, Asked::AtMost(0.8), (CHURN, "list", POOL), &others);
-    // DenseSlotMap iterates over a vector, and pays for it with each removal.
-    let others = ["slab", "slotmap", "thunderdome", "generational-arena", "sharded-slab"];
-    for (operation, section) in MAPS {
-        let bound = if operation == "memory" { 1.0 } else { 0.8 };
-        for (row, ..) in MAP_ROWS {
-            let what = format!("half-empty map of {row}, {operation}");
-            all.best(&what, Asked::AtMost(bound), (section, row, KEY_POOL), &others);
-        }
-    }
-    for way in ["insert and remove", "get", "iterate"] {
-        let what = format!("half-empty map of 10,000, {way}: instructions");
-        all.best(&what, Asked::AtMost(0.8), ("map instructions", way, KEY_POOL), &others);
-    }
     for (row, bound) in [("u32", 10.0), ("layout", 12.0)] {
         let call = format!("arena_{row}");
         let what = format!("Arena, {row}: instructions");
@@ -221,11 +207,6 @@ pub fn print(file: &Path) -> Result<bool, String> {
     println!("## Several threads\n\n{}", table(cells, SHARED, "a pair in each thread", shared));
     println!("{}", table(cells, HANDED, "ended in another", shared));
     println!("## A million nodes\n\n{}", table(cells, CHURN, "a node", Some(POOL)));
-    println!("## Half-empty maps\n\nBytes for memory, an object.\n");
-    for (operation, section) in MAPS {
-        println!("{}", table(cells, section, &format!("{operation}, slots"), Some(KEY_POOL)));
-    }
-    println!("{}", table(cells, "map instructions", "instructions, 10,000 slots", Some(KEY_POOL)));
     println!("## Arenas\n\n{}", table(cells, ARENAS, "a piece", Some("heapwright Arena")));
     println!("{}", table(cells, "instructions", "instructions of a call, with the ret", None));
     let head = "resident over pages with objects";

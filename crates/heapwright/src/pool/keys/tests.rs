@@ -546,6 +546,7 @@ fn a_trim_of_keyed_objects_gives_pages_back() {
 }
 
 #[test]
+#[expect(clippy::mutable_key_type, reason = "the cell is the pool's; objects are compared")]
 fn handles_compare_hash_and_are_coerced() {
     let pool = Pool::new();
     let [a, b, c] = [1, 2, 2].map(|n| pool.boxed(n));
