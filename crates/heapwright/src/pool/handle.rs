@@ -137,7 +137,7 @@ macro_rules! handle_impls {
             #[doc(hidden)]
             #[inline]
             pub unsafe fn __with<U: ?Sized>(self, object: *mut U) -> $handle<'p, U> {
-                // SAFETY: the caller promises that the pointer is a handle's, and those are not null.
+                // SAFETY: the caller promises that the pointer is a handle's; no handle has null.
                 $handle::of(unsafe { ::core::ptr::NonNull::new_unchecked(object) }, self.0)
             }
         }
@@ -307,8 +307,8 @@ macro_rules! __heapwright_coerce {
     ($handle:expr => $target:ty) => {{
         let (object, home) = $crate::pool::__into_parts($handle);
         let object: *mut $target = object;
-        // SAFETY: `object` and `home` are the parts of one handle, because `__into_parts` takes only
-        // handles. The compiler itself unsized the pointer.
+        // SAFETY: `object` and `home` are the parts of one handle: `__into_parts` takes nothing
+        // else. The compiler itself unsized the pointer.
         unsafe { home.__with(object) }
     }};
 }

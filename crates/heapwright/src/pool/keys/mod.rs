@@ -45,8 +45,9 @@ pub use secondary::SecondaryMap;
 /// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
 ///
 /// A stale key is recognised until its slot has had 2^31 further objects, or 2^30 if pages were
-/// released meanwhile; then it is taken for a new one. A key of another pool with the same type of keys may find an object of this pool:
-/// [`key_type!`](super::key_type) makes a type of keys for each.
+/// released meanwhile; then it is taken for a new one. A key of another pool with the same type of
+/// keys may find an object of this pool: [`key_type!`](super::key_type) makes a type of keys for
+/// each.
 ///
 /// The idea is that of the crate slotmap, with segments instead of a vector.
 ///

@@ -64,8 +64,8 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
     /// Sets the value of a key and returns the one before. Ends the process if there is no memory.
     ///
     /// A value of an older key with the same index is dropped. If a newer key with the same index
-    /// has a value, or the key is null, the new value is dropped. No key of a pool has the null key's
-    /// index.
+    /// has a value, or the key is null, the new value is dropped. No object has the null
+    /// key's index.
     ///
     /// ```
     /// use heapwright::pool::{KeyPool, SecondaryMap};

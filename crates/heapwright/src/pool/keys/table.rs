@@ -548,8 +548,8 @@ impl Table {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Makes the next segment, with fewer slots than indexes if there is no memory for all, but with
-    /// at least this many. False: no memory, or the limit is reached.
+    /// Makes the next segment. It has fewer slots than indexes if there is no memory for all, but at
+    /// least this many. False: no memory, or the limit is reached.
     #[cold]
     fn open(&mut self, form: Form, segment: usize, least: usize) -> bool {
         let left = (self.config.limit as usize).saturating_sub(self.capacity());
