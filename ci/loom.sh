@@ -2,8 +2,8 @@
 # Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these
 # checks can fail: without any one of the design's fences and orderings, one of them must fail.
 #
-#   ci/loom.sh [TEST...]           loom on remote, the registry's thread indices, shared, common, and
-#                                  the collected heap's world, gang and pages: every interleaving of
+#   ci/loom.sh [TEST...]           loom on remote, leases, the registry's thread indices, shared, common,
+#                                  and the collected heap's world, gang and pages: every interleaving of
 #                                  two or three threads, within a bound on preemptions, with every
 #                                  value the memory model allows
 #   ci/loom.sh shuttle [NUMBER]    the registries on NUMBER (3000) long random schedules of each
@@ -102,6 +102,13 @@ mutant remote.rs "a take does not acquire" 'null_mut\(\), Ordering::Acquire' 'nu
 mutant remote.rs "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquire' 'ORPHANED, CLAIMED, Ordering::Relaxed'
 mutant remote.rs "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
 mutant remote.rs "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
+tests=leases::
+mutant leases.rs "a reference does not acquire" 'more, Ordering::Acquire' 'more, Ordering::Relaxed'
+mutant leases.rs "a release does not release" 'fetch_sub\(1, Ordering::Release\)' 'fetch_sub(1, Ordering::Relaxed)'
+mutant leases.rs "the last release does not acquire" 'fence\(Ordering::Acquire\);' ''
+mutant leases.rs "a retirement does not acquire" 'retired, Ordering::Acquire' 'retired, Ordering::Relaxed'
+mutant leases.rs "an object is not published" '(<< 32, Ordering::)Release(\);\s+generation)' '$1Relaxed$2'
+mutant leases.rs "a retired object gets references" 'word >> 31 == u64::from\(generation\) << 1 && word & REFERENCES' 'word >> 32 == u64::from(generation) && word & REFERENCES'
 tests=sync::owner_lock::
 owner=sync/owner_lock.rs
 mutant $owner "the owner does not fence" '#\[cfg\(loom\)\]\s+fence\(Ordering::SeqCst\);(\n\}\n\n\/\/\/ The visitor)' '$1'

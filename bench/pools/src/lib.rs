@@ -13,7 +13,7 @@
 //! pools functions [TURNS] the functions of arenas: function, call, nanoseconds (see [`functions`])
 //! ```
 //!
-//! A file is a pattern ([`pairs`], [`shared`], [`churn`],
+//! A file is a pattern ([`pairs`], [`shared`], [`churn`], [`maps`],
 //! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
 //! crates, [`ours`] for heapwright. All are built into two programs of one source:
 //! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
@@ -23,6 +23,7 @@ pub mod arenas;
 pub mod churn;
 pub mod functions;
 pub mod golden;
+pub mod maps;
 pub mod measure;
 pub mod ours;
 pub mod pairs;
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
         ["run", "churn", ref rest @ ..] => churn::run(rest),
         ["run", "arena", ref rest @ ..] => arenas::run(rest),
         ["run", "resident", ref rest @ ..] => resident::run(rest),
+        ["run", "map", ref rest @ ..] => maps::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
         ["golden"] => golden::run(),
         ["functions"] => Some(functions::print(301)),

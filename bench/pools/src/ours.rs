@@ -5,12 +5,12 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use heapwright::arena::Arena;
-use heapwright::pool::{Pool, SharedPool};
+use heapwright::pool::{Key, KeyPool, Pool, SharedPool};
 
 use crate::churn::{graph, list};
 use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
-use crate::{arenas, golden, resident, shared};
+use crate::{arenas, golden, maps, resident, shared};
 
 /// An object of the memory that is kept.
 struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
@@ -33,11 +33,44 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
             let remove = |pool: &mut Pool<Object>, key| pool.remove(key);
             measure(Keyed(&mut Pool::new(), insert, remove), work);
         }
+        "key-pool" => {
+            let insert = |pool: &mut KeyPool<Object>, value| pool.insert(value);
+            let remove = |pool: &mut KeyPool<Object>, key| pool.remove(key);
+            measure(Keyed(&mut KeyPool::new(), insert, remove), work);
+        }
         "shared-owning" => measure(By(|value| shared.boxed(value), drop), work),
         "shared-raw" => measure(By(|value| shared.create(value), destroy_shared), work),
         _ => return None,
     }
     Some(())
+}
+
+impl maps::Map for KeyPool<Object> {
+    type Key = Key<Object>;
+
+    #[inline(always)]
+    fn insert(&mut self, value: Object) -> Key<Object> {
+        self.insert(value)
+    }
+
+    #[inline(always)]
+    fn get(&self, key: Key<Object>) -> u64 {
+        self.get(key).map_or(0, |object| object.a)
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, key: Key<Object>) -> u64 {
+        self.remove(key).map_or(0, |object| object.a)
+    }
+
+    fn sum(&mut self) -> u64 {
+        self.iter().fold(0, |sum, (_, object)| sum.wrapping_add(object.a))
+    }
+}
+
+/// Half-empty maps.
+pub fn maps(name: &str, operation: &str, count: usize, rounds: usize) -> Option<()> {
+    (name == "key-pool").then(|| maps::measure(KeyPool::new, operation, count, rounds))?
 }
 
 /// Several threads.

@@ -11,9 +11,10 @@ use std::sync::Mutex;
 use mimalloc::MiMalloc;
 use sharded_slab::Slab as ShardedSlab;
 use slab::Slab;
-use slotmap::{DefaultKey, SlotMap};
+use slotmap::{DefaultKey, DenseSlotMap, SlotMap};
 
 use crate::churn::{graph, list};
+use crate::maps::{self, Map};
 use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
@@ -65,6 +66,103 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
         _ => return None,
     }
     Some(())
+}
+
+/// A map of a crate, whose functions differ by little.
+macro_rules! map {
+    (
+        $map:ty, $key:ty, |$this:ident, $name:ident| $get:expr, $remove:expr,
+        |$all:ident| $values:expr
+    ) => {
+        impl Map for $map {
+            type Key = $key;
+
+            #[inline(always)]
+            fn insert(&mut self, value: Object) -> $key {
+                <$map>::insert(self, value).into()
+            }
+
+            #[inline(always)]
+            fn get(&self, $name: $key) -> u64 {
+                let $this = self;
+                $get.map_or(0, |object| object.a)
+            }
+
+            #[inline(always)]
+            fn remove(&mut self, $name: $key) -> u64 {
+                let $this = self;
+                $remove.map_or(0, |object| object.a)
+            }
+
+            fn sum(&mut self) -> u64 {
+                let $all = self;
+                $values.fold(0, |sum, object| sum.wrapping_add(object.a))
+            }
+        }
+    };
+}
+
+map!(Slab<Object>, usize, |slab, key| slab.get(key), slab.try_remove(key), |slab| {
+    slab.iter().map(|(_, object)| object)
+});
+map!(SlotMap<DefaultKey, Object>, DefaultKey, |map, key| map.get(key), map.remove(key), |map| {
+    map.iter().map(|(_, object)| object)
+});
+map!(DenseSlotMap<DefaultKey, Object>, DefaultKey, |map, key| map.get(key), map.remove(key), |map| {
+    map.iter().map(|(_, object)| object)
+});
+map!(
+    thunderdome::Arena<Object>,
+    thunderdome::Index,
+    |map, key| map.get(key),
+    map.remove(key),
+    |map| { map.iter().map(|(_, object)| object) }
+);
+map!(
+    generational_arena::Arena<Object>,
+    generational_arena::Index,
+    |map, key| map.get(key),
+    map.remove(key),
+    |map| map.iter().map(|(_, object)| object)
+);
+
+impl Map for ShardedSlab<Object> {
+    type Key = usize;
+
+    #[inline(always)]
+    fn insert(&mut self, value: Object) -> usize {
+        ShardedSlab::insert(self, value).expect("room for one more")
+    }
+
+    #[inline(always)]
+    fn get(&self, key: usize) -> u64 {
+        ShardedSlab::get(self, key).map_or(0, |object| object.a)
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, key: usize) -> u64 {
+        self.take(key).map_or(0, |object| object.a)
+    }
+
+    fn sum(&mut self) -> u64 {
+        self.unique_iter().fold(0, |sum, object| sum.wrapping_add(object.a))
+    }
+}
+
+/// The peers with half-empty maps.
+pub fn maps(name: &str, operation: &str, count: usize, rounds: usize) -> Option<()> {
+    let of = (operation, count, rounds);
+    match name {
+        "slab" => maps::measure(Slab::<Object>::new, of.0, of.1, of.2),
+        "slotmap" => maps::measure(SlotMap::<DefaultKey, Object>::new, of.0, of.1, of.2),
+        "dense" => maps::measure(DenseSlotMap::<DefaultKey, Object>::new, of.0, of.1, of.2),
+        "thunderdome" => maps::measure(thunderdome::Arena::<Object>::new, of.0, of.1, of.2),
+        "generational-arena" => {
+            maps::measure(generational_arena::Arena::<Object>::new, of.0, of.1, of.2)
+        }
+        "sharded-slab" => maps::measure(ShardedSlab::<Object>::new, of.0, of.1, of.2),
+        _ => None,
+    }
 }
 
 /// The peers among several threads: plurality's pool behind a lock, or a pool for each thread.

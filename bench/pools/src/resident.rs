@@ -36,7 +36,7 @@ pub trait Pool {
 }
 
 /// The resident bytes of this process, exactly: `statm` may lag behind.
-fn resident() -> usize {
+pub fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
     let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
     let kibibytes = line.split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());

@@ -32,6 +32,7 @@
     )
 )]
 
+pub mod leases;
 pub mod registry;
 pub mod remote;
 pub mod sync;

@@ -47,9 +47,9 @@ impl<T: ?Sized> __MayNotBeSend for __IsSend<T> {}
 #[cfg(feature = "debug")]
 use heapwright_stacks as stacks;
 use heapwright_substrate::{
-    address_map, chunk, describe, files, fork, ids, memory_limit, misuse, names, os, poisson,
-    purge_delay, refused, registry, remote, runs, size_class, slab, substrate, sync, text, ticks,
-    unit_list, unit_record, unwinding, verdict,
+    address_map, chunk, describe, files, fork, ids, leases, memory_limit, misuse, names, os,
+    poisson, purge_delay, refused, registry, remote, runs, size_class, slab, substrate, sync, text,
+    ticks, unit_list, unit_record, unwinding, verdict,
 };
 #[cfg(feature = "debug")]
 use heapwright_substrate::{digits, segments};

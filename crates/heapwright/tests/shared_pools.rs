@@ -216,3 +216,18 @@ fn more_threads_than_indices() {
     });
     assert_eq!(pool.len(), 0);
 }
+
+#[test]
+fn keys_of_a_preheated_pool_lead_to_their_objects() {
+    for touch in [false, true] {
+        let mut pool: SharedPool<u64> = SharedPool::new();
+        assert!(pool.preheat(100_000, touch) && pool.stats().capacity >= 100_000);
+        let keys: Vec<_> = (0..120_000u64).map(|n| pool.insert(n)).collect();
+        let found = keys.iter().zip(0..).filter(|&(&key, n)| pool.get(key).as_deref() == Some(&n));
+        assert_eq!(found.count(), keys.len());
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len(), "no key is there twice");
+        pool.reset(heapwright::pool::Reset::FreeAll);
+        assert!(keys.iter().all(|&key| pool.get(key).is_none()));
+    }
+}

@@ -15,6 +15,7 @@
 use core::slice;
 
 use super::store::{Store, Walk};
+use crate::leases::Lease;
 use crate::misuse;
 
 /// The fill of free slots.
@@ -83,9 +84,7 @@ pub(super) fn at_end(store: &Store) {
     look_over_all(store);
     let (mut walk, mut count) = (Walk::default(), 0);
     while let Some((segment, slot)) = store.next_out(&mut walk) {
-        let place = store.keyed(store.index_of(segment, slot));
-        // SAFETY: the generation of a slot of this pool.
-        let keyed = place.is_some_and(|(_, place)| unsafe { place.read() } & 1 != 0);
+        let keyed = store.lease(segment, slot).is_some_and(Lease::holds);
         count += usize::from(!keyed);
     }
     if count > 0 {

@@ -1,79 +1,30 @@
-//! Keys: an index and a generation, so that a holder notices when its object is gone.
+//! The keyed objects of a [`Pool`]: a [`KeyPool`] inside it.
 //!
 //! ```text
-//!   key            63 generation 32 31 index 0
-//!   generation     even: no keyed object in the slot      odd: one, of that key
+//!   Pool<T>    raw     handles and pointers
+//!              keyed   objects with keys: get, remove, iterate
 //! ```
 //!
-//! Generations lie apart from the objects and outlive slots and segments. So a stale key finds an
-//! even or a later number, and is refused. After 2^31 keyed objects a slot's generations repeat,
-//! and a key that old would be accepted.
+//! A pool inserts through a shared reference, also while references to other keyed objects exist.
+//! So no reference to the inner pool is held while code of the user runs. An iteration borrows the
+//! inner pool for each step. Mutable access to a keyed object needs `&mut Pool`, so a shared
+//! iteration over keyed objects is sound beside handles, whose objects it never meets.
 //!
-//! Only keyed objects have generations, in segments with keys. Handles and pointers cost nothing
-//! more.
+//! Called by users.
 
-use core::fmt;
-use core::hash::{Hash, Hasher};
-use core::marker::PhantomData;
-use core::num::NonZeroU32;
-use core::ptr::NonNull;
+use core::iter::FusedIterator;
+use core::ops::{Index, IndexMut};
 
 use super::Refused;
+use super::keys::{Drain, IterMut, Key, KeyPool, PoolKey, Steps, stale};
 use super::typed::Pool;
-
-/// Names an object of a [`Pool`] while it lives; afterwards the key is stale.
-///
-/// A key and an `Option` of it take eight bytes.
-pub struct Key<T> {
-    index: u32,
-    /// The generation, always odd.
-    generation: NonZeroU32,
-    of: PhantomData<fn() -> T>,
-}
-
-impl<T> Key<T> {
-    /// Returns the object's index in its pool.
-    #[must_use]
-    pub const fn index(self) -> u32 {
-        self.index
-    }
-
-    /// Returns the key as a nonzero number, to store it outside Rust.
-    ///
-    /// ```
-    /// use heapwright::pool::{Key, Pool};
-    /// let pool = Pool::new();
-    /// let key = pool.insert("kept");
-    /// assert_eq!(Key::from_bits(key.to_bits()), Some(key));
-    /// ```
-    #[must_use]
-    pub const fn to_bits(self) -> u64 {
-        (self.generation.get() as u64) << 32 | self.index as u64
-    }
-
-    /// Returns the key of a number from [`Key::to_bits`]. `None`: the number is no key of any pool.
-    /// A key of another pool of the same type may find an object of this pool.
-    #[must_use]
-    pub const fn from_bits(bits: u64) -> Option<Self> {
-        match NonZeroU32::new((bits >> 32) as u32) {
-            Some(generation) if generation.get() % 2 == 1 => {
-                Some(Self { index: bits as u32, generation, of: PhantomData })
-            }
-            _ => None,
-        }
-    }
-}
 
 impl<T> Pool<T> {
     /// Makes an object with a key. O(1) amortised. Ends the process if there is no memory or the
     /// limit is reached.
     #[inline]
-    #[must_use]
     pub fn insert(&self, value: T) -> Key<T> {
-        match self.try_insert(value) {
-            Ok(key) => key,
-            Err(_) => self.no_room(),
-        }
+        self.with_keyed(|keyed| keyed.insert(value))
     }
 
     /// Makes an object with a key. O(1) amortised.
@@ -83,42 +34,35 @@ impl<T> Pool<T> {
     /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_insert(&self, value: T) -> Result<Key<T>, Refused<T>> {
-        let Some(slot) = self.alloc() else { return Err(Refused(value)) };
-        let wanted = self.with_raw(|raw| raw.store_mut().key_wanted(slot.as_ptr().cast()));
-        let Some((index, place)) = wanted else { return self.keyless(slot, value) };
-        // SAFETY: the generation of a slot of this pool.
-        let generation = unsafe { place.read() } | 1;
-        // SAFETY: the generation of a slot of this pool.
-        unsafe { place.write(generation) };
-        // SAFETY: the slot has the type's size and alignment, and no other code has it.
-        unsafe { slot.write(value) };
-        let generation = NonZeroU32::new(generation).expect("odd");
-        Ok(Key { index, generation, of: PhantomData })
+        self.with_keyed(|keyed| keyed.try_insert(value))
     }
 
-    /// Undoes an insertion for which there was no memory for a generation.
-    #[cold]
-    #[inline(never)]
-    fn keyless<K>(&self, slot: NonNull<T>, value: T) -> Result<K, Refused<T>> {
-        // SAFETY: the slot was just taken, and nothing is in it.
-        unsafe { self.free(slot) };
-        Err(Refused(value))
+    /// Inserts the object that a function makes from its own key; see [`KeyPool::insert_with_key`].
+    #[inline]
+    pub fn insert_with_key(&mut self, make: impl FnOnce(Key<T>) -> T) -> Key<T> {
+        self.keyed_mut().insert_with_key(make)
     }
 
     /// Returns the object of a key; `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get(&self, key: Key<T>) -> Option<&T> {
-        // SAFETY: the object is live, and only `&mut self` gives mutable references.
-        self.find(key).map(|(object, _)| unsafe { object.as_ref() })
+        let object: *const T = self.with_keyed(|keyed| keyed.get(key).map(core::ptr::from_ref))?;
+        // SAFETY: the object is live, and only `&mut self` removes it or gives mutable references.
+        Some(unsafe { &*object })
     }
 
     /// Returns the object of a key, mutable; `None` if the key is stale. O(1).
     #[inline]
     #[must_use]
     pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
-        // SAFETY: the object is live, and the pool is borrowed mutably.
-        self.find(key).map(|(mut object, _)| unsafe { object.as_mut() })
+        self.keyed_mut().get_mut(key)
+    }
+
+    /// Returns the objects of several keys, mutable. `None`: a key is stale, or is there twice.
+    #[must_use]
+    pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [Key<T>; N]) -> Option<[&mut T; N]> {
+        self.keyed_mut().get_disjoint_mut(keys)
     }
 
     /// Removes and returns the object of a key, which becomes stale; `None` if it was stale. O(1).
@@ -134,73 +78,162 @@ impl<T> Pool<T> {
     /// ```
     #[inline]
     pub fn remove(&mut self, key: Key<T>) -> Option<T> {
-        let (object, place) = self.find(key)?;
-        // SAFETY: the generation of a slot of this pool; the key's is odd.
-        unsafe { place.write(key.generation.get().wrapping_add(1)) };
-        // SAFETY: the object is live; after the read its slot counts as empty.
-        let value = unsafe { object.read() };
-        // SAFETY: the object was moved out of the slot.
-        unsafe { self.free(object) };
-        Some(value)
+        self.keyed_mut().remove(key)
     }
 
     /// Returns whether a key's object is alive. O(1).
     #[inline]
     #[must_use]
     pub fn contains_key(&self, key: Key<T>) -> bool {
-        self.find(key).is_some()
+        self.with_keyed(|keyed| keyed.contains_key(key))
     }
 
-    /// Returns the object of a key, and the address of its generation.
+    /// Returns the key of an object of this pool; `None` if the reference leads elsewhere, or to an
+    /// object without a key. O(1).
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let pool = Pool::new();
+    /// let key = pool.insert(7);
+    /// assert_eq!(pool.key_of(&pool[key]), Some(key));
+    /// assert_eq!(pool.key_of(&*pool.boxed(7)), None);
+    /// ```
+    #[must_use]
+    pub fn key_of(&self, object: &T) -> Option<Key<T>> {
+        self.with_keyed(|keyed| keyed.key_of(object))
+    }
+
+    /// Drops all objects with keys, and keeps the memory; see [`KeyPool::clear`]. Other objects
+    /// stay.
+    pub fn clear(&mut self) {
+        self.keyed_mut().clear();
+    }
+
+    /// Removes the objects with keys for which a function returns false; see [`KeyPool::retain`].
+    pub fn retain(&mut self, keep: impl FnMut(Key<T>, &mut T) -> bool) {
+        self.keyed_mut().retain(keep);
+    }
+
+    /// Removes all objects with keys and iterates over them; see [`KeyPool::drain`].
+    pub fn drain(&mut self) -> Drain<'_, T, Key<T>> {
+        self.keyed_mut().drain()
+    }
+
+    /// Iterates over the objects with keys, in the order of their indexes. The loop may insert;
+    /// whether the iteration meets such objects is open.
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let pool = Pool::new();
+    /// let (a, b, _handle) = (pool.insert(1), pool.insert(2), pool.boxed(3));
+    /// assert_eq!(pool.iter().collect::<Vec<_>>(), [(a, &1), (b, &2)]);
+    /// ```
+    ///
+    /// Handles are not part of it, because they may change their objects meanwhile. No object is
+    /// removed meanwhile:
+    ///
+    /// ```compile_fail,E0502
+    /// use heapwright::pool::Pool;
+    /// let mut pool: Pool<u32> = Pool::new();
+    /// for (key, _) in pool.iter() {
+    ///     pool.remove(key);
+    /// }
+    /// ```
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { pool: self, steps: KeyPool::<T>::steps() }
+    }
+
+    /// Iterates over the objects with keys, mutable; see [`KeyPool::iter_mut`].
+    ///
+    /// ```compile_fail,E0499
+    /// use heapwright::pool::Pool;
+    /// let mut pool: Pool<u32> = Pool::new();
+    /// let key = pool.insert(1);
+    /// let mut all = pool.iter_mut();
+    /// let again = pool.get_mut(key);
+    /// let _ = (all.next(), again);
+    /// ```
+    #[must_use]
+    pub fn iter_mut(&mut self) -> IterMut<'_, T, Key<T>> {
+        self.keyed_mut().iter_mut()
+    }
+
+    /// Iterates over the keys of the pool's objects; see [`Pool::iter`].
+    pub fn keys(&self) -> impl FusedIterator<Item = Key<T>> + Clone {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// Iterates over the objects with keys; see [`Pool::iter`].
+    pub fn values(&self) -> impl FusedIterator<Item = &T> + Clone {
+        self.iter().map(|(_, object)| object)
+    }
+
+    /// Iterates over the objects with keys, mutable; see [`KeyPool::iter_mut`].
+    pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
+        self.keyed_mut().values_mut()
+    }
+}
+
+/// Panics if the key is stale.
+impl<T> Index<Key<T>> for Pool<T> {
+    type Output = T;
+
     #[inline]
-    fn find(&self, key: Key<T>) -> Option<(NonNull<T>, *mut u32)> {
-        let (slot, place) = self.with_raw(|raw| raw.store().keyed(key.index))?;
-        // SAFETY: `place` is the generation of a slot in this pool's memory.
-        if unsafe { place.read() } != key.generation.get() {
-            return None;
-        }
-        // SAFETY: a keyed object lives there, and its address is not null.
-        Some((unsafe { NonNull::new_unchecked(slot.cast()) }, place))
-    }
-
-    /// Makes the key of a slot stale, if it has one.
-    pub(super) fn make_stale(&mut self, segment: usize, slot: usize) {
-        let store = self.raw().store();
-        if let Some((_, place)) = store.keyed(store.index_of(segment, slot)) {
-            // SAFETY: the generation of a slot of this pool.
-            let generation = unsafe { place.read() };
-            // SAFETY: the generation of a slot of this pool. Even numbers stay.
-            unsafe { place.write(generation.wrapping_add(generation & 1)) };
-        }
+    #[track_caller]
+    fn index(&self, key: Key<T>) -> &T {
+        self.get(key).unwrap_or_else(|| stale(key.raw()))
     }
 }
 
-impl<T> Clone for Key<T> {
+/// Panics if the key is stale.
+impl<T> IndexMut<Key<T>> for Pool<T> {
+    #[inline]
+    #[track_caller]
+    fn index_mut(&mut self, key: Key<T>) -> &mut T {
+        &mut self.keyed_mut()[key]
+    }
+}
+
+/// An iterator over the keys and objects of a [`Pool`]; see [`Pool::iter`].
+pub struct Iter<'p, T> {
+    pool: &'p Pool<T>,
+    steps: Steps,
+}
+
+impl<T> Clone for Iter<'_, T> {
     fn clone(&self) -> Self {
-        *self
+        Self { pool: self.pool, steps: self.steps.clone() }
     }
 }
 
-impl<T> Copy for Key<T> {}
+impl<'p, T> Iterator for Iter<'p, T> {
+    type Item = (Key<T>, &'p T);
 
-impl<T> PartialEq for Key<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_bits() == other.to_bits()
+    #[inline]
+    fn next(&mut self) -> Option<(Key<T>, &'p T)> {
+        let (key, object) = self.pool.with_keyed(|keyed| keyed.next_pair(&mut self.steps))?;
+        // SAFETY: the object is live, and only `&mut Pool` removes it or gives mutable references.
+        Some((key, unsafe { object.as_ref() }))
     }
 }
 
-impl<T> Eq for Key<T> {}
+impl<T> FusedIterator for Iter<'_, T> {}
 
-impl<T> Hash for Key<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.to_bits().hash(state);
+impl<'p, T> IntoIterator for &'p Pool<T> {
+    type Item = (Key<T>, &'p T);
+    type IntoIter = Iter<'p, T>;
+
+    fn into_iter(self) -> Iter<'p, T> {
+        self.iter()
     }
 }
 
-impl<T> fmt::Debug for Key<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({} of generation {})", self.index, self.generation.get() / 2)
+impl<'p, T> IntoIterator for &'p mut Pool<T> {
+    type Item = (Key<T>, &'p mut T);
+    type IntoIter = IterMut<'p, T, Key<T>>;
+
+    fn into_iter(self) -> IterMut<'p, T, Key<T>> {
+        self.iter_mut()
     }
 }
-
-const _: () = assert!(size_of::<Option<Key<u8>>>() == 8);

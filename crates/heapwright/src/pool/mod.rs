@@ -3,11 +3,13 @@
 //! ```text
 //!   Pool<T>         objects of a type: owning handles, raw pointers, keys
 //!   SharedPool<T>   the same for many threads
+//!   KeyPool<T>      keys alone: a slot map          SecondaryMap<K, V>   values by its keys
 //!   RawPool         slots whose size is known only at run time
 //!        |
 //!     front         128 free slots: destroyed last, handed out first
 //!     store         fresh slots in a row; returned ones in sets of bits
 //!     segments      runs of units that double, found from any address
+//!     keys          the slots of keyed objects: generations and live bits beside them
 //! ```
 //!
 //! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
@@ -44,6 +46,7 @@ mod fork;
 mod front;
 mod handle;
 mod keyed;
+mod keys;
 mod layout;
 mod raw;
 mod returned;
@@ -53,10 +56,17 @@ mod store;
 mod typed;
 
 pub use crate::refused::Refused;
-pub use keyed::Key;
+#[doc(hidden)]
+pub use handle::__into_parts;
+pub use handle::coerce;
+pub use keyed::Iter as PoolIter;
+pub use keys::{
+    Drain, IntoIter, Iter, IterMut, Key, KeyBuilder, KeyPool, PoolKey, RawKey, SecondaryMap,
+    key_type,
+};
 pub use raw::{RawBuilder, RawPool};
-pub use shared::{SharedBoxed, SharedBuilder, SharedPool};
-pub use typed::{Boxed, Builder, IterMut, Pool};
+pub use shared::{SharedBoxed, SharedBuilder, SharedPool, SharedRef};
+pub use typed::{Boxed, Builder, Pool};
 
 /// The memory that a reset keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +105,8 @@ macro_rules! builder_choices {
                 self
             }
 
-            /// Sets the most live objects. The pool reserves address space for them in one piece,
-            /// if possible.
+            /// Sets the most live objects: of each kind, in a pool with and without keys. The pool
+            /// reserves address space for those without keys in one piece, if possible.
             #[must_use]
             pub const fn limit(mut self, objects: u32) -> Self {
                 self.config.limit = objects;

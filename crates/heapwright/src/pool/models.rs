@@ -174,3 +174,65 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
     drop(held);
     assert_eq!(pool.len(), 0);
 }
+
+/// Counts its drops.
+struct Counted<'a>(&'a std::sync::atomic::AtomicUsize, usize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_shared_pool_has_keys_that_threads_look_up_and_remove() {
+    let drops = std::sync::atomic::AtomicUsize::new(0);
+    let count = if cfg!(miri) { 12 } else { 2000 };
+    let mut pool = SharedPool::new();
+    // Some slots are used for the second time.
+    drop((0..count / 2).map(|n| pool.boxed(Counted(&drops, n))).collect::<Vec<_>>());
+    drops.store(0, std::sync::atomic::Ordering::Relaxed);
+    let keys: Vec<_> = (0..count).map(|n| pool.insert(Counted(&drops, n))).collect();
+    assert!(pool.remove(keys[0]) && !pool.remove(keys[0]));
+    let removed = std::sync::atomic::AtomicUsize::new(1);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (pool, keys, removed) = (&pool, &keys, &removed);
+            scope.spawn(move || {
+                let mut held = Vec::new();
+                for (n, &key) in keys.iter().enumerate() {
+                    if let Some(object) = pool.get(key) {
+                        assert_eq!(object.1, n, "a key leads to its own object");
+                        held.push(object);
+                    }
+                    if n % 4 == thread && pool.remove(key) {
+                        removed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        assert!(pool.get(key).is_none() && !pool.contains_key(key));
+                    }
+                    if held.len() > 5 {
+                        held.clear();
+                        pool.trim();
+                    }
+                }
+            });
+        }
+    });
+    let removed = removed.into_inner();
+    assert_eq!(drops.load(std::sync::atomic::Ordering::Relaxed), removed);
+    assert_eq!(pool.len(), count - removed);
+    let left: Vec<_> = keys.iter().copied().filter(|&key| pool.contains_key(key)).collect();
+    assert_eq!(left.len(), count - removed);
+    // New objects in the old slots have other keys.
+    let again: Vec<_> = (0..count).map(|n| pool.insert(Counted(&drops, n))).collect();
+    assert!(again.iter().all(|key| !keys.contains(key)));
+    core::mem::forget(pool.get(left[0]));
+    assert!(pool.take(left[0]).is_none() && pool.take(left[1]).is_some());
+    pool.reset(Reset::RetainCapacity);
+    assert_eq!(drops.load(std::sync::atomic::Ordering::Relaxed), count * 2);
+    assert!(keys.iter().chain(&again).all(|&key| pool.get(key).is_none()));
+    let last = pool.insert(Counted(&drops, 7));
+    assert!(pool.get(last).is_some_and(|object| object.1 == 7) && !again.contains(&last));
+    assert!(pool.get(super::Key::default()).is_none());
+    drop(pool);
+    assert_eq!(drops.into_inner(), count * 2 + 1);
+}

@@ -259,10 +259,6 @@ impl RawPool {
         }
         true
     }
-
-    pub(super) fn store_mut(&mut self) -> &mut Store {
-        &mut self.store
-    }
 }
 
 impl Drop for RawPool {

@@ -4,7 +4,7 @@
 //!   units     | colour | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
 //!
 //!   side      the set of returned slots (`returned`), in units of its own
-//!   keys      a generation a slot, in units of its own, once a key was requested
+//!   leases    a word a slot of a shared pool, in units of its own, once a key was requested
 //! ```
 //!
 //! A slot is in one of four states:
@@ -18,7 +18,7 @@
 //! `describe` and the pool find the slot of any address. Free slots hold no data, so their pages
 //! can go back to the kernel.
 //!
-//! Generations outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
+//! Leases outlive the slots: a closed segment keeps them, so keys of dead objects stay stale.
 //!
 //! Called by `store` alone.
 
@@ -29,6 +29,7 @@ use super::layout::Shape;
 use super::returned::Levels;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Side, Want};
+use crate::leases::Lease;
 use crate::os::SYSTEM;
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::runs;
@@ -50,7 +51,7 @@ pub(super) struct Segment {
     pub(super) free: usize,
     levels: Levels,
     side: Side,
-    keys: Side,
+    leases: Side,
     /// Whether the segment uses huge pages.
     huge: bool,
 }
@@ -111,13 +112,13 @@ impl Segment {
             free: 0,
             levels,
             side,
-            keys: self.keys,
+            leases: self.leases,
             huge,
         };
         true
     }
 
-    /// Releases all memory except the generations; no slot is in use. The pages go back to the
+    /// Releases all memory except the leases; no slot is in use. The pages go back to the
     /// kernel at once if `now`.
     pub(super) fn close(&mut self, now: bool) {
         self.no_more_huge_pages();
@@ -141,9 +142,9 @@ impl Segment {
         }
     }
 
-    /// Releases the generations as well. No key exists any more.
-    pub(super) fn forget_keys(&mut self) {
-        self.keys.give();
+    /// Releases the leases as well. No key exists any more.
+    pub(super) fn forget_leases(&mut self) {
+        self.leases.give();
     }
 
     /// Returns the number of slots.
@@ -316,19 +317,19 @@ impl Segment {
         unsafe { os::populate(start.wrapping_add(from), to - from) };
     }
 
-    /// Returns the generations, one a slot; null before [`Segment::want_keys`].
+    /// Returns the leases, one a slot; null before [`Segment::want_leases`].
     #[inline]
-    pub(super) fn keys(&self) -> *mut u32 {
-        self.keys.at().cast()
+    pub(super) fn leases(&self) -> *mut Lease {
+        self.leases.at().cast()
     }
 
-    /// Allocates generations. `share` is the number of the segment's indexes. False: no memory.
+    /// Allocates leases. `share` is the number of the segment's indexes. False: no memory.
     #[cold]
     #[inline(never)]
-    pub(super) fn want_keys(&mut self, share: usize) -> bool {
-        if self.keys.at().is_null() {
-            match Side::take(share * size_of::<u32>()) {
-                Some(keys) => self.keys = keys,
+    pub(super) fn want_leases(&mut self, share: usize) -> bool {
+        if self.leases.at().is_null() {
+            match Side::take(share * size_of::<Lease>()) {
+                Some(leases) => self.leases = leases,
                 None => return false,
             }
         }

@@ -25,6 +25,7 @@ use super::{Reset, Stats, fork};
 use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, Side};
 use crate::ids::Slot;
+use crate::leases::Lease;
 use crate::misuse;
 use crate::names::Name;
 use crate::size_class::UNIT;
@@ -78,6 +79,14 @@ pub(super) struct Config {
 impl Config {
     pub(super) const fn of(called: Called) -> Self {
         Self { called, limit: u32::MAX, in_one: true, huge: None }
+    }
+
+    /// Returns whether the next large segment of a pool with this capacity uses huge pages by
+    /// default: a pool of small objects that filled [`MANY`] bytes will probably fill the next
+    /// segment too, in order.
+    pub(super) fn wants_huge_pages(&self, shape: &Shape, capacity: usize) -> bool {
+        let fills = shape.size() <= SMALL && capacity * shape.size() >= MANY;
+        chunk::may_have_huge_pages() && self.huge.unwrap_or(fills)
     }
 }
 
@@ -157,18 +166,8 @@ impl Store {
     }
 
     fn of(&self) -> Of {
-        Of { shape: self.shape, id: self.id(), huge: self.wants_huge_pages() }
-    }
-
-    /// Returns whether the next large segment uses huge pages by default: a pool of small objects
-    /// that filled [`MANY`] bytes will probably fill the next segment too, in order.
-    fn wants_huge_pages(&self) -> bool {
-        let small = self.shape.size() <= SMALL;
-        chunk::may_have_huge_pages()
-            && self
-                .config
-                .huge
-                .unwrap_or_else(|| small && self.capacity() * self.shape.size() >= MANY)
+        let huge = self.config.wants_huge_pages(&self.shape, self.capacity());
+        Of { shape: self.shape, id: self.id(), huge }
     }
 
     /// Returns all places for segments; none before the first segment.
@@ -433,6 +432,7 @@ impl Store {
         self.close_frontier();
         // One first segment for all slots, so that they are adjacent.
         if self.table.is_null()
+            && self.config.in_one
             && self.config.limit == u32::MAX
             && count < u32::MAX as usize
             && count as u64 > self.shape.indexes(0)
@@ -552,7 +552,7 @@ impl Store {
     pub(super) fn end(&mut self) {
         self.reset(Reset::FreeAll);
         for segment in self.segments_mut() {
-            segment.forget_keys();
+            segment.forget_leases();
         }
         if let Some(mut home) = self.home.take() {
             home.give();
@@ -569,34 +569,24 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns the slot of `index` and the address of its generation, if there is one.
-    #[inline(always)]
-    pub(super) fn keyed(&self, index: u32) -> Option<(*mut u8, *mut u32)> {
-        let (number, slot) = self.shape.place(index);
-        let segment = self.segments().get(number)?;
-        let keys = segment.keys();
-        let at = segment.base().wrapping_add(slot.wrapping_mul(self.shape.size()));
-        (!keys.is_null()).then(|| (at, keys.wrapping_add(slot)))
-    }
-
-    /// Returns the index of a slot that was handed out, and the address of its generation, which is
-    /// allocated if necessary.
-    #[inline(always)]
-    pub(super) fn key_wanted(&mut self, slot: *mut u8) -> Option<(u32, *mut u32)> {
-        let segment = self.segment_near(slot);
-        let shape = self.shape;
+    /// Returns the leases of a segment, one a slot, which are made if necessary. `None`: there is
+    /// no memory.
+    pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
+        let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
-        let number = shape.slot_at(slot.addr().wrapping_sub(at.base().addr()))?;
-        if at.keys().is_null() && !at.want_keys(shape.indexes(segment) as usize) {
-            return None;
-        }
-        let place = at.keys().wrapping_add(number);
-        Some((self.index_of(segment, number), place))
+        at.want_leases(share).then(|| at.leases())
     }
 
-    /// Returns whether any segment has generations.
-    pub(super) fn has_keys(&self) -> bool {
-        self.segments().iter().any(|segment| !segment.keys().is_null())
+    /// Returns the lease of a slot, if its segment has leases.
+    pub(super) fn lease(&self, segment: usize, slot: usize) -> Option<&Lease> {
+        let leases = self.segments()[segment].leases();
+        // SAFETY: null, or the leases of the segment, which has one for each slot.
+        (!leases.is_null()).then(|| unsafe { &*leases.wrapping_add(slot) })
+    }
+
+    /// Returns whether any segment has leases.
+    pub(super) fn has_leases(&self) -> bool {
+        self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
     /// Records that a slot is out, or no longer. Ends the process if that was recorded already, or

@@ -114,8 +114,11 @@ fn against_a_model<const PAD: usize>(steps: Vec<Step>) {
             Step::Remove(_) => {}
             Step::Iterate => {
                 let live: Vec<_> =
-                    pool.iter_mut().map(|object| (object as *mut Object<PAD>).addr()).collect();
-                assert!(live.is_sorted());
+                    pool.live_mut().map(|object| (object as *mut Object<PAD>).addr()).collect();
+                assert!(live[..raw.len()].is_sorted());
+                assert!(pool.keys().is_sorted() && pool.keys().count() == keyed.len());
+                let mut live = live;
+                live.sort_unstable();
                 let mut model: Vec<_> = raw.keys().copied().collect();
                 let of = |key| (pool.get(key).unwrap() as *const Object<PAD>).addr();
                 model.extend(keyed.iter().map(|&(key, _)| of(key)));
@@ -138,7 +141,12 @@ fn against_a_model<const PAD: usize>(steps: Vec<Step>) {
         assert_eq!(pool.len(), raw.len() + keyed.len());
     }
     for (key, value) in keyed {
-        assert!(pool.get(key).unwrap().is(value));
+        let object = pool.get(key).unwrap();
+        assert!(object.is(value) && pool.key_of(object) == Some(key));
+        assert!(pool.contains(object) && pool.index_of(object).is_none());
+        let found = describe(core::ptr::from_ref(object).cast::<u8>().wrapping_add(3));
+        assert!(found.kind == Kind::Pool && found.size >= size_of::<Object<PAD>>());
+        assert_eq!((found.block, found.offset), (core::ptr::from_ref(object).addr(), 3));
     }
     for key in stale {
         assert!(pool.get(key).is_none(), "{key:?} is stale");
@@ -248,7 +256,10 @@ fn a_limit_is_exact_and_refusals_return_the_value() {
         assert_eq!(pool.stats().segments, 1, "one reservation");
         held.swap_remove(limit as usize / 2);
         held.push(pool.try_boxed(78).expect("one is free again"));
-        assert!(pool.try_create(79).is_err() && pool.try_insert(80).is_err());
+        assert!(pool.try_create(79).is_err());
+        // Objects with keys count by themselves.
+        let keys: Vec<_> = (0..limit).map(|n| pool.try_insert(n.into()).unwrap()).collect();
+        assert!(pool.try_insert(80).is_err() && pool.contains_key(keys[0]));
     }
     let none = Pool::<u64>::builder().limit(0).build();
     assert!(none.try_boxed(1).is_err());
@@ -266,7 +277,7 @@ fn objects_of_no_size_have_addresses_and_keys() {
     let (a, b) = (pool.create(()), pool.create(()));
     assert_ne!(a, b);
     let key = pool.insert(());
-    assert_eq!((pool.len(), pool.iter_mut().count()), (3, 3));
+    assert_eq!((pool.len(), pool.live_mut().count()), (3, 3));
     assert_eq!((pool.remove(key), pool.get(key)), (Some(()), None));
     // SAFETY: created above.
     unsafe { pool.destroy(a) };
@@ -331,7 +342,7 @@ fn huge_pages_change_nothing_but_the_alignment() {
     for n in 0..count {
         let _ = pool.create([n; 8]);
     }
-    assert_eq!(pool.iter_mut().map(|o| o[3]).sum::<u64>(), count * (count - 1) / 2);
+    assert_eq!(pool.live_mut().map(|o| o[3]).sum::<u64>(), count * (count - 1) / 2);
     pool.reset(Reset::FreeAll);
     assert_eq!(pool.capacity(), 0);
 }
@@ -389,6 +400,26 @@ fn keys_outlive_nothing() {
     assert_eq!(Key::<usize>::from_bits(2 << 32), None, "an even generation is no key's");
     let beyond = Key::from_bits(bits | 0xffff_0000).unwrap();
     assert_eq!(pool.get(beyond), None);
+}
+
+#[test]
+fn the_first_program_of_a_slot_maps_user_compiles_and_runs() {
+    let mut p: Pool<u32> = Pool::new();
+    let k = p.insert(1);
+    for (key, value) in p.iter_mut() {
+        assert_eq!((key, *value), (k, 1));
+    }
+    p.retain(|_, v| *v > 0);
+    assert!(p.keys().eq([k]) && p[k] == 1);
+    *p.get_disjoint_mut([k]).unwrap()[0] += 1;
+    let second = p.insert_with_key(|k| k.index());
+    assert!(k < second && p[second] == 1);
+    let q = &p;
+    assert!(q.iter().map(|(_, value)| *value).eq([2, 1]));
+    assert_eq!(q.key_of(q.get(k).unwrap()), Some(k));
+    assert_eq!(p.drain().count(), 2);
+    p.clear();
+    assert!(p.is_empty() && p.get(Key::default()).is_none());
 }
 
 #[test]

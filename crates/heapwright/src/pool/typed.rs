@@ -11,6 +11,7 @@ use core::mem;
 use core::ptr::NonNull;
 
 use super::handle::{self, Home};
+use super::keys::KeyPool;
 use super::raw::RawPool;
 use super::store::{Called, Config, Walk};
 use super::{Refused, Reset, Stats, checked};
@@ -24,6 +25,9 @@ use crate::unwinding;
 /// - [`Boxed`] handles free the slot when they are dropped ([`Pool::boxed`]);
 /// - raw pointers leave the lifetime to the caller ([`Pool::create`], [`Pool::destroy`]);
 /// - keys become stale ([`Pool::insert`], [`Pool::get`], [`Pool::remove`]).
+///
+/// Objects with keys belong to the pool, so a shared borrow iterates over them
+/// ([`Pool::iter`]). A pool for keys alone is a [`KeyPool`], which threads may share.
 ///
 /// Objects do not move. Creating and destroying take constant time, amortised over growth. A pool
 /// serves one thread at a time; [`SharedPool`](super::SharedPool) serves many. Dropping the pool
@@ -84,7 +88,7 @@ use crate::unwinding;
 ///     let short: &Pool<&str> = &pool;
 ///     let _ = short.insert(&text);
 /// }
-/// assert_eq!(pool.iter_mut().count(), 1);
+/// assert_eq!(pool.live_mut().count(), 1);
 /// ```
 ///
 /// and a pool stays in its thread while it is in use:
@@ -96,6 +100,8 @@ use crate::unwinding;
 /// ```
 pub struct Pool<T> {
     raw: UnsafeCell<RawPool>,
+    /// The objects with keys, in slots of their own.
+    keyed: UnsafeCell<KeyPool<T>>,
     /// Invariant: values go in through a shared reference.
     objects: PhantomData<UnsafeCell<T>>,
 }
@@ -161,21 +167,22 @@ impl<T> Pool<T> {
         slot
     }
 
-    /// # Safety
-    ///
-    /// The slot is this pool's and in use; its object has been dropped or moved out.
-    #[inline(always)]
-    pub(super) unsafe fn free(&self, slot: NonNull<T>) {
-        // SAFETY: one thread uses the pool at a time, and no reference to the raw pool outlives a
-        // call.
-        let raw = unsafe { &mut *self.raw.get() };
-        // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
-        // gone.
-        unsafe { raw.free(slot.as_ptr().cast()) };
-    }
-
     pub(super) fn raw(&mut self) -> &mut RawPool {
         self.raw.get_mut()
+    }
+
+    /// Returns the objects with keys.
+    #[inline(always)]
+    pub(super) fn keyed_mut(&mut self) -> &mut KeyPool<T> {
+        self.keyed.get_mut()
+    }
+
+    /// Runs `with` on the objects with keys; `with` runs no code of the user.
+    #[inline(always)]
+    pub(super) fn with_keyed<R>(&self, with: impl FnOnce(&mut KeyPool<T>) -> R) -> R {
+        // SAFETY: one thread uses the pool at a time and `with` runs no user code, so this is the
+        // only reference.
+        with(unsafe { &mut *self.keyed.get() })
     }
 
     /// Runs `with` on the raw pool; `with` runs no code of the user.
@@ -196,7 +203,7 @@ impl<T> Pool<T> {
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> Boxed<'_, T> {
-        Boxed { object: self.create(value), pool: self }
+        Boxed::of(self.create(value), &self.raw)
     }
 
     /// Makes an object that the handle owns. O(1) amortised.
@@ -206,7 +213,7 @@ impl<T> Pool<T> {
     /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_boxed(&self, value: T) -> Result<Boxed<'_, T>, Refused<T>> {
-        self.try_create(value).map(|object| Boxed { object, pool: self })
+        self.try_create(value).map(|object| Boxed::of(object, &self.raw))
     }
 
     /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end. O(1)
@@ -247,7 +254,7 @@ impl<T> Pool<T> {
     pub unsafe fn destroy(&self, object: NonNull<T>) {
         // SAFETY: the caller promises that this pool created the object, and that it is live and
         // not used afterwards.
-        unsafe { handle::destroy(self, object) };
+        unsafe { handle::destroy(&self.raw, object) };
     }
 
     /// Makes a handle for an object that [`Pool::create`] returned.
@@ -257,13 +264,13 @@ impl<T> Pool<T> {
     /// As for [`Pool::destroy`], which the handle calls when it is dropped.
     #[inline]
     pub unsafe fn own(&self, object: NonNull<T>) -> Boxed<'_, T> {
-        Boxed { object, pool: self }
+        Boxed::of(object, &self.raw)
     }
 
     /// Returns the number of objects in use. O(segments), at most 33.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.with_raw(RawPool::len)
+        self.with_raw(RawPool::len) + self.with_keyed(|keyed| keyed.len())
     }
 
     /// Returns whether no object is in use.
@@ -275,7 +282,7 @@ impl<T> Pool<T> {
     /// Returns the number of objects that the pool has memory for.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.with_raw(|raw| raw.capacity())
+        self.with_raw(|raw| raw.capacity()) + self.with_keyed(|keyed| keyed.capacity())
     }
 
     /// Returns whether an address lies in this pool's memory. Any address is allowed. O(1).
@@ -290,17 +297,19 @@ impl<T> Pool<T> {
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         self.with_raw(|raw| raw.contains(object.cast()))
+            || self.with_keyed(|keyed| keyed.contains(object))
     }
 
-    /// Returns the index of a live object: a small number, unique in this pool while the object
-    /// lives. O(1). `None`: `object` is no object of this pool.
+    /// Returns the index of a live object without a key: a small number, unique among such objects
+    /// of this pool while the object lives. O(1). `None`: `object` is no such object.
     #[must_use]
     pub fn index_of(&self, object: *const T) -> Option<u32> {
         self.with_raw(|raw| raw.index_of(object.cast()))
     }
 
-    /// Reserves memory for `count` more objects; `touch` also makes its pages resident now. Fresh
-    /// objects lie in address order. Returns false if there is no memory or the limit is reached.
+    /// Reserves memory for `count` more objects without keys; `touch` also makes its pages resident
+    /// now. Fresh objects lie in address order. Returns false if there is no memory or the limit is
+    /// reached.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -322,17 +331,24 @@ impl<T> Pool<T> {
     /// assert!(pool.trim() >= 100 * 4096);
     /// ```
     pub fn trim(&self) -> usize {
-        self.with_raw(RawPool::trim)
+        self.with_raw(RawPool::trim) + self.with_keyed(KeyPool::trim)
     }
 
     /// Returns statistics of the pool.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.with_raw(RawPool::stats)
+        let (raw, keyed) = (self.with_raw(RawPool::stats), self.with_keyed(|keyed| keyed.stats()));
+        Stats {
+            live: raw.live + keyed.live,
+            capacity: raw.capacity + keyed.capacity,
+            slot_size: raw.slot_size,
+            segments: raw.segments + keyed.segments,
+            reserved_bytes: raw.reserved_bytes + keyed.reserved_bytes,
+        }
     }
 
-    /// Drops all live objects in address order, and keeps as much memory as `how` says. All keys
-    /// become stale and remain so.
+    /// Drops all live objects, those without keys in address order, and keeps as much memory of
+    /// either kind as `how` says. All keys become stale and remain so.
     ///
     /// # Panics
     ///
@@ -347,8 +363,10 @@ impl<T> Pool<T> {
         unwinding::surface();
     }
 
-    /// Iterates over live objects in address order. Takes time in proportion to the slots handed
-    /// out.
+    /// Iterates over all live objects: those without keys in address order, then those with keys.
+    /// Takes time in proportion to the slots handed out.
+    ///
+    /// It needs `&mut self`, because a handle may change its object while the pool is shared.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -356,26 +374,20 @@ impl<T> Pool<T> {
     /// let [a, b, c] = [1, 2, 3].map(|n| pool.create(n));
     /// // SAFETY: created above, and not used afterwards.
     /// unsafe { pool.destroy(b) };
-    /// assert_eq!(pool.iter_mut().map(|n| *n).sum::<i32>(), 4);
+    /// let _key = pool.insert(10);
+    /// assert_eq!(pool.live_mut().map(|n| *n).sum::<i32>(), 14);
     /// ```
-    pub fn iter_mut(&mut self) -> IterMut<'_, T> {
-        self.raw().settle();
-        IterMut { pool: self, walk: Walk::default() }
-    }
-
-    /// Iterates over live objects in address order. It needs `&mut self`, because a handle may
-    /// change its object while the pool is shared.
-    pub fn iter(&mut self) -> impl Iterator<Item = &T> {
-        self.iter_mut().map(|object| &*object)
-    }
-}
-
-impl<'a, T> IntoIterator for &'a mut Pool<T> {
-    type Item = &'a mut T;
-    type IntoIter = IterMut<'a, T>;
-
-    fn into_iter(self) -> IterMut<'a, T> {
-        self.iter_mut()
+    pub fn live_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let raw = self.raw.get_mut();
+        raw.settle();
+        let mut walk = Walk::default();
+        let others = core::iter::from_fn(move || {
+            let (segment, slot) = raw.store().next_out(&mut walk)?;
+            let object = raw.store().slot(segment, slot).cast::<T>();
+            // SAFETY: the object is live and returned only once while the pool is borrowed mutably.
+            Some(unsafe { &mut *object })
+        });
+        others.chain(self.keyed.get_mut().values_mut())
     }
 }
 
@@ -404,12 +416,16 @@ impl<T> Drop for Pool<T> {
     }
 }
 
-impl<T> Home<T> for Pool<T> {
+/// The pool of the handles: it need not know the type of their objects.
+impl Home for UnsafeCell<RawPool> {
     #[inline(always)]
-    unsafe fn deallocate(&self, slot: NonNull<T>) {
+    unsafe fn deallocate(&self, slot: NonNull<u8>) {
+        // SAFETY: one thread uses the pool at a time, and no reference to the raw pool outlives a
+        // call.
+        let raw = unsafe { &mut *self.get() };
         // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
         // gone.
-        unsafe { self.free(slot) };
+        unsafe { raw.free(slot.as_ptr()) };
     }
 }
 
@@ -422,14 +438,9 @@ struct Ending<'p, T> {
 
 impl<T> Ending<'_, T> {
     fn drop_live(&mut self) {
-        let keyed = self.pool.raw().store().has_keys();
-        if !mem::needs_drop::<T>() && !keyed {
-            return;
-        }
-        while let Some((segment, slot)) = self.pool.raw().store().next_out(&mut self.walk) {
-            if keyed {
-                self.pool.make_stale(segment, slot);
-            }
+        while mem::needs_drop::<T>()
+            && let Some((segment, slot)) = self.pool.raw().store().next_out(&mut self.walk)
+        {
             let object = self.pool.raw().store().slot(segment, slot).cast::<T>();
             unwinding::caught(|| {
                 // SAFETY: the object is live, and the walk does not return to it.
@@ -444,6 +455,7 @@ impl<T> Drop for Ending<'_, T> {
         // Drops the remaining objects, if a destructor panicked.
         self.drop_live();
         self.pool.raw().reset(self.how);
+        self.pool.keyed_mut().reset(self.how);
     }
 }
 
@@ -457,30 +469,17 @@ impl<T> Drop for Ending<'_, T> {
 /// assert_eq!(text.into_inner(), "moved");
 /// assert!(pool.is_empty());
 /// ```
-pub struct Boxed<'p, T> {
+///
+/// Handles compare, hash and print as their objects do. [`coerce!`](super::coerce) makes a handle
+/// of a trait object.
+pub struct Boxed<'p, T: ?Sized> {
     object: NonNull<T>,
-    pool: &'p Pool<T>,
+    home: &'p UnsafeCell<RawPool>,
+    /// Invariant: the object may stay in the pool when the handle is gone.
+    holds: PhantomData<*mut T>,
 }
 
-super::handle_impls!(Boxed of Pool);
-
-/// An iterator over the live objects of a [`Pool`]; see [`Pool::iter_mut`].
-pub struct IterMut<'p, T> {
-    pool: &'p mut Pool<T>,
-    walk: Walk,
-}
-
-impl<'p, T> Iterator for IterMut<'p, T> {
-    type Item = &'p mut T;
-
-    fn next(&mut self) -> Option<&'p mut T> {
-        let store = self.pool.raw().store();
-        let (segment, slot) = store.next_out(&mut self.walk)?;
-        let object = store.slot(segment, slot).cast::<T>();
-        // SAFETY: the object is live and returned only once while the pool is borrowed mutably.
-        Some(unsafe { &mut *object })
-    }
-}
+super::handle_impls!(Boxed of Pool, BoxedHome is UnsafeCell<RawPool>);
 
 /// Settings of a new [`Pool`].
 pub struct Builder<T> {
@@ -495,6 +494,7 @@ impl<T> Builder<T> {
     #[must_use]
     pub const fn build(self) -> Pool<T> {
         let raw = RawPool::with(Layout::new::<T>(), self.config);
-        Pool { raw: UnsafeCell::new(raw), objects: PhantomData }
+        let keyed = KeyPool::of(self.config);
+        Pool { raw: UnsafeCell::new(raw), keyed: UnsafeCell::new(keyed), objects: PhantomData }
     }
 }

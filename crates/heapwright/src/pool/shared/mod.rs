@@ -9,6 +9,7 @@
 //!   mod        SharedPool<T>: objects of a type, handles        walk   each object; reset; the end
 //!   slots      the ways of a slot                               whole  counts, trim, settle
 //!   magazine   126 slots of a thread's, or of several           locked the store and its lock
+//!   keyed      objects by key: a word a slot, found without a lock
 //! ```
 //!
 //! The process's cache model (`cache=`) assigns magazines, in `registry::places`: one for each
@@ -27,6 +28,7 @@
 //!
 //! Called by users; `pool::fork` calls the functions for a fork.
 
+mod keyed;
 mod locked;
 mod magazine;
 mod slots;
@@ -46,6 +48,8 @@ use crate::misuse;
 use crate::registry::places::Place;
 use magazine::Magazine;
 use slots::Slots;
+
+pub use keyed::SharedRef;
 
 /// Holds the locks across a fork.
 pub(super) fn before_fork() {
@@ -76,7 +80,9 @@ pub(super) fn forget_after_fork() {
 ///
 /// Like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots and takes
 /// no lock until it is empty or full: once in 63 operations. Any thread may destroy an object.
-/// Handles ([`SharedBoxed`]) or raw pointers hold objects.
+/// Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked up without a lock
+/// ([`SharedPool::get`]); a reference from a key keeps its object, also if another thread removes
+/// it meanwhile.
 ///
 /// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
 /// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
@@ -135,8 +141,9 @@ pub struct SharedPool<T> {
     objects: PhantomData<UnsafeCell<T>>,
 }
 
-// SAFETY: one thread makes objects and another may drop them (`T: Send`). References to an object
-// come only from its handle. `Slots` is made for many threads.
+// SAFETY: one thread makes objects and another may drop them (`T: Send`). A shared pool gives
+// references only through an owning handle, or by `get`, which requires `T: Sync`. `Slots` is made
+// for many threads.
 unsafe impl<T: Send> Sync for SharedPool<T> {}
 // SAFETY: objects move to other threads only if `T` may; `Slots` is made for many threads.
 unsafe impl<T: Send> Send for SharedPool<T> {}
@@ -177,7 +184,7 @@ impl<T> SharedPool<T> {
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> SharedBoxed<'_, T> {
-        SharedBoxed { object: self.create(value), pool: self }
+        SharedBoxed::of(self.create(value), &self.slots)
     }
 
     /// Makes an object that the handle owns. O(1) amortised.
@@ -187,7 +194,7 @@ impl<T> SharedPool<T> {
     /// Returns the value if there is no memory or the limit is reached.
     #[inline]
     pub fn try_boxed(&self, value: T) -> Result<SharedBoxed<'_, T>, Refused<T>> {
-        self.try_create(value).map(|object| SharedBoxed { object, pool: self })
+        self.try_create(value).map(|object| SharedBoxed::of(object, &self.slots))
     }
 
     /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the pool's end. O(1)
@@ -220,13 +227,14 @@ impl<T> SharedPool<T> {
     ///
     /// # Safety
     ///
-    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it), and it is not
+    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it; it has no
+    /// key), and it is not
     /// yet destroyed. No code uses it afterwards. If another thread created it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
         // SAFETY: the caller promises that this pool created the object, and that it is live and
         // not used afterwards.
-        unsafe { handle::destroy(self, object) };
+        unsafe { handle::destroy(&self.slots, object) };
     }
 
     /// Makes a handle for an object that [`SharedPool::create`] returned.
@@ -235,7 +243,7 @@ impl<T> SharedPool<T> {
     ///
     /// As for [`SharedPool::destroy`], which the handle calls when it is dropped.
     pub unsafe fn own(&self, object: NonNull<T>) -> SharedBoxed<'_, T> {
-        SharedBoxed { object, pool: self }
+        SharedBoxed::of(object, &self.slots)
     }
 
     /// Returns the number of objects in use, while other threads may change it.
@@ -276,12 +284,13 @@ impl<T> SharedPool<T> {
     }
 }
 
-impl<T> Home<T> for SharedPool<T> {
+/// The pool of the handles: it need not know the type of their objects.
+impl Home for Slots {
     #[inline(always)]
-    unsafe fn deallocate(&self, slot: NonNull<T>) {
+    unsafe fn deallocate(&self, slot: NonNull<u8>) {
         // SAFETY: the caller promises that the slot is this pool's and in use, and its object is
         // gone.
-        unsafe { self.slots.free(slot.cast()) };
+        unsafe { self.free(slot) };
     }
 }
 
@@ -299,17 +308,22 @@ impl<T> fmt::Debug for SharedPool<T> {
 
 /// An owned object of a [`SharedPool`]. Dropping the handle drops the object and frees its slot, in
 /// any thread.
-pub struct SharedBoxed<'p, T> {
+///
+/// Handles compare, hash and print as their objects do. [`coerce!`](super::coerce) makes a handle
+/// of a trait object.
+pub struct SharedBoxed<'p, T: ?Sized> {
     object: NonNull<T>,
-    pool: &'p SharedPool<T>,
+    home: &'p Slots,
+    /// Invariant: the object may stay in the pool when the handle is gone.
+    holds: PhantomData<*mut T>,
 }
 
 // SAFETY: the handle owns the object; the pool is made for many threads.
-unsafe impl<T: Send> Send for SharedBoxed<'_, T> {}
+unsafe impl<T: ?Sized + Send> Send for SharedBoxed<'_, T> {}
 // SAFETY: a shared handle gives only shared references.
-unsafe impl<T: Sync> Sync for SharedBoxed<'_, T> {}
+unsafe impl<T: ?Sized + Sync> Sync for SharedBoxed<'_, T> {}
 
-super::handle_impls!(SharedBoxed of SharedPool);
+super::handle_impls!(SharedBoxed of SharedPool, SharedBoxedHome is Slots);
 
 /// Settings of a new [`SharedPool`].
 pub struct SharedBuilder<T> {

@@ -32,6 +32,7 @@ use core::ptr::NonNull;
 use super::super::checked;
 use super::super::layout::Shape;
 use super::super::store::{Config, Store};
+use super::keyed::Keyed;
 use super::locked::Locked;
 use super::magazine::{Magazine, ROUNDS};
 use crate::misuse;
@@ -64,6 +65,8 @@ pub(in crate::pool) struct Slots {
     config: Config,
     /// Live objects, if the pool has a limit.
     pub(super) live: AtomicU32,
+    /// The way from keys to objects.
+    pub(super) keyed: Keyed,
 }
 
 impl Slots {
@@ -75,7 +78,14 @@ impl Slots {
             shape,
             config,
             live: AtomicU32::new(0),
+            keyed: Keyed::new(),
         }
+    }
+
+    /// Returns the shape of the slots.
+    #[inline(always)]
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Returns the pool's name in reports of misuse.

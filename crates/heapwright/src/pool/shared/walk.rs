@@ -42,14 +42,23 @@ impl<T> SharedPool<T> {
 
     /// Returns the next live object.
     fn next_live(&mut self, walk: &mut Walk) -> Option<NonNull<T>> {
+        self.next_slot(walk, false)
+    }
+
+    /// Returns the next live object; `ends`: its key becomes stale.
+    fn next_slot(&mut self, walk: &mut Walk, ends: bool) -> Option<NonNull<T>> {
         let settled = walk.has_begun();
         let store = if settled { self.slots.store.made()? } else { self.slots.settle()? };
         let store = store.lock();
         let (segment, slot) = store.next_out(walk)?;
+        if ends && let Some(lease) = store.lease(segment, slot) {
+            lease.end();
+        }
         NonNull::new(store.slot(segment, slot).cast())
     }
 
-    /// Drops all live objects in address order, and keeps as much memory as `how` says. Panics of
+    /// Drops all live objects in address order, and keeps as much memory as `how` says. All keys
+    /// become stale and remain so. Panics of
     /// destructors are treated as by [`Pool::reset`](crate::pool::Pool::reset).
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
@@ -86,8 +95,9 @@ struct Ending<'p, T> {
 
 impl<T> Ending<'_, T> {
     fn drop_live(&mut self) {
-        while mem::needs_drop::<T>()
-            && let Some(object) = self.pool.next_live(&mut self.walk)
+        let keyed = self.pool.slots.store.made().is_some_and(|store| store.lock().has_leases());
+        while (mem::needs_drop::<T>() || keyed)
+            && let Some(object) = self.pool.next_slot(&mut self.walk, keyed)
         {
             unwinding::caught(|| {
                 // SAFETY: the object is live, and the walk does not return to it.
