@@ -16,11 +16,11 @@
 //! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!` before
 //!   the first excludes all of them. `{section}`, `{row}`, `{column}` and `{other}` stand in WHAT.
 //! - ROWS: one figure for each. `mean of ROWS` is the geometric mean, `worst of ROWS` the largest,
-//!   `spread of ROWS` the distance in percent from the least to the largest, `sum of ROWS` the sum of
-//!   all rounds, `certain of ROWS` the rows whose whole interval lies beyond the bound.
+//!   `spread of ROWS` the percentage from the least to the largest, `sum of ROWS` the sum of all
+//!   rounds, `certain of ROWS` the rows whose whole interval lies beyond the bound.
 //! - OTHER: the column that divides a number of the same round. `-`: none; `best of COLUMNS`: the
-//!   column with the least median; `least of` and `most of COLUMNS`: in each round; `each of COLUMNS`:
-//!   a figure for each.
+//!   column of the least median; `least of`, `most of COLUMNS`: in each round; `each of COLUMNS`: a
+//!   figure for each.
 //! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`;
 //!   `must` is `middle`, and fails a quick run, too.
 //! - BASE: the column with numbers. Other columns have ratios to it, and a row MEAN may follow.
@@ -411,8 +411,7 @@ impl Report {
         Some((ratios(&ours, &other), name))
     }
 
-    /// Returns the rows of a column that have numbers: estimate, name of the other column,
-    /// numbers.
+    /// Returns the rows of a column that have numbers: estimate, best other column, numbers.
     fn rows(
         &self,
         section: &str,

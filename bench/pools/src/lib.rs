@@ -1,9 +1,8 @@
 //! heapwright's pools and arenas beside Rust's pools.
 //!
-//! The question is always how one thing compares with another on the same
-//! machine in the same minute, so a run of this program measures one contender
-//! in one pattern, prints its numbers, and ends: `ci/pools.sh` has the runs started, one
-//! process each, in turns (`plan.sh`), and judged (`figures.txt`).
+//! The question is always a comparison on the same machine in the same minute. So a run of this
+//! program measures one contender in one pattern, prints its numbers, and ends. `ci/pools.sh`
+//! starts the runs, one process each, in turns (`plan.sh`), and judges them (`figures.txt`).
 //!
 //! ```text
 //! pools run PATTERN ...   one of them: `figure ns X`, and what else the pattern tells
@@ -12,11 +11,10 @@
 //! pools golden            calls whose instructions are counted (see [`golden`])
 //! ```
 //!
-//! A file is a pattern ([`pairs`], [`shared`], [`churn`],
-//! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
-//! crates, [`ours`] for heapwright. All are built into two programs of one source:
-//! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
-//! mimalloc.
+//! A file is a pattern ([`pairs`], [`shared`], [`churn`], [`arenas`], [`resident`]) with its
+//! traits; [`peers`] implements those traits for other crates, [`ours`] for heapwright. One source
+//! makes two programs: `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global
+//! allocator is mimalloc.
 
 pub mod arenas;
 pub mod churn;
@@ -30,11 +28,11 @@ pub mod shared;
 
 use std::process::ExitCode;
 
-/// The seed of every pattern's random numbers: all contenders see the same requests in the same
+/// The seed of every pattern's random numbers: all contenders get the same requests in the same
 /// order.
 const SEED: u64 = 42;
 
-/// What both programs do: the arguments say.
+/// The main function of both programs; the arguments choose the pattern.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -12,18 +12,18 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::{arenas, golden, resident, shared};
 
-/// An object of the memory that is kept.
+/// An object in the pattern of kept memory.
 struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
 
-/// Uninitialised, as the peers' are: what is written to an object is the pattern's.
+/// Uninitialised, as the peers' objects are: the pattern writes their contents.
 struct Slots<const BYTES: usize>(Pool<MaybeUninit<Bytes<BYTES>>>);
 
-/// The pairs.
+/// Runs the pairs.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, shared) = (Pool::new(), SharedPool::new());
-    // SAFETY: from `create`, once: the patterns end what they made.
+    // SAFETY: the object came from `create`, and the patterns destroy each object once.
     let destroy = |object| unsafe { pool.destroy(object) };
-    // SAFETY: the handle came from `create`, and is ended once.
+    // SAFETY: the handle came from `create`, and the patterns end it once.
     let destroy_shared = |object| unsafe { shared.destroy(object) };
     match name {
         "pool-owning" => measure(By(|value| pool.boxed(value), drop), work),
@@ -40,7 +40,7 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
     Some(())
 }
 
-/// Several threads.
+/// Runs the patterns of several threads.
 pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     if name != "shared" {
         return None;
@@ -50,7 +50,7 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     Some(())
 }
 
-/// A million nodes.
+/// Runs the patterns of a million nodes.
 pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
     let (nodes, objects) = (Pool::new(), Pool::new());
     let (shared_nodes, shared_objects) = (SharedPool::new(), SharedPool::new());
@@ -80,7 +80,7 @@ impl arenas::Arena for Arena {
     }
 }
 
-/// The arena.
+/// Runs the patterns of the arena.
 pub fn arena(name: &str, shape: &str, count: usize) -> Option<()> {
     if name == "arena" { arenas::measure(Arena::new(), shape, count) } else { None }
 }
@@ -94,7 +94,7 @@ extern "C" fn call_arena_u32(arena: &Arena, value: u32) -> NonNull<u32> {
 #[inline(never)]
 #[unsafe(no_mangle)]
 extern "C" fn call_arena_layout(arena: &Arena, size: usize, align: usize) -> NonNull<u8> {
-    // SAFETY: only called with the parts of a layout.
+    // SAFETY: callers pass the size and alignment of a valid layout.
     arena.alloc_layout(unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
@@ -107,11 +107,11 @@ extern "C" fn call_pool_create(pool: &Pool<u64>, value: u64) -> NonNull<u64> {
 #[inline(never)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn call_pool_destroy(pool: &Pool<u64>, object: NonNull<u64>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that the object is this pool's, and destroyed once.
     unsafe { pool.destroy(object) };
 }
 
-/// The calls whose instructions are counted.
+/// Runs the calls whose instructions are counted.
 pub fn golden() {
     golden::arena(
         Arena::new(),
@@ -123,7 +123,7 @@ pub fn golden() {
     golden::parts(|| {
         let objects: [NonNull<u64>; 8] = std::array::from_fn(|i| call_pool_create(&pool, i as u64));
         for object in objects {
-            // SAFETY: just made, and this once.
+            // SAFETY: the object was just made, and is destroyed only here.
             unsafe { call_pool_destroy(&pool, object) };
         }
     });
@@ -140,7 +140,7 @@ impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
     }
 
     unsafe fn destroy(&self, object: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that the object is this pool's, and destroyed once.
         unsafe { self.0.destroy(object.cast()) };
     }
 
@@ -149,7 +149,7 @@ impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
     }
 }
 
-/// Memory kept after a trim.
+/// Measures the memory that a trim leaves.
 pub fn resident(bytes: usize, shape: &str, count: usize) -> Option<()> {
     match bytes {
         32 => resident::measure(|| Slots::<32>(Pool::new()), shape, count),

@@ -1,7 +1,7 @@
-//! The other crates, each in the patterns that it can do.
+//! The other crates, each in its supported patterns.
 //!
-//! A contender is how an object is made and how it ends. Where a crate has settings, they are its
-//! defaults, but for plurality in the graph, which has the chunk size of plurality's own benchmark.
+//! A contender is a function that makes an object and one that ends it. Crates have their default
+//! settings. Only plurality in the graph has the chunk size of its own benchmark.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use crate::measure::Object;
 use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
 
-/// mimalloc called by hand.
+/// Makes an object with mimalloc's function.
 #[inline(always)]
 fn mimalloc_new(value: Object) -> NonNull<Object> {
     // SAFETY: the layout is not empty.
@@ -29,19 +29,19 @@ fn mimalloc_new(value: Object) -> NonNull<Object> {
     block
 }
 
-/// The end of one.
+/// Ends an object of mimalloc.
 #[inline(always)]
 fn mimalloc_end(block: NonNull<Object>) {
     // SAFETY: the block came from `mimalloc_new`, with this layout; the patterns end it once.
     unsafe { MiMalloc.dealloc(block.as_ptr().cast(), Layout::new::<Object>()) };
 }
 
-/// The peers in the pairs. `Box` is from this program's global allocator. plurality's boxes own,
-/// and live as long as they like; its borrowed handles borrow from the pool.
+/// Runs the pairs of the peers. `Box` uses this program's global allocator. plurality's boxes own
+/// their objects without a lifetime; its borrowed handles borrow from the pool.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, sharded) = (plurality::Pool::new(), ShardedSlab::<Object>::new());
     let into_raw = |value| plurality::Box::into_raw(pool.alloc_box(value));
-    // SAFETY: from `into_raw` of a box of this type, once.
+    // SAFETY: the pointer came from `into_raw` of a box of this type, and is used once.
     let from_raw = |object| drop(unsafe { plurality::Box::<Object>::from_raw(object) });
     let keyed = |value| sharded.insert(value).expect("room for one more");
     let taken = |key| {
@@ -67,13 +67,13 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
     Some(())
 }
 
-/// The peers among several threads: plurality's pool behind a lock, or a pool for each thread.
+/// Runs the peers with several threads: plurality's pool behind a lock, or a pool for each thread.
 pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     let pool = Mutex::new(plurality::Pool::new());
     match name {
         "plurality" => {
             let make = |value| pool.lock().expect("no thread panics").alloc_box(value);
-            // To end one needs no lock.
+            // The end of an object needs no lock.
             work.with(|| By(make, drop));
         }
         "plurality-own" => work.with(|| {
@@ -86,7 +86,7 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
     Some(())
 }
 
-/// The peers with a million nodes.
+/// Runs the peers with a million nodes.
 pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
     let nodes = plurality::Pool::builder().chunk_size(8192).build();
     let objects = plurality::Pool::new();
