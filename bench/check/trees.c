@@ -77,7 +77,7 @@ int main(int count, char **words)
             struct node *low, *middle, *high;
             split(tree, key, &low, &high);
             split(high, key + 1, &middle, &high);
-            /* What is there goes, what is not comes. */
+            /* An existing key is removed, a new one inserted. */
             if (middle)
                 total += drop(middle), middle = NULL;
             else

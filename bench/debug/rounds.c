@@ -1,4 +1,4 @@
-/* The program of Zig's PR #17383, in C: what one survivor in each bucket costs.
+/* The program of Zig's PR #17383, in C: the cost of one survivor in each bucket.
  *
  *   rounds ROUNDS [keep]
  *
@@ -75,7 +75,7 @@ struct spent {
     uint64_t rounds, frees;
 };
 
-/* What instructions are counted of: callgrind is given this name. */
+/* Callgrind counts the instructions of this function, by its name. */
 FRAME static struct spent measured(void **survivors, size_t rounds, int keep) {
     uint64_t start = now();
     go_round(survivors, rounds);

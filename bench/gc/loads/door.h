@@ -1,5 +1,5 @@
-// The door that a load allocates through. A load is written once and compiled for each
-// collector, so that what is compared does the same work on the same objects.
+// The interface through which a load allocates. Each load has one source, compiled for each
+// collector, so that both do the same work on the same objects.
 //
 //   -DDOOR_HEAPWRIGHT   heapwright's C interface, inline parts and all
 //   -DDOOR_BDWGC        bdwgc 8.2, as its manual says it is fastest
@@ -25,11 +25,11 @@
 //                        asks for one, and runs those that are due
 //   door_fields()        what the collector counted, as fields of the result
 //
-// A load defines load_trace, which marks what an object refers to. Under bdwgc nobody
-// calls it: there each word of an object is looked at.
+// A load defines load_trace, which marks the references of an object. Under bdwgc it is not
+// called: bdwgc reads each word of an object.
 //
-// Locals are roots: both collectors look through the stacks. Static variables are roots
-// of bdwgc alone, so a load keeps nothing there.
+// Locals are roots: both collectors read the stacks. Static variables are roots only of bdwgc, so
+// a load keeps no references there.
 
 #ifndef DOOR_H
 #define DOOR_H

@@ -1,16 +1,15 @@
 // fillers [threads=T] [depth=D] [fillers=0|1] [limit=KIB]
 //
-// Nodes among fillers: binary trees whose nodes lie among objects that nobody keeps, of
-// sizes that follow a power law, so that a page of a size has nodes that stay beside holes that come
-// and go. The idea is that of Whippet's benchmark (Wingo), which took GCBench's trees (Ellis, Kovac,
-// Boehm).
+// Nodes among fillers: binary trees whose nodes lie among dropped objects, of sizes by a power
+// law. So the page of a size has nodes that stay beside holes that come and go. The idea is from
+// Whippet's benchmark (Wingo), which took GCBench's trees (Ellis, Kovac, Boehm).
 //
-// A tree of depth D and an array of numbers stay to the end; then trees of depths 4, 6 ... D come
-// and go, as many as make up the same work at each depth, built from the top down (a store into an
-// old node) and from the bottom up (a store into a new one). Before a node comes a filler of as many
-// words as a geometric law says (mean 6, none with one in seven). fillers=0 leaves them out.
+// A tree of depth D and an array of numbers stay to the end. Then trees of depths 4, 6 ... D come
+// and go, with the same work at each depth, built from the top down (a store into an old node) and
+// from the bottom up (a store into a new one). Before each node comes a number of fillers by a
+// geometric law (mean 6, none with one in seven). fillers=0 leaves them out.
 //
-// The field `objects` is how many were made, with a thread's share of fillers.
+// The field `objects` is the number of objects, with a thread's share of fillers.
 
 #include "threads.h"
 
@@ -48,7 +47,7 @@ static inline void load_trace(door_tracer *tracer, void *object) {
         door_mark(tracer, filler->word[i]);
 }
 
-// How many times in a row a thing that happens six times in seven happens.
+// The length of a series of events that continues six times in seven.
 static inline size_t power_law(struct maker *maker) {
     size_t many = 0;
     do {
