@@ -3,8 +3,8 @@
 #   load     threads          what runs                         timed runs    rounds
 #   ttest1   as asked for     4 T threads, T at a time          all, 61st     all
 #   rpc      as asked for     T/2 clients, T/2 servers          61st          all
-#   churn    1, 4             100,000 threads, so many at once  none          at most 3
-#   idle     1, 10, 100, 1000 so many, 4,000 bursts             none          at most 6
+#   churn    1, 4             100,000, this many at a time      none          at most 3
+#   idle     1, 10, 100, 1000 this many, 4,000 bursts           none          at most 6
 #
 # Speed and memory come from runs without timed calls. Other runs time all calls of a thread, or
 # one in 61 (programs/inside.h), with half the work, in separate sections. A load does the same

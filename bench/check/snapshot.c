@@ -87,7 +87,7 @@ __attribute__((noinline)) static void lose(void)
     block = NULL;
 }
 
-/* Overwrites what calls have left on the stack. */
+/* Overwrites the words that calls have left on the stack. */
 __attribute__((noinline)) static void wipe(void)
 {
     volatile char litter[8192];

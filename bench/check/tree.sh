@@ -4,7 +4,7 @@
 #
 #   make -j2      a tree of COUNT small C files, compiled anew by each run: a compiler's driver, a compiler and an
 #                 assembler for each file
-#   shell script  what a configure script does: 3 * COUNT runs of small programs, one after the other
+#   shell script  like a configure script: 3 * COUNT runs of small programs, one after the other
 #
 # The output of each is the same in all runs.
 set -euo pipefail

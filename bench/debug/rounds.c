@@ -3,13 +3,13 @@
  *   rounds ROUNDS [keep]
  *
  * A round makes 32 blocks of 128 bytes and frees 31 of them: the first stays, and
- * with it whatever the allocator keeps 32 slots in. After ROUNDS rounds the
+ * with it the memory in which the allocator keeps 32 slots. After ROUNDS rounds the
  * survivors are freed, in the order they were made; with `keep` they are not, so
- * that statistics taken at exit show what they pin.
+ * that statistics taken at exit show the pinned memory.
  *
  * Each malloc and each free is called through 16 functions, so that an allocator
- * that keeps stacks finds 16 frames above main. They are what optimised programs
- * are made of: no frame pointers. Built with
+ * that keeps stacks finds 16 frames above main. Like those of optimised
+ * programs, they have no frame pointers. Built with
  *
  *   -O2 -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin
  *

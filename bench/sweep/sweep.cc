@@ -1,4 +1,4 @@
-// sweep: what an operation of the allocator takes, in patterns, each over many sizes.
+// sweep: the time of an allocator's operation, in patterns, each over many sizes.
 //
 //   sweep list [CELLS]                   the cells, a line `THREADS GROUP BYTES` each
 //   sweep THREADS GROUP MS [CELLS]       measures a group: a line `figure BYTES NS` for each cell
@@ -8,13 +8,13 @@
 // which the allocator grows to the pattern's needs. NS is the wall time of a thread divided by its
 // operations; an operation is
 //
-//   pairs (malloc, calloc, new ...)      one block allocated and freed at once, by that entry point
+//   pairs (malloc, calloc, new ...)      one block allocated and freed immediately, by that entry point
 //   in-order, reverse                    a block of 64 (8 from 300 KB on) that are all allocated,
 //                                        then freed in that order or the other
 //   thousands                            the same with as many as 64 MB hold, at most 10,000
 //   replace                              a random one of many live blocks is freed, and another of
 //                                        half to one and a half of the size is allocated
-//   replace-30000, replace-400000        the same among so many; the latter lie in cold memory
+//   replace-30000, replace-400000        the same among this many; 400000 lie in cold memory
 //   phases                               a block of 30,000 of one size, or one of 60,000 that then
 //                                        replace them; at the end all are freed
 //   realloc-steps                        one step of BYTES of a block that grows to 200 steps

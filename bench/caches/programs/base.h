@@ -4,9 +4,9 @@
 //   base.h      this
 //   inside.h    the calls of the allocator, and the time spent in them
 //   blocks.h    blocks with a stamp, so that one handed out twice is noticed
-//   memory.h    what the kernel says is resident
+//   memory.h    the kernel's figures of memory
 //   threads.h   threads on stacks of ours, so that stacks can be told from heap
-//   result.h    the one line that a run is
+//   result.h    a run's one line of output
 //
 // Each file includes the one above it. Our programs call malloc, calloc, realloc, memalign and
 // free as any program does, so the preloaded allocator serves them. A program maps memory for

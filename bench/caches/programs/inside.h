@@ -1,11 +1,11 @@
 // The calls of the allocator, and the time inside of them.
 //
 //   CLOCK   none   no call is timed
-//           all    every call, by the processor's counter before and after it: what
-//                  the review of scudo's registries did. Waiting for a lock is in it,
-//                  and so is the time of others that ran meanwhile on this processor.
-//           N      each N-th call of a thread. What others ran meanwhile is taken
-//                  out, so that the mean, times the calls, is processor time.
+//           all    every call, by the processor's counter before and after it, as in
+//                  the review of scudo's registries. The time includes waits for a lock,
+//                  and other threads that ran meanwhile on this processor.
+//           N      each N-th call of a thread. Other threads' time is subtracted, so
+//                  that the mean, times the calls, is processor time.
 //
 // Removal of others' time: the thread's clock is read at the call before the timed one, so that
 // this system call is not next to it. If the timed call took longer than a switch of threads, the

@@ -1,5 +1,5 @@
-// The one line that a run is: the word `result`, then NAME=VALUE, separated by
-// spaces. What the driver reads of it, and what the names mean, is in src/results.rs.
+// A run's one line of output: the word `result`, then NAME=VALUE, separated by
+// spaces. bench/figures reads it, and bench/caches/figures.txt uses the names.
 //
 // A program calls begin() when its tables are ready, and result_begin() after the last work, while
 // the measured memory still exists. Between result_begin() and result_end() it may add its own
@@ -43,7 +43,7 @@ static inline void result_begin(size_t threads) {
     field("own", (double)own_bytes);
     if (clock_every != 0) {
         double inside = (double)all.ticks / ticks_a_ns;
-        // Of a sample, what it stands for.
+        // A sample stands for all calls.
         if (clock_every > 1)
             inside = all.timed == 0 ? 0 : inside / (double)all.timed * (double)all.calls;
         field("every", clock_every);

@@ -1,6 +1,6 @@
-//! `figures run` runs a plan (`figures::run`), `figures report` judges the results by a file of
-//! figures (`figures::asked`), and `figures smallest` finds the smallest heap in which a program
-//! runs. `figures race` prints the bounds of the race, its figures, and the verdicts.
+//! `figures run` runs a plan (`figures::run`). `figures report` judges the results by a file of
+//! figures (`figures::asked`). `figures smallest` finds the smallest heap of a program. `figures
+//! race` prints the bounds of the race, its figures, and the verdicts.
 //!
 //! `heapwright bench --format json -o FILE` keeps every single run. `race` reads that file
 //! ([`race`]) and judges it by bench/programs/figures.txt. It measures nothing: the same file

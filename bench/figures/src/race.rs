@@ -6,7 +6,7 @@
 //!   workloads, programs     the same by kind
 //!   memory                  the same, above: the peak above the empty program's, where that is the
 //!                           program's own doing: >= 32 MiB live, or taken under glibc
-//!   start                   the program that does nothing: what its peak is, any program's is
+//!   start                   the empty program, whose peak is part of every peak
 //! ```
 //!
 //! A missing field, or one of another type, is an error that names it: a figure from half a file

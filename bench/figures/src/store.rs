@@ -7,11 +7,10 @@
 //!                 peers: [[row, column, name?]], peer? } ]
 //! ```
 //!
-//! A page names a section by a line `<!-- figures:NAME -->`. The text up to the line `<!--
-//! /figures:NAME -->` is rendered, and a test refuses every other text. The file `README.md` names
-//! the list `readme`. Each of its rows names cells of a section: a row by its first cell, a column
-//! by its number. `peer` is a text for a missing peer's number. `ci/release.sh` refuses old
-//! figures.
+//! A page names a section by `<!-- figures:NAME -->`. The text up to `<!-- /figures:NAME -->` is
+//! rendered, and a test refuses every other text. The file `README.md` names the list `readme`.
+//! Each of its rows names cells of a section: a row by its first cell, a column by its number.
+//! `peer` is a text for a missing peer's number. `ci/release.sh` refuses old figures.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};

@@ -145,13 +145,13 @@ int main(int argc, char **argv) {
     size_t threads = threads_setting();
     most_depth = setting("depth", 16, LEAST_DEPTH, 24);
     has_fillers = setting("fillers", 1, 0, 1);
-    // As times what lives: that of the trees of depth D, and the array, of each thread.
+    // A limit may be a percentage of the live bytes: each thread's tree of depth D, and array.
     size_t live = threads * (2 * nodes(most_depth) * sizeof(struct node) + NUMBERS * sizeof(double));
     size_t limit = limit_setting(0);
     size_t times = setting("percent", 0, 0, 10000);
     door_open(times != 0 ? live / 100 * times : limit);
     begin();
-    // (That of one thread: all do the same.)
+    // (The sum of one thread: all do the same.)
     result_begin(workers_run(threads, work) / threads);
     object_field(objects_made);
     return door_end();

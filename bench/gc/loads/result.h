@@ -1,9 +1,9 @@
-// The one line that a run is: the word `result`, then NAME=VALUE, separated by spaces.
+// A run's one line of output: the word `result`, then NAME=VALUE, separated by spaces.
 //
 //   wall_ns, cpu_ns    of the process since begin(), all threads of it: a collector that
 //                      marks with threads of its own is not faster for nothing
 //   peak               the most that was resident, of the program alone
-//   checksum           of what the program computed: the same through every door
+//   checksum           of the program's results: the same through every door
 //
 // and the fields that a load and its interface add with field().
 

@@ -8,14 +8,14 @@
 //!   library::choose <------- scan -------- world: threads, caches, CPUs
 //!   (registry/policy.rs, as it stands)          ^   |
 //!                                               |   v
-//!                                             events: what happens next, and when
+//!                                             events: future events and their times
 //!                                                   |
 //!                                                 study -> tables, all headed "simulated"
 //! ```
 //!
 //! [`world`] simulates a lock and its precedence in one cache line, which one CPU has at a time.
 //! It simulates spinning, sleeping and waking as in the library's shared registry, and CPUs with
-//! queues and time slices: a thread may lose its CPU while it holds a lock. It leaves out the
+//! queues and time slices. A thread may lose its CPU while it holds a lock. It leaves out the
 //! memory behind the caches (central lists and their locks, contended page faults), sockets,
 //! hyperthreads, and the scheduler's finer rules. So ratios mean something, absolute times do not.
 //! All numbers are integers from a seed: a command always prints the same text.

@@ -11,12 +11,12 @@
 //!  a CPU       one thread runs, others queue; after a slice the next one's turn comes
 //! ```
 //!
-//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns), one CPU after
-//! the other: a CPU that asks meanwhile waits its turn. A look fetches only after a write, but
-//! makes the next write fetch again. Accesses of a line have one order: a try's result is fixed at
-//! its arrival, and reaches its thread with the line. A failed try takes the line from the holder,
-//! who must fetch it to unlock. A thread whose cache another CPU used last fetches `cold_lines`
-//! more while it holds the lock.
+//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that asks
+//! meanwhile waits its turn. A look fetches only after a write, but makes the next write fetch
+//! again. Accesses of a line have one order: a try's result is fixed at its arrival, and reaches
+//! its thread with the line. A failed try takes the line from the holder, who must fetch it to
+//! unlock. A thread whose cache another CPU used last fetches `cold_lines` more while it holds the
+//! lock.
 //!
 //! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread
 //! counts itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a
@@ -30,9 +30,9 @@
 //! even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the CPU's other
 //! threads, too.
 //!
-//! Invariants, checked by tests after every event: a lock has one holder, and a thread at
-//! most one lock; a thread is on one CPU, or in one queue, or asleep; a CPU idles only
-//! if all queues are empty.
+//! Invariants, checked by tests after every event: a lock has one holder, and a thread at most one
+//! lock. A thread is on one CPU, or in one queue, or asleep. A CPU idles only if all queues are
+//! empty.
 
 use std::collections::VecDeque;
 
@@ -583,7 +583,7 @@ impl<'a> World<'a> {
         self.run(next, cpu, self.costs.switch);
     }
 
-    // --- what must hold -------------------------------------------------------------
+    // --- invariants -----------------------------------------------------------------
 
     /// Checks the invariants. An error names the broken one.
     pub fn check(&self) -> Result<(), String> {

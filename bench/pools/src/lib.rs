@@ -5,7 +5,7 @@
 //! starts the runs, one process each, in turns (`plan.sh`), and judges them (`figures.txt`).
 //!
 //! ```text
-//! pools run PATTERN ...   one of them: `figure ns X`, and what else the pattern tells
+//! pools run PATTERN ...   one of them: `figure ns X`, and the pattern's other figures
 //! pools one NAME COUNT    COUNT pairs of one contender, for a counter of
 //!                         instructions to watch
 //! pools golden            calls whose instructions are counted (see [`golden`])

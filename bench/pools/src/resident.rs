@@ -5,7 +5,7 @@
 //! growth of the process's resident memory, bookkeeping included, divided by the bytes of those
 //! pages.
 //!
-//! `random` leaves one object in ten, at random places; `runs` leaves one run of 512 neighbours in
+//! `random` leaves one object in ten, at random places. `runs` leaves one run of 512 neighbours in
 //! ten, as a program does that ends related objects together.
 
 use std::collections::BTreeSet;

@@ -2,8 +2,8 @@
 //! to share values in safe Rust: tracing collectors and reference counts.
 //!
 //! ```text
-//!   loads    what is done, and what a peer has to be able to do for it
-//!   peers    each does it in its own words: node types, and the functions that a load calls
+//!   loads    the work, and the operations that a peer must have for it
+//!   peers    each with its own node types, and the functions that a load calls
 //!     |
 //!   here     one load with one peer; it prints one line:
 //!

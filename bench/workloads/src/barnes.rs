@@ -3,7 +3,7 @@
 //! After Barnes and Hut (1986), and the "barnes" of the field's suites. Every step sorts all
 //! bodies into an octree of cells, each a separate block, and adds up masses from below. Then it
 //! walks the tree for the forces on every third body (as in codes whose slow bodies have longer
-//! steps); a distant cell counts as one body. The walk takes most of the time and allocates
+//! steps). A distant cell counts as one body. The walk takes most of the time and allocates
 //! nothing. Shows the value of *placement*: the density and order of blocks that were made
 //! together.
 //!

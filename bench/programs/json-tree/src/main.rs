@@ -1,6 +1,6 @@
 //! Reads a JSON document from a file, parses it into a tree, walks it, removes parts and writes it
-//! again, as a Rust service does with each request, on one large document. Every string, array and
-//! map node is a block of its own, allocated in document order and freed in tree order.
+//! again. A Rust service does this with each request; here it is one large document. Every string,
+//! array and map node is a block of its own, allocated in document order and freed in tree order.
 //!
 //! It prints a few numbers about the tree and a checksum of the written text, which do not depend
 //! on the allocator.

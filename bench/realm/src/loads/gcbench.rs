@@ -2,8 +2,8 @@
 //! measures the same through the C interface.
 //!
 //! A tree stretches the heap and is dropped; a smaller one and an array of numbers stay to the
-//! end. Then trees of every second depth come and go, built from the top down (stores into
-//! existing nodes, through a cell) and from the bottom up. Nodes have two numbers that never
+//! end. Then trees of every second depth come and go. They are built from the top down (stores
+//! into existing nodes, through a cell) and from the bottom up. Nodes have two numbers that never
 //! change.
 
 use super::Collector;

@@ -2,9 +2,9 @@
 //! and `gc`. Each includes this file as its own module, and defines these names:
 //!
 //! ```text
-//!   Shared            its handle             Tree, Node, SplayNode, Payload   what lies behind handles,
-//!   Place             its cell               Link                             as the peer has them declared
-//!   Values, values    an array, and how one is made
+//!   Shared            its handle             Tree, Node, SplayNode, Payload   the types behind handles,
+//!   Place             its cell               Link                             as the peer declares them
+//!   Values, values    an array, and a function that makes one
 //! ```
 //!
 //! Changing fields lie in a cell of the peer's. Handles are moved where possible, because a copy

@@ -1,5 +1,5 @@
 //! The splay load of V8's benchmarks, as in `bench/gc/loads/splay.c`: a self-adjusting tree under
-//! random keys, each node with a payload that is a tree of its own.
+//! random keys. Each node has a payload, which is another tree.
 //!
 //! ```text
 //!   node --> branch --> branch --> ... --> leaf --> array of ten numbers
