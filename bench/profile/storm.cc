@@ -7,7 +7,7 @@
 //   pools, arenas  heapwright's, if it is preloaded: filled, checked, and destroyed, the last four of each thread kept
 //   throw          exceptions through ten frames, whose unwinder takes the loader's locks
 //   open, close    a library, and start threads that end
-//   fork           if WHAT says "fork": the child allocates, frees inherited blocks, and must end well
+//   fork           if WHAT says "fork": the child allocates, frees old blocks, and must end well
 //   take signals   if WHAT says "signals": a handler that allocates and frees, every two milliseconds, in a thread that sleeps;
 //                  if it says "interrupts": in the threads that allocate, which no allocator need bear
 //

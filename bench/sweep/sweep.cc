@@ -8,7 +8,7 @@
 // which the allocator grows to the pattern's needs. NS is the wall time of a thread divided by its
 // operations; an operation is
 //
-//   pairs (malloc, calloc, new ...)      one block allocated and freed immediately, by that entry point
+//   pairs (malloc, calloc, new ...)      one block allocated and then freed, by that entry point
 //   in-order, reverse                    a block of 64 (8 from 300 KB on) that are all allocated,
 //                                        then freed in that order or the other
 //   thousands                            the same with as many as 64 MB hold, at most 10,000

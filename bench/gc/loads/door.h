@@ -18,7 +18,7 @@
 //   door_mark(tracer, object)
 //                        from load_trace only
 //   door_set_key(entry, slot, key), door_is_key(there, key)
-//                        sets the key of a new entry, which does not keep the key; compares keys; NULL: dead
+//                        sets a new entry's weak key; compares a key; NULL: dead
 //   door_ephemeron(tracer, key slot, value slot)
 //                        from load_trace only
 //   door_finalize(door, object, run), door_run_finalizers(door)

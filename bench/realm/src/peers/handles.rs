@@ -2,8 +2,8 @@
 //! and `gc`. Each includes this file as its own module, and defines these names:
 //!
 //! ```text
-//!   Shared            its handle             Tree, Node, SplayNode, Payload   the types behind handles,
-//!   Place             its cell               Link                             as the peer declares them
+//!   Shared            its handle             Tree, Node, SplayNode, Payload   the peer's types
+//!   Place             its cell               Link                             behind handles
 //!   Values, values    an array, and a function that makes one
 //! ```
 //!
