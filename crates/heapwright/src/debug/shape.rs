@@ -151,7 +151,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// Returns the class for a request and a spare byte. `None`: it needs a span of its own.
+/// Returns the class for a request and a spare byte. `None`: it needs its own span.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

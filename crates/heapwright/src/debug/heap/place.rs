@@ -327,7 +327,7 @@ impl Heap {
         }
     }
 
-    /// Places a block in a span of its own.
+    /// Places a block in its own span.
     #[cold]
     fn place_large(
         &'static self,
