@@ -1,10 +1,9 @@
-// What the memory bounds' programs share: resident memory as the kernel counts
-// it, random sizes, blocks that are really in memory, and the line that a
-// figure is.
+// The common parts of the programs for memory bounds: the kernel's count of resident memory,
+// random sizes, touched blocks, and the line of a figure.
 //
-// A program touches its own tables (static, or mapped by itself) before it
-// takes the baseline, so what is resident above the baseline is the heap's,
-// but for the stacks of threads. Live bytes are those the program asked for.
+// A program touches its own tables (static, or mapped) before it takes the baseline. So the
+// resident memory above the baseline is the heap's, except for the stacks of threads. Live bytes
+// are the requested ones.
 //
 // A figure is one line, fields separated by tabs, for ci/bounds.sh:
 //
@@ -65,8 +64,8 @@ static inline void sleep_ms(long ms) {
 
 static inline double now_ms(void) { return (double)now_ns() / 1e6; }
 
-// What this program, called with the same words, finds in a process of its own where a variable is
-// set (NULL: unset): it sees BOUNDS_RESULT, and says its number there by `child_says`.
+// Runs this program with the same words in another process, with a variable set (NULL: unset).
+// There BOUNDS_RESULT is set, and `child_says` reports the number that this returns.
 static inline double in_child(char **argv, const char *variable, const char *value) {
     int ends[2];
     if (pipe(ends) != 0)

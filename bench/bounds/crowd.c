@@ -1,12 +1,11 @@
 // crowd NAME THREADS BLOCKS
 //
-// Threads that allocate a little and wait, as of a server with a thread for each
-// client: each allocates BLOCKS blocks of 16 bytes to 2 KiB, frees every fourth,
-// and waits until all others have theirs.
+// Threads that allocate a little and wait, as in a server with a thread for each client. Each
+// allocates BLOCKS blocks of 16 bytes to 2 KiB, frees every fourth, and waits until all others
+// have theirs.
 //
-// The same is run first without the preload, by a process of its own. Figure: the
-// peak resident memory of this process, at most 1.05 of what the C library's
-// allocator needs.
+// Another process runs the same without the preload first. Figure: the peak resident memory of
+// this process, at most 1.05 times that of the C library's allocator.
 
 #include "bounds.h"
 
@@ -31,7 +30,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-// The peak, in MiB, of so many threads.
+// The peak with this many threads, in MiB.
 static double peak(size_t threads) {
     pthread_t *running = table(threads * sizeof *running);
     pthread_barrier_init(&all_are_here, NULL, (unsigned)threads);

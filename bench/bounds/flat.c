@@ -1,8 +1,7 @@
 // flat NAME PRODUCERS CONSUMERS SIZE ORDER LIVE_MIB TRAFFIC_MIB
 //
-// Producers allocate, consumers free and never allocate. What comes home to
-// the producers' side of the heap must be reused, or memory grows with the
-// traffic. (The xmalloc pattern, made to measure memory.)
+// Producers allocate, consumers free and never allocate. The producers must reuse the freed
+// blocks, or memory grows with the traffic. (The xmalloc pattern, adapted to measure memory.)
 //
 //     producer --batch of 64--> ring of 4 batches --> consumer's shelf
 //                                                       puts the new block in a
@@ -13,9 +12,8 @@
 // and memory is in use while the traffic goes through it. SIZE 0 is a mix of 16
 // bytes to 2 KiB. ORDER is "fifo" (the place is the next one) or "random".
 //
-// Figures: resident memory above the baseline at the traffic's end, by the most
-// bytes that were live (the ring's included); and by what it was at a tenth of
-// the traffic.
+// Figures: resident memory above the baseline at the traffic's end, divided by the peak of live
+// bytes (with the ring's); and divided by its value after a tenth of the traffic.
 
 #include "bounds.h"
 #include <stdatomic.h>
@@ -52,7 +50,7 @@ static void became_live(size_t bytes) {
         ;
 }
 
-// After a tenth, a half and all of the traffic, whoever passes the mark looks.
+// The thread that passes a tenth, a half or all of the traffic takes a measurement.
 static void pass(size_t bytes) {
     size_t before = atomic_fetch_add(&passed, bytes), after = before + bytes;
     size_t marks[] = { traffic / 10, traffic / 2, traffic };

@@ -1,8 +1,8 @@
 // giveback WHO SIZE TOTAL_MIB HOW
 //
-// Allocates TOTAL_MIB in blocks of SIZE, frees nine in ten at random, and looks
-// what stays in memory: at most 1.1 times the pages that still hold a live block
-// (counted here, from the blocks' addresses), and 16 MiB.
+// Allocates TOTAL_MIB in blocks of SIZE, and frees nine in ten at random. The remaining memory may
+// be at most 1.1 times the pages with a live block (counted here, by the blocks' addresses), and
+// 16 MiB.
 //
 //   WHO   one     one thread does it all
 //         four    four threads, each with its part; they live on
@@ -14,7 +14,7 @@
 //                 malloc and one free every 2 ms, for 1.5 s
 //         trim    one of them calls malloc_trim(0), all others are idle
 //
-// The main thread only looks on.
+// The main thread only measures.
 
 #include "bounds.h"
 #include <malloc.h>
@@ -31,7 +31,7 @@ struct part {
     int allocates, frees, trims;
 };
 
-// All threads meet, the main thread looks on, and they meet again.
+// All threads meet, the main thread measures, and they meet again.
 static void end_of_stage(void) {
     pthread_barrier_wait(&stage);
     pthread_barrier_wait(&stage);
@@ -90,7 +90,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-// Pages that hold a live block: a bitmap a GiB of addresses, made when needed.
+// Pages with a live block: a bitmap for each GiB of addresses, made when needed.
 enum { GIB_BITS = 30, BITMAPS = 4096 };
 static uint64_t *gibs[1 << (47 - GIB_BITS)];
 static uint64_t bitmaps[BITMAPS][1 << (GIB_BITS - 12 - 6)];

@@ -1,16 +1,14 @@
 // idle NAME THREADS BLOCKS DOUBLINGS
 //
-// Threads that once allocated and now idle, as in a pool after a busy moment:
-// each allocates BLOCKS blocks of 16 bytes to 16 << DOUBLINGS bytes, frees them
-// in random order, and waits. One after another, so that the peak is one
-// thread's.
+// Threads that once allocated and are now idle, as in a pool after a busy moment. Each allocates
+// BLOCKS blocks of 16 bytes to 16 << DOUBLINGS bytes, frees them in random order, and waits. They
+// do so one after another, so the peak is one thread's.
 //
-// A child made before anything else does the same without the allocations. What
-// the parent has resident beyond the child is the heap's: stacks and the
-// C library's part of a thread are in both.
+// A child, made first, does the same without the allocations. The parent's resident memory beyond
+// the child's is the heap's: both have the stacks and the C library's part of a thread.
 //
-// Figures: that difference by the number of threads, at once and after the main
-// thread has been allocating for two seconds.
+// Figures: that difference divided by the number of threads, immediately and after two seconds of
+// the main thread's allocations.
 
 #include "bounds.h"
 #include <sys/wait.h>
@@ -43,7 +41,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-// The main thread's life while the others idle: the same in parent and child.
+// The main thread's work while the others idle: the same in parent and child.
 static void be_active(void) {
     static void *mine[1000];
     uint64_t random = 3;

@@ -1,7 +1,7 @@
 // orphans VARIANT LIVE_MIB GENERATIONS
 //
-// Frees after the owner died, and frees for an owner that lives but does
-// nothing. Blocks of 16 bytes to 2 KiB, LIVE_MIB of them at the peak.
+// Frees after the owner's death, and frees for an idle owner. Blocks of 16 bytes to 2 KiB,
+// LIVE_MIB of them at the peak.
 //
 //   all        four threads build all and die; two others free all in random
 //              order and die. Again and again.
@@ -12,9 +12,9 @@
 //              memory.
 //   idle       as survivor, but one thread builds, and lives on, idle.
 //
-// Figures: the most that was resident above the baseline at any generation's
-// peak, by the live bytes; and the last generation's by the third's (in "idle"
-// and "survivor" the peak is after the second build).
+// Figures: the largest resident memory above the baseline at a generation's peak, divided by the
+// live bytes; and the last generation's divided by the third's. (In "idle" and "survivor" the peak
+// is after the second build.)
 
 #include "bounds.h"
 
@@ -42,7 +42,7 @@ static void *build(void *argument) {
     return NULL;
 }
 
-// Frees a part; what stays was moved out of it.
+// Frees a part; the remaining blocks were moved out of it.
 static void *break_down(void *argument) {
     struct part *part = argument;
     for (size_t i = part->from; i < part->to; i++) {
@@ -77,7 +77,7 @@ static void share_out(void *(*body)(void *), unsigned threads, size_t count) {
         pthread_join(running[t], NULL);
 }
 
-// A thread that builds when told, and is idle else.
+// A thread that builds on request, and is idle otherwise.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static enum { IDLE, BUILD, END } order;

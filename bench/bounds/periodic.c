@@ -1,11 +1,11 @@
 // periodic NAME PAUSE_MS PERIODS
 //
-// A program that works in bursts: in each it allocates 48 MiB in blocks of 16 bytes to 512 KiB, frees nine
-// in ten at once and the rest before the next, and pauses.
+// A program that works in bursts. In each it allocates 48 MiB in blocks of 16 bytes to 512 KiB,
+// frees nine in ten, frees the rest before the next burst, and pauses.
 //
-// The same is run first with purge=never, by a process of its own. Figure: the page faults of this
-// process, at most 1.1 times as many. Then, for ten seconds, it replaces a block every 2 ms. Figure: what
-// is left of what was free when the last burst ended, at most a tenth.
+// Another process first runs the same with purge=never. Figure: the page faults of this process,
+// at most 1.1 times as many. Then it replaces a block every 2 ms for ten seconds. Figure: the rest
+// of the memory that was free after the last burst, at most a tenth.
 
 #include "bounds.h"
 
@@ -28,7 +28,7 @@ static void burst(uint64_t *random) {
         free(blocks[--count]);
 }
 
-// Page faults of so many bursts.
+// Page faults of this many bursts.
 static long faults(long pause, long periods) {
     uint64_t random = 3;
     struct rusage before, after;

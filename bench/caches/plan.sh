@@ -3,18 +3,18 @@
 #   load     threads          what runs                         timed runs    rounds
 #   ttest1   as asked for     4 T threads, T at a time          all, 61st     all
 #   rpc      as asked for     T/2 clients, T/2 servers          61st          all
-#   churn    1, 4             100,000 threads, so many at once  none          at most 3
-#   idle     1, 10, 100, 1000 so many, 4,000 bursts             none          at most 6
+#   churn    1, 4             100,000, this many at a time      none          at most 3
+#   idle     1, 10, 100, 1000 this many, 4,000 bursts           none          at most 6
 #
-# Speed and memory are those of runs in which no call is timed. In others all calls are, or each 61st
-# of a thread (programs/inside.h says how), with half the work: sections of their own. A load does the
-# same work at each number of threads. Of what runs long memory is asked for, which is no matter of
-# luck: fewer rounds show it.
+# Speed and memory come from runs without timed calls. Other runs time all calls of a thread, or
+# one in 61 (programs/inside.h), with half the work, in separate sections. A load does the same
+# work with each number of threads. Long loads measure memory, which does not depend on luck: fewer
+# rounds suffice.
 
-# The compiler must not know what malloc does: it would leave calls out.
+# The compiler must not know malloc's meaning: it would remove calls.
 PLAIN=(-O2 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
 
-# Builds the programs, and sets what runs: ALLOCATORS, and how many caches each model has.
+# Builds the programs, and sets the runs: ALLOCATORS, and the number of caches of each model.
 caches_begin() {
     local program name models=() one cpus shared
     PROGRAMS=$SCRATCH/programs
@@ -29,7 +29,7 @@ caches_begin() {
         models+=("$name=HEAPWRIGHT=cache=$name $(realpath "$HEAPWRIGHT_SO")")
     done
     allocators "${models[@]}" -- scudo,scudo-classic,gperftools,jemalloc,mimalloc
-    # A library that does not know the option, or that the loader ignores, must not be taken for one that works.
+    # A library may lack the option, or the loader may ignore it: that is an error.
     for one in "${ALLOCATORS[@]}"; do
         settings_of "$one"
         name=$(env ${UNDER[@]+"${UNDER[@]}"} "$PROGRAMS/empty" 2>&1 >/dev/null) && [ -z "$name" ] || die "${one%%=*}: $name"
@@ -43,7 +43,7 @@ caches_begin() {
 }
 declare -A CACHES
 
-# notices PROGRAM ARGUMENT...: the program sees that the allocator is broken.
+# notices PROGRAM ARGUMENT...: fails unless the program notices a broken allocator.
 notices() {
     local status=0
     LD_PRELOAD=$SCRATCH/libtwice.so timeout 60 "$PROGRAMS/$1" "${@:2}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
@@ -62,10 +62,10 @@ caches_are_noticed() {
     refuses 'needs a number from 10 to' idle none 10 9 1
 }
 
-# part OF LEAST: so much of the work.
+# part OF LEAST: this part of the work.
 part() { local work=$(($1 * PERCENT / 100)); echo $((work > $2 ? work : $2)); }
 
-# ran ROUNDS: the plan, and of each setting of ours how many caches it has.
+# ran ROUNDS: runs the plan, and counts the caches of each of our settings.
 ran() {
     local one row
     planned empty empty glibc 1 - "$PROGRAMS/empty"
@@ -103,7 +103,7 @@ section_rpc() {
         done
     done
     ran 10
-    # Of what per-CPU caches did, the share of restartable sequences that committed.
+    # The share of per-CPU operations whose restartable sequence committed.
     for one in "${ALLOCATORS[@]}"; do
         [ "${one%%=*}" = percpu ] || continue
         for threads in "${ROWS[@]}"; do
@@ -128,7 +128,7 @@ section_idle() {
     [ "$PERCENT" -lt 10 ] || ROWS+=(1000)
     for threads in "${ROWS[@]}"; do planned_under idle "$threads" 6 "$PROGRAMS/idle" none "$threads" "$(part 4000 $((2 * threads)))" 100; done
     ran 10
-    # The heap with most threads to that with ten, round by round.
+    # The ratio of the heap with most threads to that with ten, round by round.
     awk -F'\t' -v OFS='\t' -v most="${ROWS[-1]}" '
         $1 == "empty" && $5 == "anonymous_end" { empty = $6 }
         $1 == "idle" { n[$3 FS $4 FS $2 FS $5] = $6; of[$3 FS $4] = 1 }

@@ -1,5 +1,5 @@
-// Documents of objects, lists and texts that are built, written, read back and dropped:
-// document SCALE. One heap block a value, as many libraries for JSON have it.
+// Documents of objects, lists and texts that are built, written, read back and dropped: document
+// SCALE. Each value has a heap block, as in many JSON libraries.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>

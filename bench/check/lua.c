@@ -1,4 +1,4 @@
-/* Runs a script in Lua, with the whole heap given back at the end: lua SCRIPT SCALE */
+/* Runs a script in Lua, and frees the whole heap at the end: lua SCRIPT SCALE */
 #include "lauxlib.h"
 #include "lua.h"
 #include "lualib.h"

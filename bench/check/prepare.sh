@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# prepare.sh WORK full|quick: builds the programs that heapwright's check, a sanitizer
-# and memcheck are compared on, each plain and with AddressSanitizer, and prints one line
-# each, its words separated by tabs: NAME PLAIN SANITIZED [ARGUMENT...].
+# prepare.sh WORK full|quick: builds the programs for the comparison of heapwright's check, a
+# sanitizer and memcheck, each plain and with AddressSanitizer. Prints a line for each, with tabs
+# between the words: NAME PLAIN SANITIZED [ARGUMENT...].
 #
-# Three are of ours. Three are well-known programs, whose sources are in crates that
-# Cargo.toml pins and `cargo vendor` fetches into WORK; quick takes those only where they
-# were built before. Both builds have the same flags, but for the sanitizer's. What
-# cannot be built is left out with a word on stderr.
+# Three are our own. Three are well-known programs, from sources in crates that Cargo.toml pins and
+# `cargo vendor` fetches into WORK; quick takes those only if they were built before. Both builds
+# have the same flags, except for the sanitizer's. A program that does not build is left out with a
+# line on stderr.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: prepare.sh WORK full|quick" >&2; exit 2; }
@@ -19,15 +19,15 @@ FLAGS=(-O2 -g -w)
 SANITIZER=(-fsanitize=address -fno-omit-frame-pointer)
 
 missing() { printf 'prepare.sh: %s is left out: %s\n' "$1" "$2" >&2; }
-# sized FULL QUICK: the one that was asked for.
+# sized FULL QUICK: prints the chosen one.
 sized() { if [ "$size" = quick ]; then echo "$2"; else echo "$1"; fi; }
 tabbed() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
-# built NAME COMPILER WORD...: sets PLAIN and SANITIZED; compiles what changed since.
+# built NAME COMPILER WORD...: sets PLAIN and SANITIZED; compiles if a source has changed.
 built() {
     local name=$1 compiler=$2 kind hash jobs=() job extra
     shift 2
-    # The crates' versions are in the words, as folders.
+    # The words contain the crates' versions, as folders.
     hash=$({ "$compiler" --version; printf '%s\n' "${FLAGS[@]}" "${SANITIZER[@]}" "$@"; cat "$HERE/$name".c*; } | sha256sum)
     PLAIN=$WORK/$name.plain.${hash:0:12} SANITIZED=$WORK/$name.asan.${hash:0:12}
     if [ -x "$PLAIN" ] && [ -x "$SANITIZED" ]; then return 0; fi
@@ -44,7 +44,7 @@ built() {
     for job in "${jobs[@]}"; do wait "$job" || { missing "$name" "$compiler does not build it"; return 1; }; done
 }
 
-# fetched: the crates' sources are in SOURCES.
+# fetched: ensures that the crates' sources are in SOURCES.
 fetched() {
     [ "$SOURCES/lock" -nt "$HERE/Cargo.lock" ] && return 0
     if [ "$size" = quick ]; then return 1; fi

@@ -1,5 +1,5 @@
 /*
- * How long a leak check stops a program with a large heap: snapshot MIB [CHECKS [PAUSE_MS]]
+ * A leak check's pause in a program with a large heap: snapshot MIB [CHECKS [PAUSE_MS]]
  *
  * MIB of live blocks, most of 32 to 512 bytes, some of 64 KiB, in linked lists. One
  * thread reads the clock in a loop and keeps the longest time between two reads; the
@@ -9,9 +9,9 @@
  *
  * Lines `figure NAME NUMBER`; those with a round have its number last:
  *
- *   live_mib        what was asked of malloc
- *   quiet_gap_ms    the longest gap of the other thread while nothing was asked
- *   raised_ms N     how long raise(SIGUSR1) took
+ *   live_mib        the bytes requested from malloc
+ *   quiet_gap_ms    the longest gap of the other thread without a check
+ *   raised_ms N     the time of raise(SIGUSR1)
  *   gap_ms N        the longest gap of the other thread, from before it until the next
  */
 #define _GNU_SOURCE
@@ -87,7 +87,7 @@ __attribute__((noinline)) static void lose(void)
     block = NULL;
 }
 
-/* Overwrites what calls have left on the stack. */
+/* Overwrites the words that calls have left on the stack. */
 __attribute__((noinline)) static void wipe(void)
 {
     volatile char litter[8192];
@@ -101,7 +101,7 @@ int main(int count, char **words)
     int checks = count > 2 ? atoi(words[2]) : 3;
     long pause = count > 3 ? atol(words[3]) : 4000;
 
-    /* Without a library that takes it, nothing is measured, but nobody is killed. */
+    /* Without a library that handles it, the signal is ignored and nothing is measured. */
     struct sigaction set;
     if (!sigaction(SIGUSR1, NULL, &set) && set.sa_handler == SIG_DFL) {
         fprintf(stderr, "nobody takes SIGUSR1\n");

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# tree.sh WORK COUNT: writes the inputs of what has many short processes, in WORK, and prints one line each, its words
-# separated by tabs: NAME COMMAND [ARGUMENT...].
+# tree.sh WORK COUNT: writes inputs with many short processes, in WORK. Prints a line for each,
+# with tabs between the words: NAME COMMAND [ARGUMENT...].
 #
 #   make -j2      a tree of COUNT small C files, compiled anew by each run: a compiler's driver, a compiler and an
 #                 assembler for each file
-#   shell script  what a configure script does: 3 * COUNT runs of small programs, one after the other
+#   shell script  like a configure script: 3 * COUNT runs of small programs, one after the other
 #
-# Of what each prints nothing differs between two runs.
+# The output of each is the same in all runs.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: tree.sh WORK COUNT" >&2; exit 2; }
@@ -15,7 +15,7 @@ count=$2
 mkdir -p "$1/tree.$count"
 cd "$1/tree.$count"
 
-# Headers of the system's are the larger part of what a small file costs, as in life.
+# The system's headers are most of the cost of a small file, as in real builds.
 if [ ! -f made ]; then
     for ((i = 0; i < count; i++)); do
         cat >"part$i.c" <<C

@@ -1,5 +1,5 @@
 /* Search trees that grow, lose nodes and are torn down: trees SCALE. A node is a block,
- * its name another one: what a C program with many small structures does all day. */
+ * its name another one, as in a C program with many small structures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ int main(int count, char **words)
             struct node *low, *middle, *high;
             split(tree, key, &low, &high);
             split(high, key + 1, &middle, &high);
-            /* What is there goes, what is not comes. */
+            /* An existing key is removed, a new one inserted. */
             if (middle)
                 total += drop(middle), middle = NULL;
             else

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# prepare.sh WORK full|quick: makes the inputs of the real programs that the debug
-# mode is measured with, the same ones everywhere, and prints one line each, its
-# words separated by tabs: NAME STDIN [NAME=VALUE...] COMMAND [ARGUMENT...].
+# prepare.sh WORK full|quick: makes the inputs of the real programs that measure the debug mode,
+# the same ones on each machine. Prints a line for each, with tabs between the words: NAME STDIN
+# [NAME=VALUE...] COMMAND [ARGUMENT...].
 #
 # The programs are those of the race (bench/programs), smaller or larger. A program that is not
-# installed is left out with a word on stderr.
+# installed is left out with a line on stderr.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: prepare.sh WORK full|quick" >&2; exit 2; }
@@ -13,11 +13,11 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 inputs_in "$1"
 size=$2
 
-# sized FULL QUICK: the one that was asked for.
+# sized FULL QUICK: prints the chosen one.
 sized() { if [ "$size" = quick ]; then echo "$2"; else echo "$1"; fi; }
 tabbed() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
-# made KIND COUNT: the path of an input.
+# made KIND COUNT: prints the path of an input.
 made() { generated "$1" "$2" "$1.$2" && echo "$WORK/$1.$2"; }
 
 add_python3() {

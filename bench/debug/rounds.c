@@ -1,15 +1,15 @@
-/* The program of Zig's PR #17383, in C: what one survivor in each bucket costs.
+/* The program of Zig's PR #17383, in C: the cost of one survivor in each bucket.
  *
  *   rounds ROUNDS [keep]
  *
  * A round makes 32 blocks of 128 bytes and frees 31 of them: the first stays, and
- * with it whatever the allocator keeps 32 slots in. After ROUNDS rounds the
+ * with it the memory in which the allocator keeps 32 slots. After ROUNDS rounds the
  * survivors are freed, in the order they were made; with `keep` they are not, so
- * that statistics taken at exit show what they pin.
+ * that statistics taken at exit show the pinned memory.
  *
  * Each malloc and each free is called through 16 functions, so that an allocator
- * that keeps stacks finds 16 frames above main. They are what optimised programs
- * are made of: no frame pointers. Built with
+ * that keeps stacks finds 16 frames above main. Like those of optimised
+ * programs, they have no frame pointers. Built with
  *
  *   -O2 -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin
  *
@@ -75,7 +75,7 @@ struct spent {
     uint64_t rounds, frees;
 };
 
-/* What instructions are counted of: callgrind is given this name. */
+/* Callgrind counts the instructions of this function, by its name. */
 FRAME static struct spent measured(void **survivors, size_t rounds, int keep) {
     uint64_t start = now();
     go_round(survivors, rounds);

@@ -1,13 +1,11 @@
-//! rounds.c in Zig, on its DebugAllocator (what GeneralPurposeAllocator became):
-//! see there.
+//! The program of rounds.c in Zig, on its DebugAllocator (formerly GeneralPurposeAllocator).
 //!
 //! usage: rounds default|16 ROUNDS
 //!
-//! `default` takes the configuration as it comes, which keeps 6 frames in a Debug
-//! build and none in the others; `16` sets `.stack_trace_frames`. Zig unwinds by
-//! the call frame information, whether frame pointers are kept or not. That
-//! nothing leaked is asserted by `deinit`, as in the PR (an unsafe build does not
-//! look).
+//! `default` takes the default configuration, which keeps 6 frames in a Debug build and none in
+//! others; `16` sets `.stack_trace_frames`. Zig unwinds by the call frame information, with or
+//! without frame pointers. `deinit` asserts that nothing leaked, as in the PR (an unsafe build
+//! does not check).
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -30,7 +28,7 @@ fn Frames(comptime Debug: type, comptime depth: usize) type {
                 debug.allocator().alloc(u8, block_bytes) catch @panic("out of memory")
             else
                 Frames(Debug, depth - 1).make(debug);
-            // Something to do after the call: it cannot become a jump.
+            // Code after the call, so that it cannot become a jump.
             std.mem.doNotOptimizeAway(block.ptr);
             return block;
         }

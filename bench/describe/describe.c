@@ -1,11 +1,10 @@
-// describe: what one hw_describe costs on a warm address, in nanoseconds, for
-// each kind of address there is. The time must not depend on what lies there
-// and the call must never fault, so the addresses that nobody may touch are
-// asked about like the others. Each answer is also checked: a fast wrong answer
-// does not count.
+// describe: the nanoseconds of one hw_describe on a warm address, for each kind of address. The
+// time must not depend on the contents there, and the call must never fault, so inaccessible
+// addresses are queried, too. Each answer is checked: a fast wrong answer does not count.
 //
-// A figure is the least of 9 rounds of a million calls through the library's
-// exported symbol: the rounds that the machine disturbed are longer, never
+// A figure is the least of 9 rounds of a million calls through the library's exported symbol:
+// disturbed rounds are only longer. Exit status 1 if one is above the limit (argument 1, default
+// 30).
 // shorter. Exit status 1 if one is above the limit (argument 1, default 30).
 
 #include "heapwright.h"

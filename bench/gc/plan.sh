@@ -3,11 +3,11 @@
 #   smallest heap of each collector ---- the larger one, times 1.5, 2 and 3: the limit of all
 #   heapwright | with generations | bdwgc that marks with one thread | bdwgc        in turns
 #
-# bdwgc marks with as many threads as there are processors; a column has it mark with one. It is set up as it is at its best
-# there: of the ways to grow (WAYS) the smallest heap is any one's, and at each limit all are tried and the fastest runs.
+# bdwgc marks with as many threads as there are processors; one column has it mark with one. It has
+# its best setup: the smallest heap of all ways to grow (WAYS); at each limit, the fastest way.
 
-# How bdwgc's heap grows: how much of the limit it begins with, and how much it allocates between two collections
-# (GC_free_space_divisor). The first and the last are the extremes.
+# The ways in which bdwgc's heap grows: its share of the limit at the start, and the allocation
+# between two collections (GC_free_space_divisor). The first and the last are the extremes.
 WAYS=(begin=100 begin=50 begin=0 'begin=0 divisor=10')
 
 # Builds the loads; HAS_BDWGC says whether the peer is there.
@@ -34,8 +34,8 @@ gc_begin() {
 }
 
 smallest() { "$MADE/figures" smallest $quick "$LAUNCHER" "$@"; }
-# The way in which bdwgc is the fastest: of two runs the better one counts. One in which both end well is better than any in
-# which one runs out of memory.
+# The way in which bdwgc is fastest: the better of two runs counts. A way whose runs both end well
+# is better than one with a run that exhausts its memory.
 fastest_way() { # COMMAND...
     local way wall
     for way in "${WAYS[@]}"; do
@@ -78,7 +78,7 @@ limited() {
         planned "$load" "$row $factor x" bdwgc 0 - "${bdwgc[@]}" "limit=$limit" $way
     done
 }
-# each LOAD THREADS FULL QUICK: for each number of threads, with these settings.
+# each LOAD THREADS FULL QUICK: runs with each number of threads and these settings.
 each() {
     local threads
     # shellcheck disable=SC2046 # words
@@ -100,8 +100,8 @@ section_fillers() {
     each fillers '1 2 8' '' depth=11
 }
 
-# Objects that nobody keeps, in a heap of 128 MiB, each collector as it is fastest there: ours collects when all of it is
-# used, or each 4 MiB, as it does by default. What is collected sooner stays in the caches.
+# Dropped objects, in a heap of 128 MiB, in each collector's fastest setup. Ours collects when
+# all of it is used, or each 4 MiB, as by default. Early collections keep the memory in the caches.
 section_garbage() {
     local kind size row words
     for kind in traced leaf; do
@@ -129,7 +129,7 @@ section_scaling() {
     for door in heapwright ${HAS_BDWGC:+bdwgc}; do
         planned scaling "$door" '2 threads one heap' 0 - "$PROGRAMS/scaling-$door" ${words[@]+"${words[@]}"} how=threads count=2
         planned scaling "$door" '2 processes' 0 - "$PROGRAMS/scaling-$door" ${words[@]+"${words[@]}"} how=processes count=2
-        # (Not of the same sum, so a row of its own.)
+        # (Another sum, so a separate row.)
         planned scaling "$door, alone" '1 thread' 0 - "$PROGRAMS/scaling-$door" ${words[@]+"${words[@]}"} how=threads count=1
     done
     run_plan 7

@@ -1,11 +1,11 @@
 /*
- * What the checks of libheapwright-hardened.so cost a call: each function as the program finds it (checked, under the
+ * The cost of the checks of libheapwright-hardened.so: the program's function (checked, under the
  * preload) and the C library's own, in turn, in one process.
  *
  *   copies        prints: function, place, ns of the C library's, ns more with the check (medians of rounds)
  *
- * Places: one block; 1024 blocks of many sizes, in an order without a pattern (each of them is in the cache: what is
- * measured is the look at the address map, and branches that cannot be predicted); a block of 1 MiB; the stack.
+ * Places: one block; 1024 blocks of many sizes in a random order, all in the cache (this measures
+ * the address map, and mispredicted branches); a block of 1 MiB; the stack.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -72,7 +72,7 @@ static void compare(const char *name, const char *place, enum kind kind, void *l
         exit(2);
     static double plains[ROUNDS], mores[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        /* Which is first changes. */
+        /* The order alternates. */
         double a = run(kind, round % 2 ? checked : plain);
         double b = run(kind, round % 2 ? plain : checked);
         plains[round] = round % 2 ? b : a;

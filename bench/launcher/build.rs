@@ -1,8 +1,7 @@
-//! How the launcher is linked: with nothing but itself.
+//! Links the launcher without any other code.
 //!
-//! No start files and no C library: they would triple its resident size and
-//! bring a loader that reads `LD_PRELOAD`. A fixed address, so that it starts
-//! without relocating itself.
+//! Start files and a C library would triple its resident size, and bring a loader that reads
+//! `LD_PRELOAD`. The address is fixed, so the launcher starts without relocating itself.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
-// Prints the files that the allocation functions really come from. Run under
-// each preload: one that did not take effect would be glibc under another name.
-// It also calls them, so that a library that cannot start dies here.
+// Prints the files that define the allocation functions. Run under each preload: an ignored
+// preload would be glibc under another name. It also calls the functions, so that a library that
+// cannot start fails here.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static const char *file_of(void *address) {
 }
 
 int main(void) {
-    // The blocks pass through a volatile, or the compiler would drop the pairs.
+    // The blocks pass through a volatile variable, or the compiler would remove the pairs.
     void *volatile block = malloc(100);
     block = realloc(block, 5000);
     free(block);
@@ -28,13 +28,13 @@ int main(void) {
     if (posix_memalign(&aligned, 4096, 100) != 0)
         return 1;
     free(aligned);
-    // What this program's own calls were bound to: glibc's checking library has its functions in the old
-    // version of each name, which a search by name alone does not find.
+    // The bindings of this program's own calls: glibc's checking library has its functions in the
+    // old version of each name, which a search by name alone does not find.
     const struct { const char *name; void *address; } functions[] = {
         {"malloc", (void *)malloc}, {"calloc", (void *)calloc}, {"realloc", (void *)realloc}, {"free", (void *)free},
         {"posix_memalign", (void *)posix_memalign}, {"aligned_alloc", (void *)aligned_alloc},
         {"malloc_usable_size", (void *)malloc_usable_size},
-        // Of C++'s operators the two that the others fall back on.
+        // Of C++'s operators, the two that the others call.
         {"_Znwm", dlsym(RTLD_DEFAULT, "_Znwm")}, {"_ZdlPv", dlsym(RTLD_DEFAULT, "_ZdlPv")},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)

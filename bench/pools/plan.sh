@@ -1,6 +1,6 @@
-# The plan of ci/pools.sh, sourced: each run measures one contender in one pattern. Those of a row are compared with
-# each other, so they stand side by side in time. A contender: its column, its program (pools or pools-mimalloc) and
-# its name there.
+# The plan of ci/pools.sh, sourced: each run measures one contender in one pattern. The runs of a
+# row are compared, so they follow each other closely. A contender: its column, its program (pools
+# or pools-mimalloc) and its name there.
 
 PAIRS=(
     'owning: heapwright Pool|pools|pool-owning' 'owning: heapwright SharedPool|pools|shared-owning'
@@ -21,9 +21,9 @@ CHURN=(
     'Box on mimalloc|pools-mimalloc|box' 'Box on glibc|pools|box'
 )
 ARENAS=('heapwright Arena|pools|arena' 'bumpalo|pools|bumpalo' 'bump-scope|pools|bump-scope')
-# of COUNT: a tenth of it where it only has to run.
+# of COUNT: prints COUNT, or a tenth of it in a quick run.
 of() { echo $(($1 / $(sized 1 10))); }
-# row SECTION ROW LIST PATTERN MORE...: a run of each contender of the list.
+# row SECTION ROW LIST PATTERN MORE...: runs each contender of the list.
 row() {
     local -n list=$3
     local contender column program name
@@ -58,7 +58,7 @@ section_resident() {
     local row bytes objects shape
     while read -r row bytes objects; do
         for shape in random runs; do
-            # Memory is not a matter of luck: two rounds show that.
+            # Memory does not depend on luck: two rounds show that.
             planned resident "$row B" $shape 2 - "$MADE/pools" run resident "$bytes" $shape "$(of "$objects")"
         done
     done <<<$'32 32 1000000\n200 200 1000000\n8192 8192 100000'
@@ -66,7 +66,7 @@ section_resident() {
 }
 
 counted() { valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 | sed -n 's/.*Collected : *//p'; }
-# Instructions: of a pair, the difference of two counts of pairs; of a call, as ci/golden.sh counts.
+# Instructions: of a pair, the difference of two counts of pairs; of a call, as in ci/golden.sh.
 section_instructions() {
     local contender column program name few many path branches mean
     [ "$(uname -m)" = x86_64 ] || { say "skip: instructions are counted on x86-64"; return; }

@@ -1,8 +1,8 @@
 // sites MIB
 //
-// A program whose live memory is known site by site: MIB mebibytes, from 48 call sites. The site of number i has its
-// share of 1/i, and sizes of its own, from 16 bytes to 6 KiB. For each block that stays two more come and go,
-// in an order that looks random and is the same in every run. What stays is live when the program ends.
+// A program whose live memory is known for each site: MIB mebibytes, from 48 call sites. Site i
+// has a share of 1/i, and its own sizes, from 16 bytes to 6 KiB. For each block that stays two
+// more come and go, in a pseudo-random order. The remaining blocks are live at the program's end.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 constexpr int SITES = 48;
-// One call of malloc for each number, so that each has a stack of its own.
+// One call of malloc for each number, so that each has its own stack.
 template <int N> __attribute__((noinline)) void *block_of(size_t size) {
     void *block = malloc(size);
     asm volatile("" : : "r"(block), "i"(N) : "memory"); // no tail call, and no two alike

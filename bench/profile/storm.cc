@@ -1,18 +1,18 @@
 // storm SECONDS WHAT
 //
-// Eight threads that do, at once, what a profiler of memory must survive:
+// Eight threads that do all that a memory profiler must survive, at the same time:
 //
 //   allocate       malloc, calloc, aligned_alloc, realloc; mostly small, some of 400 KB
-//   hand over      every fifth block lies in a box, and whoever puts another one there frees it
+//   hand over      every fifth block lies in a box, and the next thread at that box frees it
 //   pools, arenas  heapwright's, if it is preloaded: filled, checked, and destroyed, the last four of each thread kept
 //   throw          exceptions through ten frames, whose unwinder takes the loader's locks
 //   open, close    a library, and start threads that end
-//   fork           if WHAT says "fork": the child allocates, frees what it inherited, and must end well
+//   fork           if WHAT says "fork": the child allocates, frees old blocks, and must end well
 //   take signals   if WHAT says "signals": a handler that allocates and frees, every two milliseconds, in a thread that sleeps;
 //                  if it says "interrupts": in the threads that allocate, which no allocator need bear
 //
-// Each block is filled, and looked at before it is freed: a block that was handed out twice, or changed in a list,
-// is found. Prints how many operations there were; aborts with a line if something is wrong.
+// Each block is filled, and checked before it is freed: this finds a block that was handed out
+// twice, or changed in a list. Prints the number of operations; aborts with a line after an error.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -87,7 +87,7 @@ static void end(Both b) {
     hw_pool_destroy(b.pool); hw_arena_destroy(b.arena);
 }
 static void thrower(int depth) { std::string s(200, 'x'); if (depth == 0) throw std::runtime_error(s); thrower(depth - 1); }
-// The child dies if it hangs, whatever signals do in its parent.
+// The child dies if it hangs, independent of signals in its parent.
 static void end_soon() {
     signal(SIGALRM, SIG_DFL);
     sigset_t alarms; sigemptyset(&alarms); sigaddset(&alarms, SIGALRM); pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
         struct sigaction a = {}; a.sa_handler = handler; a.sa_flags = SA_RESTART; sigaction(SIGALRM, &a, nullptr);
         itimerval t = {{0, 2000}, {0, 2000}}; setitimer(ITIMER_REAL, &t, nullptr);
     }
-    // Threads are born with what is blocked here: signals come to those that do not block them.
+    // New threads inherit the signals blocked here: signals go to other threads.
     sigset_t alarms; sigemptyset(&alarms); sigaddset(&alarms, SIGALRM);
     if (!interrupts) pthread_sigmask(SIG_BLOCK, &alarms, nullptr);
     std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-# What the scripts that make inputs of real programs share; sourced, not run: WORK is set by
-# `inputs_in FOLDER`. The same inputs are made everywhere.
+# The common part of the scripts that make inputs of real programs; sourced, not run. `inputs_in
+# FOLDER` sets WORK. Every machine makes the same inputs.
 
 INPUTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 unset LD_PRELOAD
@@ -9,11 +9,11 @@ inputs_in() {
     mkdir -p "$1"
     WORK=$(cd "$1" && pwd)
 }
-# A program that is not installed is left out with a word on stderr.
+# A program that is not installed is left out with a line on stderr.
 missing() { printf 'prepare.sh: %s is left out: %s\n' "$1" "$2" >&2; }
 have() { command -v "$1" >/dev/null; }
 
-# generated KIND COUNT FILE: an input, made unless it is newer than its makers.
+# generated KIND COUNT FILE: makes an input, unless it is newer than its makers.
 generated() {
     local file=$WORK/$3
     [ "$file" -nt "$INPUTS/generate.pl" ] && [ "$file" -nt "$INPUTS/prepare.sh" ] && return
@@ -21,7 +21,7 @@ generated() {
     mv "$file.part" "$file"
 }
 
-# repository FOLDER COMMITS: a bare repository in WORK, with a history that was made.
+# repository FOLDER COMMITS: makes a bare repository in WORK, with an artificial history.
 repository() {
     generated history "$2" "$1.stream"
     [ ! "$WORK/$1/made" -nt "$WORK/$1.stream" ] || return 0

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# prepare.sh WORK: makes the inputs of the real programs in the race, the same
-# ones everywhere, and writes WORK/suite.toml for `heapwright bench --suite`.
+# prepare.sh WORK: makes the inputs of the real programs in the race, the same on every machine,
+# and writes WORK/suite.toml for `heapwright bench --suite`.
 #
-# A program that is not installed is left out with a word on stderr; ci/race.sh
-# installs them first. Rules for a program here:
+# A program that is not installed is left out with a line on stderr; ci/race.sh installs them
+# first. Rules for a program here:
 #   - it asks malloc for much of what it does (one that brings an allocator of
 #     its own into its executable would race only that);
 #   - its output does not depend on the clock, on the folder or on addresses, as
@@ -66,9 +66,8 @@ add_cc1() {
         'long = true' -- "$cc1" -quiet -O2 "$WORK/generated.c" -o -
 }
 
-# rustc's executable carries a jemalloc of its own and would race only that. Its
-# compiler is a library, though: a main of one line calls the same entry and
-# leaves malloc to the system.
+# rustc's executable contains a jemalloc, so it would race only that. But its compiler is a
+# library: a main function of one line calls the same entry point and leaves malloc to the system.
 add_rustc() {
     local root symbol library
     root=$(rustc --print sysroot 2>/dev/null) || { missing rustc "no rustc"; return; }

@@ -1,27 +1,24 @@
 #!/bin/sh
-# redis.sh COMMANDS [REQUESTS]: one redis server, loaded through a socket with a
-# fixed list of commands, then (for the debug mode) with so many of
-# redis-benchmark's with 16 in flight, and shut down.
+# redis.sh COMMANDS [REQUESTS]: one redis server gets a fixed list of commands through a socket,
+# then (for the debug mode) this many commands of redis-benchmark with 16 in flight, and shuts
+# down.
 #
-# Without REQUESTS this script becomes the server (exec), so that what is measured is the
-# server: its wall time, its CPU time, its peak memory. The client runs beside it
-# without the preload. The time includes the client's, which only copies the
-# prepared file into the socket.
+# Without REQUESTS this script becomes the server (exec), so the measurements are the server's:
+# wall time, CPU time, peak memory. The client runs beside it without the preload. The wall time
+# includes the client's, which only copies the prepared file into the socket.
 #
-# With REQUESTS the script waits for the server and the clients instead, so that
-# the CPU time is that of all of them, whatever runs it: `heapwright check` adopts
-# what its program leaves behind, and would count the clients where a plain run
-# does not.
+# With REQUESTS the script waits for the server and the clients, so that the CPU time always
+# includes all of them: `heapwright check` adopts leftover processes, and would count the clients
+# where a plain run does not.
 #
-# Debian's redis is linked with jemalloc. Without a preload that would be what
-# the line "glibc" measures, so then the C library itself is preloaded: its
-# malloc comes before jemalloc's, as any other preload's does.
+# Debian's redis is linked with jemalloc, which a run without a preload would measure as "glibc".
+# So the C library itself is then preloaded: its malloc precedes jemalloc's, as any preload's does.
 #
-# What redis-benchmark writes is random; it goes to a database of its own and
-# only the other is shown.
+# redis-benchmark writes random data. It goes to a separate database, and only the other one is
+# shown.
 commands=$1 requests=${2:-}
 server=$$
-# Short: a socket's path may have 107 bytes.
+# Short, because a socket's path may have only 107 bytes.
 folder=$(mktemp -d "${TMPDIR:-/tmp}/hw-redis-XXXXXX")
 socket=$folder/socket
 
@@ -37,7 +34,7 @@ socket=$folder/socket
         redis-benchmark -s "$socket" --dbnum 1 -q -P 16 -c 20 -n "$requests" -r 20000 -d 100 \
             -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,lrange_100,mset --csv | cut -d, -f1
     cli dbsize
-    # Which keys there are, and how long their values.
+    # The keys, and the lengths of their values.
     cli eval "
         local keys, sum = redis.call('KEYS', '*'), 0
         table.sort(keys)
@@ -58,7 +55,7 @@ set -- redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --a
 echo $! >"$folder/pid"
 wait $!
 status=$?
-# A client that still waits for the socket sees that there will be none.
+# A client that still waits for the socket then ends.
 rm -rf "$folder"
 wait
 exit $status

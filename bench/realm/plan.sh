@@ -1,13 +1,13 @@
-# The plan of `ci/gc.sh realm`, sourced. heapwright runs twice: as it is, and (`heapwright-limited`) in no more memory than
-# the leanest of the peers that trace needs, less what a process has before it begins. A heap that cannot run in that is left
-# out, with a line.
+# The plan of `ci/gc.sh realm`, sourced. heapwright runs twice: by default, and
+# (`heapwright-limited`) with no more memory than the leanest tracing peer needs, less a process's
+# initial memory. If its heap cannot run in that, the run is left out, with a line.
 realm_loads() { # LOAD ROW WORD...
     local load=$1 row=$2 peer most
     shift 2
     for peer in heapwright gc-arena gc dumpster rc; do planned "$load" "$row" $peer 0 - "$MADE/realm" "$load" $peer "$@"; done
     most=$(for peer in gc-arena gc; do "$MADE/realm" "$load" $peer "$@"; done |
         sed -E 's/.* peak_kib=([0-9]+) base_kib=([0-9]+) .*/\1 \2/' | awk '{ print ($1 > $2 + 1 ? $1 - $2 : 1) }' | sort -n | head -1)
-    # (In a shell of its own, which is silent about signals.)
+    # (In a separate shell, which prints nothing about signals.)
     if ("$MADE/realm" "$load" heapwright "$@" "most=$most" >"$SCRATCH/limited" 2>&1 || exit 1) 2>/dev/null; then
         planned "$load" "$row" heapwright-limited 0 - "$MADE/realm" "$load" heapwright "$@" "most=$most"
     else

@@ -1,20 +1,20 @@
-// sweep: what an operation of the allocator takes, in patterns, each over many sizes.
+// sweep: the time of an allocator's operation, in patterns, each over many sizes.
 //
 //   sweep list [CELLS]                   the cells, a line `THREADS GROUP BYTES` each
 //   sweep THREADS GROUP MS [CELLS]       measures a group: a line `figure BYTES NS` for each cell
 //
 // A group is one pattern; a cell is a group at one size, and CELLS a regular expression (POSIX,
-// extended) that `GROUP BYTES` must match. A cell is repeated for about MS milliseconds after a
-// warm-up that lets the allocator grow to what the pattern needs. NS is the wall time of a thread
-// over its operations; an operation is
+// extended) for `GROUP BYTES`. A cell is repeated for about MS milliseconds, after a warm-up in
+// which the allocator grows to the pattern's needs. NS is the wall time of a thread divided by its
+// operations; an operation is
 //
-//   pairs (malloc, calloc, new ...)      one block allocated and freed at once, by that entry point
+//   pairs (malloc, calloc, new ...)      one block allocated and then freed, by that entry point
 //   in-order, reverse                    a block of 64 (8 from 300 KB on) that are all allocated,
 //                                        then freed in that order or the other
 //   thousands                            the same with as many as 64 MB hold, at most 10,000
 //   replace                              a random one of many live blocks is freed, and another of
 //                                        half to one and a half of the size is allocated
-//   replace-30000, replace-400000        the same among so many; the latter lie in cold memory
+//   replace-30000, replace-400000        the same among this many; 400000 lie in cold memory
 //   phases                               a block of 30,000 of one size, or one of 60,000 that then
 //                                        replace them; at the end all are freed
 //   realloc-steps                        one step of BYTES of a block that grows to 200 steps
@@ -24,9 +24,9 @@
 //   handoff                              a block is allocated, and freed by the next thread of a
 //                                        circle, in batches through a ring for each neighbour
 //
-// The first and the last byte of each block are written. With several threads all of them do the
-// same at the same time and are there before the clock starts; with one there is no other thread,
-// because allocators and the C library may be faster then.
+// The first and the last byte of each block are written. Several threads do the same at the same
+// time and exist before the clock starts. With one thread there is no other, because allocators
+// and the C library may be faster then.
 
 #include <atomic>
 #include <cmath>
@@ -61,7 +61,7 @@ double now_ns() {
     exit(1);
 }
 
-// Uses the block as a program would; the compiler cannot leave the call out.
+// Uses the block as a program would, so that the compiler cannot remove the call.
 inline char *touched(void *block, size_t size) {
     char *bytes = static_cast<char *>(block);
     if (bytes == nullptr) fail("no memory", size);
@@ -83,7 +83,7 @@ struct Random {
     size_t around(size_t size) { return size / 2 + below(size); }
 };
 
-// What a thread does: `run(n)` does n times `operations`.
+// The work of a thread: `run(n)` does n times `operations`.
 struct Work {
     double operations;
     std::function<void(long)> run;
@@ -166,8 +166,8 @@ struct Live {
         }
     }
 };
-// (After so many replacements that nearly all blocks are others: what an allocator takes until then
-// belongs to no clock that may stop early.)
+// (After enough replacements that nearly all blocks are new: the allocator's time until then is
+// not measured.)
 Work replace_among(Place place, size_t count) {
     auto live = std::make_shared<Live>();
     live->random.state += place.thread;
@@ -193,7 +193,7 @@ Work phases(Place place) {
             }};
 }
 
-// A block that has these sizes one after the other.
+// A block that gets these sizes in turn.
 Work realloc_through(std::vector<size_t> sizes) {
     return {double(sizes.size() - 1), [=](long n) {
                 while (n-- > 0) {
@@ -300,8 +300,8 @@ const Group groups[] = {
 
 // ---- The clock.
 
-// Runs of n until one takes as long as asked, after one that does not count; `time(n)` says how
-// long n take.
+// Runs n operations until one run takes the requested time, after an uncounted run. `time(n)`
+// returns the time of n operations.
 template <class Time> double measure(double operations, double least_ns, Time time) {
     double took = time(1);
     for (double n = 1;;) {
@@ -320,7 +320,7 @@ double measure_alone(const Group &group, size_t size, double least_ns) {
     });
 }
 
-// What the threads of a cell share; `n` is 0 when they are to end.
+// The shared data of a cell's threads; `n` is 0 when they must end.
 struct Team {
     const Group &group;
     size_t size;

@@ -1,21 +1,19 @@
-// What the loads in C stand on (also bench/gc/loads and bench/bounds): an end that says why,
-// random numbers with a fixed seed, a clock, what the kernel says, and memory that the allocator
-// does not see.
+// The base of the loads in C (also of bench/gc/loads and bench/bounds): an exit with a reason,
+// random numbers with a fixed seed, a clock, the kernel's facts, and memory outside the allocator.
 //
 //   base.h      this
 //   inside.h    the calls of the allocator, and the time spent in them
 //   blocks.h    blocks with a stamp, so that one handed out twice is noticed
-//   memory.h    what the kernel says is resident
+//   memory.h    the kernel's figures of memory
 //   threads.h   threads on stacks of ours, so that stacks can be told from heap
-//   result.h    the one line that a run is
+//   result.h    a run's one line of output
 //
-// Each file includes the one above it. A program of ours calls malloc, calloc,
-// realloc, memalign and free as any program does, so that whatever is preloaded
-// is what runs. What a program needs for itself (tables of what it holds, stacks)
-// it maps, touches before the work begins, and counts as its own.
+// Each file includes the one above it. Our programs call malloc, calloc, realloc, memalign and
+// free as any program does, so the preloaded allocator serves them. A program maps memory for
+// itself (tables, stacks), touches it before the work begins, and counts it as its own.
 //
-// Exit status: 0; 2: it was called wrongly, or the system refused something;
-// 3: a block did not hold what was written into it.
+// Exit status: 0; 2: wrong arguments, or the system refused a call; 3: a block had lost its
+// contents.
 
 #ifndef BASE_H
 #define BASE_H
@@ -50,15 +48,15 @@ static inline uint64_t next_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-// A stream of its own for each number: the same work, whichever thread does it.
+// A separate stream for each number: the same work in any thread.
 static inline uint64_t stream(uint64_t number) {
     uint64_t state = 0x6865617077726967u ^ number * 0xd1342543de82ef95u;
     next_random(&state);
     return state;
 }
 
-// A size from 16 bytes to `doublings` doublings above: every doubling is as
-// likely as the others, so most blocks are small and most bytes are in large ones.
+// A size from 16 bytes to `doublings` doublings above. Every doubling is equally likely, so most
+// blocks are small and most bytes are in large ones.
 static inline size_t mixed_size(uint64_t *state, unsigned doublings) {
     uint64_t r = next_random(state);
     size_t least = (size_t)16 << (r % doublings);
@@ -71,8 +69,8 @@ static inline uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// A line `NAME:   123 kB` of a file, in bytes. With system calls alone, for stdio
-// would allocate.
+// A line `NAME:   123 kB` of a file, in bytes. It uses system calls alone, because stdio would
+// allocate.
 static inline size_t line_of(const char *path, const char *name) {
     char text[8192];
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -91,10 +89,10 @@ static inline size_t line_of(const char *path, const char *name) {
     die(2, "the kernel does not say how much is resident");
 }
 
-// Bytes in tables: not the heap's.
+// Bytes in tables, outside the heap.
 static size_t own_bytes;
 
-// Memory that the allocator does not see, zeroed and all of it touched.
+// Memory outside the allocator, zeroed and touched.
 static inline void *table(size_t bytes) {
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

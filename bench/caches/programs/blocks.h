@@ -3,17 +3,15 @@
 //   | stamp | ........ a byte in each page ........ | stamp |      the block
 //   at, size, stamp                                                what its holder knows
 //
-// The stamp is a random number that no other block has. It is written to the first
-// and to the last eight bytes, and the holder keeps a copy of its own: whoever
-// is given the same memory overwrites it, and whoever looks first then sees
-// that. Blocks of fewer than eight bytes carry as much of it as fits.
+// The stamp is a random number that no other block has. It is written to the first and to the last
+// eight bytes, and the holder keeps a copy. If two threads get the same memory, one overwrites the
+// other's stamp, and that one notices. Blocks of fewer than eight bytes have a part of the stamp.
 //
-// A byte of each page is written too, so that the memory is really there: an
-// allocator is judged by what its programs use.
+// A byte of each page is written, too, so that the memory is resident: allocators are compared by
+// used memory.
 //
-// Also kept: the bytes that the program holds, as it asked for them, and their
-// peak. A thread adds what it changed when that is LIVE_STEP bytes, so the
-// peak is right to within that much a thread.
+// The requested live bytes and their peak are kept, too. A thread adds its changes when they reach
+// LIVE_STEP bytes, so the peak is exact to this amount for each thread.
 
 #ifndef BLOCKS_H
 #define BLOCKS_H
@@ -71,7 +69,7 @@ static inline void block_check(const struct block *b) {
         block_is_wrong(b, "memory was handed out twice, or changed");
 }
 
-// Puts memory into a holder's place.
+// Puts memory into a holder's slot.
 static inline void block_hold(struct block *b, void *at, size_t size, uint64_t *random) {
     *b = (struct block){ at, size, next_random(random) };
     live_changes((long)size);

@@ -1,12 +1,10 @@
 // churn CLOCK TOTAL AT_ONCE BLOCKS
 //
-// Many short threads: TOTAL in all, AT_ONCE at a time. Each allocates BLOCKS blocks
-// of 16 bytes to 4 KiB, leaves each eighth for whoever comes after it, and
-// frees the others and what it found.
+// Many short threads: TOTAL in all, AT_ONCE at a time. Each allocates BLOCKS blocks of 16 bytes to
+// 4 KiB, leaves each eighth for a later thread, and frees the others and those that it finds.
 //
-// What is measured is what they leave behind: memory after the first 10 threads, and
-// after the last one. So that these 10 have seen all that the others do, thread
-// 10 does what thread 0 did, and so on.
+// Measures the memory after the first 10 threads and after the last one. So that these 10 do
+// everything that the others do, thread 10 does the work of thread 0, and so on.
 
 #include "result.h"
 

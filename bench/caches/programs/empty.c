@@ -1,7 +1,7 @@
 // empty
 //
-// A program that does nothing but say how much memory that takes. The driver runs
-// it without a preload and takes that off what the others have.
+// An empty program that reports its memory. The driver runs it without a preload and subtracts its
+// memory from the others'.
 
 #include "result.h"
 

@@ -1,13 +1,12 @@
 // idle CLOCK THREADS BURSTS BLOCKS
 //
-// THREADS threads, mostly idle: BURSTS bursts in all, 2,000 a second over all
-// threads together, each thread's turn after the other's. In a burst a thread
-// allocates BLOCKS blocks of 16 bytes to 4 KiB, waits a millisecond as for an answer, and
-// frees them. So the same work is done, and about as many blocks are live at a time,
-// by one thread or by a thousand.
+// THREADS threads, mostly idle, do BURSTS bursts in turn, 2,000 a second in total. In a burst a
+// thread allocates BLOCKS blocks of 16 bytes to 4 KiB, waits a millisecond as for an answer, and
+// frees them. So one thread or a thousand do the same work, with about as many blocks live at a
+// time.
 //
-// What is measured is what a thread costs that does little: memory while all of them
-// are still there, when the last burst is over.
+// Measures the cost of a mostly idle thread: memory after the last burst, while all threads still
+// exist.
 
 #include "result.h"
 
@@ -29,13 +28,13 @@ static void burst(struct block *mine, uint64_t *random) {
     for (size_t i = 0; i < blocks_each; i++)
         block_make(&mine[i], mixed_size(random, DOUBLINGS), random);
     sleep_until(now_ns() + 1000000);
-    // Not in the order in which they were allocated.
+    // In another order than that of the allocations.
     for (size_t i = 0; i < blocks_each; i++) {
         struct block *one = &mine[i * 31 % blocks_each];
         if (one->at != NULL)
             block_drop(one);
     }
-    // What that passes over where BLOCKS is a multiple of 31.
+    // The blocks that this order misses if BLOCKS is a multiple of 31.
     for (size_t i = 0; i < blocks_each; i++)
         if (mine[i].at != NULL)
             block_drop(&mine[i]);

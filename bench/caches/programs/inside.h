@@ -1,20 +1,18 @@
-// The calls of the allocator, and the time that is spent inside of them.
+// The calls of the allocator, and the time inside of them.
 //
 //   CLOCK   none   no call is timed
-//           all    every call, by the processor's counter before and after it: what
-//                  the review of scudo's registries did. Waiting for a lock is in it,
-//                  and so is the time of others that ran meanwhile on this processor.
-//           N      each N-th call of a thread. What others ran meanwhile is taken
-//                  out, so that the mean, times the calls, is processor time.
+//           all    every call, by the processor's counter before and after it, as in
+//                  the review of scudo's registries. The time includes waits for a lock,
+//                  and other threads that ran meanwhile on this processor.
+//           N      each N-th call of a thread. Other threads' time is subtracted, so
+//                  that the mean, times the calls, is processor time.
 //
-// How others' time is taken out: the thread's own clock is read at the call before
-// the one that is timed, so that this system call does not stand beside it. If the
-// timed call then took longer than a switch of threads needs, that clock is read
-// again, and tells how much of it was ours at most.
+// Removal of others' time: the thread's clock is read at the call before the timed one, so that
+// this system call is not next to it. If the timed call took longer than a switch of threads, the
+// clock is read again. Its difference is the most that was ours.
 //
-// The counter costs time of its own. Before the work, what two readings with
-// nothing between them differ by is measured, and the median is taken off each
-// timed call; it is printed as well.
+// The counter costs time itself. Before the work, the difference of two adjacent readings is
+// measured. The median is subtracted from each timed call, and printed.
 
 #ifndef INSIDE_H
 #define INSIDE_H
@@ -36,19 +34,19 @@ static inline uint64_t ticks(void) {
 static inline uint64_t ticks(void) { return now_ns(); }
 #endif
 
-// 0: none; 1: all; else each so-manieth.
+// 0: none; 1: all; else one call in this many.
 static unsigned clock_every;
 static double ticks_a_ns;
-// What a timed call of nothing takes.
+// The time of an empty timed call.
 static uint64_t clock_ticks;
-// Longer than this, a thread may have been switched away.
+// After a longer time, the thread may have been switched away.
 static uint64_t long_ticks;
 
 struct spent {
     uint64_t calls, timed, ticks;
 };
 
-// A thread's own; added to the sum when it ends.
+// The data of one thread; added to the sum at its end.
 static _Thread_local struct spent spent;
 static _Thread_local unsigned until_timed;
 static _Thread_local uint64_t cpu_before;
@@ -98,7 +96,7 @@ static inline uint64_t enter_sampled(void) {
         return 0;
     }
     if (until_timed == 0) {
-        // The first call of a thread: somewhere in its first round.
+        // The first timed call of a thread is somewhere in its first round.
         uint64_t state = stream((uintptr_t)&spent >> 12);
         until_timed = 2 + (unsigned)(next_random(&state) % clock_every);
         return 0;
@@ -126,7 +124,7 @@ static inline void leave(uint64_t from) {
     spent.ticks += took > clock_ticks ? took - clock_ticks : 0;
 }
 
-// At the end of a thread, and of the main thread before the result.
+// Called at the end of a thread, and of the main thread before the result.
 static inline void spent_flush(void) {
     __atomic_fetch_add(&spent_sum.calls, spent.calls, __ATOMIC_RELAXED);
     __atomic_fetch_add(&spent_sum.timed, spent.timed, __ATOMIC_RELAXED);

@@ -1,15 +1,15 @@
-// What the kernel says is in memory.
+// The kernel's figures of memory.
 //
 //   rss_peak    VmHWM of /proc/self/status
 //   rss         Rss of /proc/self/smaps_rollup, exactly: the kernel walks the page
-//   anonymous   tables. Its part that is no file: heap, stacks, our tables, and
-//               what libraries have written to
+//   anonymous   tables. The part outside of files: heap, stacks, our tables, and
+//               the written pages of libraries
 //
-// The driver takes off what is not the heap's:
+// The driver subtracts the memory outside the heap:
 //
-//   heap = anonymous - stacks - own tables - what the empty program has of it
+//   heap = anonymous - stacks - own tables - the empty program's
 //
-// and at the peak the same, of rss_peak, with what is of files as it is at the end.
+// and at the peak the same of rss_peak, with the pages of files as they are at the end.
 
 #ifndef MEMORY_H
 #define MEMORY_H

@@ -1,9 +1,9 @@
-// The one line that a run is: the word `result`, then NAME=VALUE, separated by
-// spaces. What the driver reads of it, and what the names mean, is in src/results.rs.
+// A run's one line of output: the word `result`, then NAME=VALUE, separated by
+// spaces. bench/figures reads it, and bench/caches/figures.txt uses the names.
 //
-// A program says begin() when its tables are ready, and result_begin() after the last
-// work, while what it wants to have measured is still there. Between
-// result_begin() and result_end() it may add fields of its own.
+// A program calls begin() when its tables are ready, and result_begin() after the last work, while
+// the measured memory still exists. Between result_begin() and result_end() it may add its own
+// fields.
 
 #ifndef RESULT_H
 #define RESULT_H
@@ -23,10 +23,10 @@ static inline void result_begin(size_t threads) {
     uint64_t wall = now_ns() - began_ns, cpu = cpu_ns() - began_cpu_ns;
     live_flush();
     spent_flush();
-    // Before anything is printed: stdio allocates.
+    // Before the first output: stdio allocates.
     struct resident memory = resident();
     size_t stacks_resident = slots == NULL ? 0 : stack_bytes();
-    // The work's, not of a thread that is still there and idles.
+    // The work's time, without threads that still exist and idle.
     struct spent all = spent_sum;
     printf("result program=%s", program_name);
     field("threads", (double)threads);
@@ -43,7 +43,7 @@ static inline void result_begin(size_t threads) {
     field("own", (double)own_bytes);
     if (clock_every != 0) {
         double inside = (double)all.ticks / ticks_a_ns;
-        // Of a sample, what it stands for.
+        // A sample stands for all calls.
         if (clock_every > 1)
             inside = all.timed == 0 ? 0 : inside / (double)all.timed * (double)all.calls;
         field("every", clock_every);

@@ -1,22 +1,21 @@
 // rpc CLOCK CLIENTS SERVERS REQUESTS
 //
-// Clients that send requests to servers, after the review's rpc benchmark. A message
-// is a block with a list of fields, each a block of its own, as what comes out of
-// a reader of protocols. Every block is freed by the other side.
+// Clients that send requests to servers, after the review's rpc benchmark. A message is a block
+// with a list of fields, each a separate block, like the output of a protocol's parser. The other
+// side frees every block.
 //
 //   client                      server                     a message
 //   a message and its fields -->  looks at it, frees it     | next, sender | field 0 | field 1 | ...
 //                                 blocks for its own work                      |         |
 //   looks at it, frees it   <--   a message and its fields                   block     block
 //
-// A client has up to WINDOW requests on the way, spreads them over the servers in turn, and
-// sends the next when an answer came. REQUESTS is over all clients. The contents of a
-// request, and of its answer, depend only on its number, so that the work is the same
-// however threads come to run.
+// A client has up to WINDOW open requests, sends them to the servers in turn, and sends the next
+// after an answer. REQUESTS is the sum of all clients. The contents of a request and its answer
+// depend only on its number, so the work does not depend on the threads' order.
 //
-// A thread takes all messages that wait for it at once, so that the queues'
-// locks and the switches of threads do not cover the allocator: its share of the
-// processor's time is printed by a run with CLOCK, and is meant to be above 20 %.
+// A thread takes all waiting messages together, so the queues' locks and the switches of threads
+// do not hide the allocator. A run with CLOCK prints its share of the processor's time, which
+// should be above 20 %.
 
 #include "result.h"
 
@@ -24,27 +23,27 @@ enum {
     WINDOW = 8,
     LEAST_FIELDS = 16,
     MORE_FIELDS = 17,
-    // Of 16 bytes to 1 KiB; one field in 32 is up to 16 KiB.
+    // 16 bytes to 1 KiB; one field in 32 is up to 16 KiB.
     DOUBLINGS = 6,
     LARGE_DOUBLINGS = 10,
-    // A server's own blocks for a request, and how many of them it has at a time.
+    // A server's own blocks for a request, and how many of them live at a time.
     WORK = 32,
     WORK_LIVE = 8,
-    // Of latencies: 32 for each doubling.
+    // Buckets of latencies: 32 for each doubling.
     STEPS = 32,
     BUCKETS = STEPS * 40,
 };
 
 struct message {
     struct message *next;
-    // Itself: a message whose head was overwritten is not followed.
+    // The message's own address: a message with an overwritten head is not followed.
     struct message *self;
     uint64_t number, sent_ns;
     uint32_t client, fields;
     struct block field[];
 };
 
-// Whose line is not its neighbour's.
+// Aligned, so that neighbours do not share its cache line.
 struct inbox {
     pthread_mutex_t lock;
     pthread_cond_t some;
@@ -53,7 +52,7 @@ struct inbox {
 } __attribute__((aligned(128)));
 
 static size_t clients, servers, requests;
-// Of servers, then of clients.
+// The inboxes of servers, then of clients.
 static struct inbox *inboxes;
 static uint32_t *latencies;
 
@@ -95,7 +94,7 @@ static void send_to(struct inbox *inbox, struct message *m) {
         pthread_cond_signal(&inbox->some);
 }
 
-// All messages that are there; waits for the first.
+// Takes all messages; waits for the first.
 static struct message *receive(struct inbox *inbox) {
     pthread_mutex_lock(&inbox->lock);
     while (inbox->first == NULL) {
@@ -139,7 +138,7 @@ static void serve(size_t slot, size_t index) {
             uint64_t number = m->number, sent_ns = m->sent_ns;
             uint32_t client = m->client;
             message_drop(m);
-            // The word to end, from the main thread.
+            // The main thread's message to end.
             if (client == UINT32_MAX)
                 return;
             uint64_t random = stream(~number);
@@ -230,7 +229,7 @@ int main(int argc, char **argv) {
     begin();
     for (size_t i = 0; i < threads; i++)
         thread_start(i, i < servers ? serve : ask, i);
-    // The clients end by themselves, the servers when they are told.
+    // The clients end by themselves, the servers on request.
     for (size_t i = 0; i < clients; i++)
         thread_ended();
     for (size_t i = 0; i < servers; i++) {

@@ -1,15 +1,13 @@
-// Threads on stacks of ours.
+// Threads on our own stacks.
 //
 //   stacks   | slot 0 | slot 1 | ...                     one mapping, a slot a thread
 //   a slot   | unused .... stack | thread-local, thread's record |
 //                                ^ where the thread's first function stood
 //
-// A slot is used again when its thread was joined. Which of its pages are in memory
-// is asked of the kernel, so that stacks can be told from heap. What lies above the
-// page of the first function is not stack: it is there that allocators keep what a
-// thread has as thread-local variables (scudo its whole cache), so it stays
-// with the heap. But for the last of it, from the thread's record on: that is the C
-// library's, and is in memory whoever the allocator is.
+// A slot is reused after its thread was joined. The kernel tells which of its pages are resident,
+// so that stacks are distinguished from the heap. Memory above the page of the first function
+// counts as heap: there allocators keep thread-local variables (scudo its whole cache). The last
+// part, from the thread's record on, is the C library's and resident under every allocator.
 
 #ifndef THREADS_H
 #define THREADS_H
@@ -25,9 +23,9 @@ struct slot {
     size_t index;
     // The end of the page where the stack begins; NULL: never used.
     char *begins;
-    // The page where the C library's record of the thread begins.
+    // The page of the C library's record of the thread.
     char *record;
-    // The next of those that ended.
+    // The next one in the list of ended threads.
     size_t next;
 };
 
@@ -36,7 +34,7 @@ static struct slot *slots;
 static size_t slot_count;
 static pthread_mutex_t ended_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended_some = PTHREAD_COND_INITIALIZER;
-// Slot + 1 of the first of those that ended and were not joined; 0: none.
+// Slot + 1 of the first ended thread that was not joined; 0: none.
 static size_t ended;
 
 static inline void threads_prepare(size_t most) {
@@ -77,7 +75,7 @@ static inline void thread_start(size_t at, void (*body)(size_t slot, size_t inde
     pthread_attr_destroy(&attributes);
 }
 
-// Waits for one of those that run; its slot is free then.
+// Waits for a running thread; its slot is then free.
 static inline size_t thread_ended(void) {
     pthread_mutex_lock(&ended_lock);
     while (ended == 0)
@@ -89,8 +87,7 @@ static inline size_t thread_ended(void) {
     return at;
 }
 
-// Threads from `first` on, `total` in all and `at_once` at a time: each that ends
-// is followed by the next.
+// Runs `total` threads from `first` on, `at_once` at a time: after each end the next one begins.
 static inline void threads_in_turn(size_t first, size_t total, size_t at_once, void (*body)(size_t slot, size_t index)) {
     size_t started = 0, running = 0;
     for (; started < total && running < at_once; started++)

@@ -1,18 +1,16 @@
 // ttest1 CLOCK TOTAL AT_ONCE ACTIONS LIMIT
 //
-// After t-test1, the test that came with ptmalloc and that the review of scudo's
-// registries used. TOTAL threads in all, AT_ONCE at a time: one that ends is replaced.
-// Each works on a bin of blocks of 1 to LIMIT bytes, all of its own: of ACTIONS
-// actions, half empty a place of the bin and half fill one, which is emptied first if
-// it is full. Of the fillings, 0.4 % are by memalign, 1.6 % by calloc, up to 7.8 %
-// by realloc of what was there, and the others by malloc.
+// After t-test1, ptmalloc's test, which the review of scudo's registries used. TOTAL threads in
+// all, AT_ONCE at a time: a new thread replaces an ended one. Each works on its own bin of blocks
+// of 1 to LIMIT bytes. Half of the ACTIONS empty a place of the bin; the others fill one, which is
+// emptied first if it is full. Of these, 0.4 % call memalign, 1.6 % calloc, up to 7.8 % realloc,
+// and the others malloc.
 //
-// The first AT_ONCE threads wait for each other half way, so that at the peak all
-// bins are there, however threads come to run.
+// The first AT_ONCE threads wait for each other half way, so that at the peak all bins exist, in
+// any order of the threads.
 //
-// The bin has as many places as make 16 MiB of live blocks over all threads, but
-// at least 20: with the review's limit of 100,000 bytes and 40 threads the blocks
-// of a thread are half a megabyte.
+// All bins together have places for 16 MiB of live blocks, but each has at least 20. With the
+// review's limit of 100,000 bytes and 40 threads, a thread's blocks take half a megabyte.
 
 #define LIVE_STEP 65536
 #include "result.h"
@@ -52,7 +50,7 @@ static void fill_place(struct block *place, uint64_t *random) {
         block_check(&old);
         live_changes(-(long)old.size);
         old.at = timed_realloc(old.at, size);
-        // The end of what was there is cut off, or is not the end of the block now.
+        // The block's end was cut off, or is now in the middle.
         size_t kept = old.size < size ? old.size : size;
         if (memcmp(old.at, &old.stamp, kept < 8 ? kept : 8) != 0)
             block_is_wrong(&old, "realloc lost what was in the block");

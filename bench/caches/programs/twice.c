@@ -1,6 +1,5 @@
-// A broken allocator, to prove that the programs notice: preloaded, its 5,000th
-// malloc of a size hands out the block that the last malloc handed out, if nobody
-// gave that back. Everything else is the C library's.
+// A broken allocator, to prove that the programs notice it. Its 5,000th malloc of a size returns
+// the block of the previous malloc, unless that was freed. The rest is the C library's.
 
 #include <pthread.h>
 #include <stddef.h>

@@ -1,1 +1,1 @@
-//! Nothing: this package is only there to pin what Cargo.toml names.
+//! An empty crate: its Cargo.toml pins versions.

@@ -1,6 +1,6 @@
-//! What is asked of a bench, as a file beside it says, and the report of the numbers that came.
+//! A bench's file of figures, read, and the report of the measured numbers.
 //!
-//! A line of the file is a word and fields, with `|` between them; `#` begins a comment:
+//! Each line of the file is a word and fields, with `|` between them; `#` begins a comment:
 //!
 //! ```text
 //! text    A paragraph, printed first
@@ -15,16 +15,16 @@
 //!
 //! - SECTIONS, ROWS and COLUMNS are names with commas; `*` stands for any characters, and `!` before
 //!   the first excludes all of them. `{section}`, `{row}`, `{column}` and `{other}` stand in WHAT.
-//! - ROWS: a figure for each. `mean of ROWS` is the geometric mean, `worst of ROWS` the largest,
-//!   `spread of ROWS` by how many percent the largest is above the least, `sum of ROWS` all rounds,
-//!   `certain of ROWS` those whose whole interval lies beyond the bound.
-//! - OTHER: a column whose number in the same round is divided by; `-`: none; `best of COLUMNS`: the
-//!   one with the least median; `least of` and `most of COLUMNS`: in each round; `each of COLUMNS`: a
+//! - ROWS: one figure for each. `mean of ROWS` is the geometric mean, `worst of ROWS` the largest,
+//!   `spread of ROWS` the percentage from the least to the largest, `sum of ROWS` the sum of all
+//!   rounds, `certain of ROWS` the rows whose whole interval lies beyond the bound.
+//! - OTHER: the column that divides a number of the same round. `-`: none; `best of COLUMNS`: the
+//!   column of the least median; `least of`, `most of COLUMNS`: in each round; `each of COLUMNS`: a
 //!   figure for each.
 //! - BOUND: `<= 0.97x`, `>= 20 %`, `< 1` (the median, too), or `-` and a unit. KIND: see `verdict`;
 //!   `must` is `middle`, and fails a quick run, too.
-//! - BASE: the column with numbers, where others have ratios to it and there is a row named MEAN;
-//!   `+COLUMN`: others have numbers and ratios; `-`: only numbers.
+//! - BASE: the column with numbers. Other columns have ratios to it, and a row MEAN may follow.
+//!   `+COLUMN`: other columns have numbers and ratios; `-`: only numbers.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -36,7 +36,7 @@ use crate::statistics::{Estimate, estimate, median, of_rounds};
 use crate::text::{interval, number, table};
 use crate::verdict::{Asked, Figure, Kind, Verdict, figures, hold};
 
-/// Names, some of them with stars.
+/// Patterns of names, with `*` as a wildcard.
 #[derive(Clone, Debug)]
 struct Names(Vec<String>);
 
@@ -61,7 +61,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// How numbers of rows become one.
+/// The way to combine the numbers of several rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     Each,
@@ -72,7 +72,7 @@ enum Over {
     Certain,
 }
 
-/// By what a number is divided.
+/// The divisor of a number.
 #[derive(Clone, Debug)]
 enum Other {
     Nothing,
@@ -83,7 +83,7 @@ enum Other {
     Each(Names),
 }
 
-/// What is divided by what.
+/// An expression and its divisor.
 #[derive(Clone, Debug)]
 struct Ratio {
     expression: Expression,
@@ -94,9 +94,9 @@ struct Ratio {
 struct Bound {
     asked: Asked,
     unit: String,
-    /// The median itself must be below.
+    /// The median itself must be below the bound.
     strictly: bool,
-    /// A quick run must keep it, too.
+    /// A quick run must keep the bound, too.
     always: bool,
 }
 
@@ -247,7 +247,7 @@ fn parse_line(line: &str) -> Result<Option<Line>, String> {
     }))
 }
 
-/// The report of some results.
+/// The report of a file of results.
 #[derive(Debug)]
 pub struct Report {
     cells: Cells,
@@ -257,7 +257,7 @@ pub struct Report {
     tables: String,
     figures: Vec<Figure>,
     failures: Vec<String>,
-    /// Runs of ours failed, printed something else, or found something.
+    /// One of our runs failed, printed another output, or had a finding.
     broken: bool,
 }
 
@@ -362,7 +362,7 @@ impl Report {
         }
     }
 
-    /// An expression's values in the rounds that have all of its names.
+    /// Returns an expression's values, in the rounds that have all of its names.
     fn values(&self, at: At<'_>, expression: &Expression) -> Rounds {
         let constant =
             |name: &str| self.constants.iter().find(|one| one.0 == name).map(|one| one.1);
@@ -374,7 +374,7 @@ impl Report {
         first.into_iter().flat_map(|rounds| rounds.keys()).filter_map(value).collect()
     }
 
-    /// The numbers of a cell, or its ratios; and the name of whom they are to.
+    /// Returns the numbers or ratios of a cell, and the name of the best other column.
     fn rounds(&self, at: At<'_>, ratio: &Ratio) -> Option<(Vec<f64>, String)> {
         let ours = self.values(at, &ratio.expression);
         let others = |names: &Names| {
@@ -411,7 +411,7 @@ impl Report {
         Some((ratios(&ours, &other), name))
     }
 
-    /// The rows of a column that have numbers: the numbers' estimate, to whom, and the numbers.
+    /// Returns the rows of a column that have numbers: estimate, best other column, numbers.
     fn rows(
         &self,
         section: &str,
@@ -559,7 +559,7 @@ impl Report {
         matrix("", &rows, &columns, cell)
     }
 
-    /// What must be 0 of our runs, all sections together; and what failed.
+    /// Adds figures of findings and failures in our runs, which must be 0, and lists failed runs.
     fn sound(&mut self) {
         for (metric, what) in [
             ("findings", "findings in sound programs"),
@@ -581,12 +581,12 @@ impl Report {
         }
     }
 
-    /// Whether all that must hold does; a quick run measures nothing worth judging.
+    /// Whether all figures hold. In a quick run only failures and `must` figures count.
     pub fn holds(&self, quick: bool) -> bool {
         !self.broken && (quick || hold(&self.figures))
     }
 
-    /// Markdown.
+    /// Returns the report as Markdown.
     pub fn text(&self) -> String {
         let failures: Cow<'_, str> = match &self.failures[..] {
             [] => "".into(),

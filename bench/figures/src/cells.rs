@@ -1,12 +1,12 @@
-//! Numbers, and the file that keeps them: one line a number, its fields separated by tabs:
+//! Numbers, and the file that keeps them: one line for each number, with tabs between fields.
 //!
 //! ```text
 //! SECTION  ROW  COLUMN  ROUND  METRIC  VALUE
 //! ```
 //!
-//! A cell is a place in a table: its section, row and column. [`run`](crate::run) writes what runs
-//! gave, and a script adds what it counts itself. What is compared are numbers of one round. A row
-//! or column `-` holds remarks, not measurements.
+//! A cell is a place in a table: its section, row and column. [`run`](crate::run) writes the
+//! numbers of runs, and a script adds its own counts. Verdicts compare numbers of the same round.
+//! A row or column `-` holds remarks, not measurements.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,14 +14,14 @@ use std::path::Path;
 use crate::statistics::{median, of_rounds};
 use crate::text::table;
 
-/// Where a number belongs: section, row, column.
+/// The place of a number: section, row, column.
 pub type Cell = (String, String, String);
-/// The same, to ask with.
+/// A borrowed cell, for queries.
 pub type At<'a> = (&'a str, &'a str, &'a str);
-/// One metric of one cell, by round.
+/// The values of one metric of one cell, by round.
 pub type Rounds = BTreeMap<usize, f64>;
 
-/// The file in memory.
+/// The contents of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     order: Vec<Cell>,
@@ -64,7 +64,7 @@ impl Cells {
         format!("{section}\t{row}\t{column}\t{round}\t{metric}\t{value}\n")
     }
 
-    /// Keeps of each metric's rounds the least, in these sections: other work on the machine only
+    /// Keeps only the least value of each metric in these sections: other work on the machine only
     /// adds.
     pub fn keep_least(&mut self, of: impl Fn(&str) -> bool) {
         for (_, rounds) in self.numbers.iter_mut().filter(|((cell, _), _)| of(&cell.0)) {
@@ -73,7 +73,7 @@ impl Cells {
         }
     }
 
-    /// Makes rows of their own of the metrics whose names are numbers: `ROW NAME`, with one metric.
+    /// Makes a row `ROW NAME` with one metric from each metric whose name is a number.
     pub fn split_rows(&mut self, of: impl Fn(&str) -> bool, metric: &str) {
         for cell in self.order.clone().into_iter().filter(|cell| of(&cell.0)) {
             let at = (cell.0.as_str(), cell.1.as_str(), cell.2.as_str());
@@ -90,12 +90,12 @@ impl Cells {
         }
     }
 
-    /// All cells, as they came.
+    /// Returns all cells, in the order of the file.
     pub fn cells(&self) -> &[Cell] {
         &self.order
     }
 
-    /// Whether a section has any.
+    /// Whether a section has cells.
     pub fn has(&self, section: &str) -> bool {
         self.order.iter().any(|cell| cell.0 == section)
     }
@@ -133,22 +133,22 @@ impl Cells {
         self.numbers.get(&(cell, metric.to_owned()))
     }
 
-    /// Its values, one a round.
+    /// Returns the values of a metric, one for each round.
     pub fn values(&self, at: At<'_>, metric: &str) -> Vec<f64> {
         self.of(at, metric).map_or(Vec::new(), |rounds| rounds.values().copied().collect())
     }
 
-    /// Its value in the last round.
+    /// Returns the value of a metric in the last round.
     pub fn last(&self, at: At<'_>, metric: &str) -> Option<f64> {
         self.of(at, metric)?.values().next_back().copied()
     }
 
-    /// Its median.
+    /// Returns the median of a metric.
     pub fn middle(&self, at: At<'_>, metric: &str) -> Option<f64> {
         Some(self.values(at, metric)).filter(|values| !values.is_empty()).map(|all| median(&all))
     }
 
-    /// The ratios of one cell to another, in the rounds that both have.
+    /// Returns the ratios of one cell to another, in the rounds that both have.
     pub fn ratios(&self, one: At<'_>, other: At<'_>, metric: &str) -> Vec<f64> {
         let (Some(one), Some(other)) = (self.of(one, metric), self.of(other, metric)) else {
             return Vec::new();
@@ -156,25 +156,25 @@ impl Cells {
         ratios(one, other)
     }
 
-    /// The median of these.
+    /// Returns the median of these ratios.
     pub fn ratio(&self, one: At<'_>, other: At<'_>, metric: &str) -> Option<f64> {
         of_rounds(&self.ratios(one, other, metric)).map(|estimate| estimate.value)
     }
 
-    /// The sum of a metric over cells and rounds.
+    /// Returns the sum of a metric over cells and rounds.
     pub fn total(&self, metric: &str, of: impl Fn(&Cell) -> bool) -> f64 {
         let of_metric = self.numbers.iter().filter(|((cell, name), _)| name == metric && of(cell));
         of_metric.flat_map(|(_, rounds)| rounds.values()).fold(0.0, |sum, value| sum + value)
     }
 }
 
-/// Ratios in the rounds that both have.
+/// Returns the ratios in the rounds that both have.
 pub fn ratios(one: &Rounds, other: &Rounds) -> Vec<f64> {
     let pairs = one.iter().filter_map(|(round, value)| Some((value, *other.get(round)?)));
     pairs.filter(|&(_, other)| other != 0.0).map(|(value, other)| value / other).collect()
 }
 
-/// A table of what `cell` says for a row and a column.
+/// Makes a table whose cells `cell` returns for a row and a column.
 pub fn matrix(
     head: &str,
     rows: &[&str],

@@ -6,22 +6,22 @@
 //!   atom     1.5   NAME   ( sum )   max ( sum , sum )
 //! ```
 //!
-//! A name that a cell does not have makes the whole expression have no value.
+//! An expression has no value if the cell lacks one of its names.
 
-/// A text that was read to its end, and found to be an expression.
+/// A text that was read to its end, and is a correct expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     words: Vec<String>,
 }
 
-/// The rest of the words, and what the names stand for.
+/// The rest of the words, and the values of the names.
 struct Reader<'a> {
     words: &'a [String],
     value: &'a dyn Fn(&str) -> Option<f64>,
 }
 
 impl Expression {
-    /// Reads one. An error says which word is wrong.
+    /// Reads an expression. An error names the wrong word.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut spaced = String::new();
         for character in text.chars() {
@@ -42,12 +42,12 @@ impl Expression {
         }
     }
 
-    /// Its value; nothing where a name has none, or a divisor is 0.
+    /// Returns the value; `None` if a name has no value, or a divisor is 0.
     pub fn value(&self, of: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         Reader { words: &self.words, value: of }.sum().ok()?
     }
 
-    /// The names in it.
+    /// Returns the names in the expression.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
         self.words.iter().map(String::as_str).filter(is_name).filter(|word| *word != "max")

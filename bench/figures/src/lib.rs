@@ -1,20 +1,20 @@
-//! The harness of the benches: what all of them do to measure and to judge.
+//! The harness of the benches: it runs programs, keeps their numbers, and judges them.
 //!
 //! ```text
-//!   plan, run    runs of a file, in turns, each under the launcher;   reported: what a checker says
-//!   cells        the numbers that come of them, by section, row, column, metric and round
+//!   plan, run    runs of a file, in turns, each under the launcher;   reported: findings
+//!   cells        the numbers of runs, by section, row, column, metric and round
 //!     |
 //!   statistics   ratios within a round -> median, 95 % interval
 //!     |
-//!   verdict      a bound, what was measured, whether it holds: a figure, and tables of them
-//!   asked        a file that says what is asked of a bench, and its report;   expression: over metrics
+//!   verdict      a bound, a measured value, whether it holds: a figure, and tables of figures
+//!   asked        a bench's file of figures, and its report;   expression: over metrics
 //!   random       numbers from a seed
-//!   text         numbers and tables for people;   machine: what all of it ran on;   options
+//!   text         numbers and tables for people;   machine: its description;   options
 //! ```
 //!
-//! A bench is programs, a plan that a script writes, and a file of figures; it has no arithmetic, no
-//! table and no verdict of its own. What is compared are always runs of one round, which stand side
-//! by side in time: other work on the machine disturbs both.
+//! A bench consists of programs, a plan that a script writes, and a file of figures. It has no
+//! arithmetic, table or verdict of its own. Verdicts compare runs of one round, which follow each
+//! other closely: other work on the machine disturbs both.
 
 pub mod asked;
 pub mod cells;

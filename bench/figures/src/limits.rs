@@ -1,27 +1,26 @@
-//! The smallest heap in which a load runs: the limit is halved and doubled until it is known
-//! to a step of some percent.
+//! The smallest heap in which a load runs. A binary search finds the limit, to some percent.
 //!
-//! *Runs* means: ends well, two times of two, within eight times what it takes without a limit.
-//! Just above the least heap at all a collector does nothing else, and with two threads it may be
-//! luck whether there is memory. Of the short runs of --quick, where luck is more, five of five.
+//! A load *runs* under a limit if it ends well two times of two, within eight times its duration
+//! without a limit. Near the smallest limit the collector takes nearly all time. With two threads,
+//! chance decides. The short runs of --quick need five successes of five.
 
 use std::path::Path;
 
 use ::figures::plan::Planned;
 use ::figures::run::Runner;
 
-/// KiB; no load here runs in less.
+/// In KiB; no load here runs in less.
 const LEAST: f64 = 256.0;
 const PATIENCE: f64 = 8.0;
 
-/// In KiB; nothing if there is none. The program says `wall_ns` and its `peak`.
+/// Returns the limit in KiB, if any works. The program prints `wall_ns` and its `peak`.
 pub(crate) fn smallest(
     launcher: &Path,
     seconds: u64,
     quick: bool,
     command: &[String],
 ) -> Result<Option<u64>, String> {
-    // From a limit that is refused to one that is not; how often it must run.
+    // The ratio of two limits at which the search ends, and the runs for each limit.
     let (step, times) = if quick { (1.5, 5) } else { (1.03, 2) };
     let planned = |more: Option<String>| {
         let words = command.iter().cloned().chain(more).collect();
@@ -36,7 +35,7 @@ pub(crate) fn smallest(
     let of = |name| numbers.iter().find(|one| one.0 == name).map_or(0.0, |one| one.1);
     let runner =
         Runner::new(launcher, (of("wall_ns") / 1e9 * PATIENCE).ceil() as u64 + 1, nowhere)?;
-    // Without a limit it had no more than its peak; the limit is of the heap alone.
+    // The run without a limit shows the peak, which is the first limit to try.
     let found = search(of("peak") / 1024.0, step, |limit| {
         for _ in 0..times {
             if runner.once(&planned(Some(format!("limit={}", limit as u64))))?.end.is_err() {
@@ -54,7 +53,7 @@ fn search(
     mut runs: impl FnMut(f64) -> Result<bool, String>,
 ) -> Result<Option<f64>, String> {
     let (mut refused, mut enough) = (LEAST, highest.max(2.0 * LEAST));
-    // The peak may not do as a limit: what is in one piece may find no place.
+    // The peak may be too low as a limit: a large object needs contiguous room.
     for _ in 0..4 {
         if runs(enough)? {
             break;

@@ -1,10 +1,10 @@
-//! What a measurement ran on, in words; no name of the machine.
+//! The machine of a measurement, in words, without its name.
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// How many processors, of what kind, the memory, the kernel, its huge pages.
+/// Returns the number and kind of processors, the memory, the kernel, and its huge pages.
 pub fn machine() -> String {
     let info = read("/proc/cpuinfo");
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -1,12 +1,12 @@
-//! `figures run` runs a plan that a script wrote (`figures::run`), `figures report` judges what came
-//! by a file of figures (`figures::asked`), `figures smallest` finds the smallest heap in which a
-//! program runs. `figures race` says what was asked of the race, what was measured, and the verdict.
+//! `figures run` runs a plan (`figures::run`). `figures report` judges the results by a file of
+//! figures (`figures::asked`). `figures smallest` finds the smallest heap of a program. `figures
+//! race` prints the bounds of the race, its figures, and the verdicts.
 //!
-//! `heapwright bench --format json -o FILE` keeps every single run. `race` reads that file ([`race`])
-//! and judges it by bench/programs/figures.txt. Nothing is measured here: the same file gives the
-//! same text.
+//! `heapwright bench --format json -o FILE` keeps every single run. `race` reads that file
+//! ([`race`]) and judges it by bench/programs/figures.txt. It measures nothing: the same file
+//! gives the same text.
 //!
-//! `figures store` puts what a command measured into docs/figures.json, `figures render` renders
+//! `figures store` puts the output of a command into docs/figures.json, `figures render` renders
 //! the pages from it, and `figures check` refuses old figures ([`store`]).
 //
 
@@ -70,10 +70,10 @@ enum Asked {
     },
 }
 
-/// What is asked of the race.
+/// The bounds of the race.
 const RACE: &str = include_str!("../../programs/figures.txt");
 
-/// The longest that a planned run may take: valgrind on a long program.
+/// The longest time for a planned run: valgrind on a long program.
 const SECONDS: u64 = 1200;
 
 fn text_of(file: &str) -> Result<String, String> {
@@ -119,7 +119,7 @@ fn show_race(file: &str) -> Result<bool, String> {
 
 fn print(text: &str) -> Result<(), String> {
     match std::io::stdout().write_all(text.as_bytes()) {
-        // A reader that has seen enough (head) is no failure.
+        // A reader that closes the pipe early (head) is no failure.
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("cannot write: {e}")),
         _ => Ok(()),
     }

@@ -1,6 +1,6 @@
-//! Command lines, which clap reads: ranges of numbers, and how a bench ends.
+//! Command lines, which clap reads: ranges of numbers, and the exit codes of a bench.
 //!
-//! An error says which word is wrong, and what it may be.
+//! An error names the wrong word, and the allowed ones.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use clap::Parser;
 
-/// Reads the command line and does what it asks for. It ends with 0; with 1 if something is missed
-/// (`false`); with 2 if it could not be done, which is said in a line.
+/// Reads the command line and runs `run`. Exits with 0; with 1 if `run` returns `false`; with 2
+/// after an error, which is printed in one line.
 pub fn main<Asked: Parser>(run: impl FnOnce(Asked) -> Result<bool, String>) -> ExitCode {
     match run(Asked::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -22,7 +22,7 @@ pub fn main<Asked: Parser>(run: impl FnOnce(Asked) -> Result<bool, String>) -> E
     }
 }
 
-/// What reads a number of a range.
+/// Returns a parser for a number in a range.
 pub fn number<T: FromStr + PartialOrd + Display>(
     range: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone

@@ -1,34 +1,34 @@
-//! The plan: one line a run, its fields separated by tabs:
+//! The plan: one line for each run, with tabs between fields.
 //!
 //! ```text
 //! SECTION  ROW  COLUMN  OF_ROUNDS  STDIN  [NAME=VALUE...]  COMMAND  [ARGUMENT...]
 //! ```
 //!
-//! Lines of the same section and row are compared with each other and must print the same; the
-//! column says who runs. OF_ROUNDS is in how many of the rounds a line takes part, 0 for all (a
-//! slow peer runs once). STDIN is a file, or `-`. A script writes a plan.
+//! Lines of the same section and row are compared, and must print the same; the column names the
+//! contender. OF_ROUNDS is the number of rounds in which a line takes part, 0 for all. (A slow
+//! peer runs once.) STDIN is a file, or `-`. A script writes a plan.
 
 use std::path::{Path, PathBuf};
 
 use crate::cells::Cell;
 
-/// One line.
+/// One line of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// Where its numbers belong.
+    /// The place of its numbers.
     pub cell: Cell,
-    /// In how many of the rounds it takes part; 0: in all.
+    /// The number of rounds in which it takes part; 0: all.
     pub of_rounds: usize,
-    /// What it reads.
+    /// The file that is its standard input, if any.
     pub stdin: Option<PathBuf>,
     /// `NAME=VALUE`, as a shell exports them.
     pub environment: Vec<String>,
-    /// The program's path, and its words.
+    /// The program's path, and its arguments.
     pub command: Vec<String>,
 }
 
 impl Planned {
-    /// A run in every round, which reads nothing; settings may stand before the command.
+    /// Makes a run without input for every round. `words` may begin with settings.
     pub fn new((section, row, column): (&str, &str, &str), words: Vec<String>) -> Self {
         let cell = (section.to_owned(), row.to_owned(), column.to_owned());
         let (environment, command) = divided(words);
@@ -44,7 +44,7 @@ impl Planned {
         (!command.is_empty()).then_some(Self { cell, of_rounds, stdin, environment, command })
     }
 
-    /// Whether it is part of a round; rounds count from 1.
+    /// Whether the run is part of a round; rounds count from 1.
     pub fn takes_part(&self, round: usize) -> bool {
         self.of_rounds == 0 || round <= self.of_rounds
     }
@@ -55,7 +55,7 @@ impl Planned {
     }
 }
 
-/// The settings before a command, and the command.
+/// Splits words into the settings before a command, and the command.
 fn divided(words: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<String>) {
     let mut command_began = false;
     words.into_iter().partition(|word| {
@@ -70,7 +70,7 @@ fn is_setting(word: &str) -> bool {
     })
 }
 
-/// The lines of a file.
+/// Reads the lines of a file.
 pub fn read(file: &Path) -> Result<Vec<Planned>, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| format!("cannot read {}: {e}", file.display()))?;

@@ -1,4 +1,4 @@
-//! The file that `heapwright bench --format json` writes, as cells, which a file of figures judges:
+//! Makes cells of the file that `heapwright bench --format json` writes.
 //!
 //! ```text
 //!   section                 row       column     metrics
@@ -6,24 +6,24 @@
 //!   workloads, programs     the same by kind
 //!   memory                  the same, above: the peak above the empty program's, where that is the
 //!                           program's own doing: >= 32 MiB live, or taken under glibc
-//!   start                   the program that does nothing: what its peak is, any program's is
+//!   start                   the empty program, whose peak is part of every peak
 //! ```
 //!
-//! What is missing in the file or of another kind is an error that names it: a figure from half a
-//! file would look like any other. A program on which either of two allocators failed is left out
-//! of that pair's mean.
+//! A missing field, or one of another type, is an error that names it: a figure from half a file
+//! would look like any other. If one of two allocators failed on a program, the mean of the pair
+//! leaves that program out.
 
 use ::figures::cells::Cells;
 use serde_json::Value;
 
-/// The version of the file's layout that is understood.
+/// The supported version of the file's layout.
 const SCHEMA: &str = "heapwright-bench/1";
-/// From here on a program's memory is its own doing, not its start's.
+/// The least memory at which the program, and not its start, determines the peak.
 const HEAVY_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
-/// The program that does nothing.
+/// The empty program.
 const EMPTY: &str = "empty";
 
-/// The numbers of a race's file, and whether all of its rounds were run.
+/// Reads a race's file. Returns its numbers, and whether all of its rounds were run.
 pub(crate) fn cells(text: &str) -> Result<(Cells, bool), String> {
     let file: Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
     let schema = file["schema"].as_str().unwrap_or("nothing");
@@ -62,13 +62,13 @@ fn add(cells: &mut Cells, name: &str, program: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds what a program takes above the empty one, if its memory is worth comparing: of workloads
-/// those that say they have that much live, of real programs those that take it under glibc.
+/// Adds a program's peak above the empty program's, if the program is heavy. A workload is heavy
+/// by its stated live bytes, a real program by its peak under glibc.
 fn weigh(cells: &mut Cells, name: &str, program: &Value) {
     let above = |allocator: &str| {
         let empty = cells.middle(("start", EMPTY, allocator), "peak")?;
         let peaks = cells.of(("race", name, allocator), "peak")?.iter();
-        // One page at least: a ratio to nothing means nothing.
+        // At least one page: a ratio to zero means nothing.
         Some(peaks.map(|(round, peak)| (*round, (peak - empty).max(4096.0))).collect::<Vec<_>>())
     };
     let middle = |rounds: Vec<(usize, f64)>| {
@@ -107,7 +107,7 @@ mod tests {
 
     const MIB: f64 = 1048576.0;
 
-    /// A program with one round: its live MiB, and the peak under glibc and a peer; none: a crash.
+    /// Makes a program with one round: live MiB, peaks under glibc and a peer (`None`: crash).
     fn program(name: &str, live: Option<f64>, peaks: [Option<f64>; 2]) -> Value {
         let result = |(allocator, peak): (&str, Option<f64>)| {
             let runs: Vec<Value> = peak

@@ -1,16 +1,16 @@
-//! SplitMix64: all that is random comes from one seed.
+//! SplitMix64: all random numbers come from one seed.
 
 /// The generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// One that begins with a seed.
+    /// Makes a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline(always)]
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -20,13 +20,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below `limit`, which has at most 32 bits.
+    /// Returns a number below `limit`, which has at most 32 bits.
     #[inline(always)]
     pub fn below(&mut self, limit: usize) -> usize {
         (((self.bits() >> 32) * limit as u64) >> 32) as usize
     }
 
-    /// One of a list.
+    /// Returns a random element of a list.
     pub fn of(&mut self, list: &[u64]) -> u64 {
         list.get(self.below(list.len())).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What a checker says at its end on stderr, in the two forms there are:
+//! Reads a checker's final report on stderr. There are two forms:
 //!
 //! ```text
 //! ==1==    definitely lost: 1,230 bytes in 10 blocks         valgrind and heapwright,
@@ -7,19 +7,19 @@
 //! Direct leak of 1230 byte(s) in 10 object(s) allocated from:     if there is something
 //! ```
 //!
-//! Heapwright writes the last line, too: where there is a sum, it counts.
+//! Heapwright writes `Direct leak` lines, too: if there is an `ERROR SUMMARY`, that one counts.
 
-/// Different errors, and blocks that nothing leads to.
+/// The counts of a checker's report.
 #[derive(Debug, PartialEq)]
 pub struct Reported {
-    /// Different errors.
+    /// The number of different errors.
     pub errors: f64,
-    /// Blocks that nothing leads to.
+    /// The number of lost blocks.
     pub lost_blocks: f64,
 }
 
 impl Reported {
-    /// Of what a program said on stderr; nothing if no checker spoke.
+    /// Reads a program's stderr. Returns `None` if it contains no report of a checker.
     pub fn of(stderr: &str) -> Option<Self> {
         let total = |before: &str, between: &str| -> Option<f64> {
             let numbers: Vec<f64> =
@@ -38,7 +38,7 @@ impl Reported {
     }
 }
 
-/// The second number of a line `... BEFORE number BETWEEN number ...`.
+/// Returns the second number of a line `... BEFORE number BETWEEN number ...`.
 fn second(line: &str, before: &str, between: &str) -> Option<f64> {
     let (_, rest) = line.split_once(before)?.1.split_once(between)?;
     let digits = rest.split_whitespace().next()?.replace(',', "");

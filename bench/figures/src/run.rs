@@ -1,23 +1,22 @@
-//! Runs a plan: one row after the other, each column once a round, in an order that turns from
-//! round to round.
+//! Runs a plan: one row after the other, each column once in a round. The order of columns rotates
+//! from round to round.
 //!
 //! ```text
 //!   round 1   row: a b c d | row: a b c d | ...
 //!   round 2   row: b c d a | ...
 //! ```
 //!
-//! Each run goes through `heapwright-launcher` (bench/launcher), which tells its wall time, its
-//! processor time and the peak memory of its largest process. A shell of one line opens the
-//! launcher's report and exports the settings, then becomes the launcher: neither we nor the
-//! shell are under the preload.
+//! Each run goes through `heapwright-launcher` (bench/launcher), which measures wall time,
+//! processor time and the peak memory of the largest process. A shell of one line opens the
+//! launcher's report and exports the settings, then becomes the launcher. So neither this process
+//! nor the shell is under the preload.
 //!
 //! Metrics of a run: `wall_ns`, `cpu_us`, `rss_kib`, `findings` (lines of the library on stderr),
-//! what the program itself says in lines `figure NAME NUMBER` or `result NAME=NUMBER ...`;
-//! `errors` and `lost_blocks` where a checker tells them; `failed` and `different` where a run did
-//! not end well or printed something else than the first column.
+//! and the program's lines `figure NAME NUMBER` or `result NAME=NUMBER ...`. A checker's report
+//! adds `errors` and `lost_blocks`. `failed` marks a run that did not end well, `different`
+//! another output than the first column's.
 //!
-//! Before each run as much memory is touched and given back as the row was seen to take, and a
-//! quarter more ([`warm`]).
+//! Before each run, [`warm`] touches and frees the row's known peak and a quarter more.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -33,28 +32,27 @@ const SHELL: &str = r#"exec 3>"$1"; shift
 while [ "$1" != -- ]; do export "$1"; shift; done
 shift; exec "$@""#;
 
-/// A line of stderr with this word is a finding: the library says nothing else
-/// unless it is asked to. A leak in a checker's report is not, if that ends well:
-/// the program may really have it.
+/// A line of stderr with this word is a finding: the library prints nothing else unless an option
+/// asks for it. A reported leak is no finding: the program may really have it.
 const FINDING: &str = "heapwright:";
 const LEAK: &str = "LEAK: heapwright:";
 
-/// A preload that the loader ignores: what ran would be glibc under another name.
+/// The loader's message about a preload that it ignores: the run would measure glibc.
 const IGNORED: &str = "ERROR: ld.so:";
 
-/// The most that is touched before a run.
+/// The most memory that is touched before a run.
 const MOST_WARMED: f64 = (3_u64 << 30) as f64;
 
-/// What checkers that are run here end with if they found what they look for.
+/// The exit code of checkers here if they have findings.
 const FOUND: u64 = 99;
 
-/// Runs plans, and adds what comes of them to a file of [`Cells`].
+/// Runs plans, and adds the results to a file of [`Cells`].
 #[derive(Debug)]
 pub struct Runner {
     launcher: PathBuf,
     limit_ms: String,
     results: File,
-    /// For the report and the outputs of a run.
+    /// The folder for the report and the outputs of a run.
     folder: PathBuf,
     rows: BTreeMap<(String, String), Row>,
     said: BTreeMap<String, usize>,
@@ -62,29 +60,29 @@ pub struct Runner {
 
 #[derive(Debug)]
 struct Row {
-    /// The most that it was seen to take.
+    /// The largest peak seen so far.
     peak_bytes: f64,
-    /// What its first column printed.
+    /// The output of the row's first column.
     output: Option<String>,
 }
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Debug)]
 pub struct Ended {
     wall_ns: f64,
     cpu_us: f64,
     rss_kib: f64,
-    /// Whether it says that it found something, or why it did not end well.
+    /// Whether the exit code tells of findings, or the reason for a bad end.
     pub end: Result<bool, String>,
-    /// What it printed.
+    /// The program's standard output.
     pub stdout: String,
-    /// What it complained of.
+    /// The program's standard error.
     pub stderr: String,
 }
 
 impl Ended {
-    /// Of the launcher's report:
-    /// `wall_ns user_us system_us peak_rss_kib minor major code signal ended`.
+    /// Reads the launcher's report: `wall_ns user_us system_us peak_rss_kib minor major code
+    /// signal ended`.
     fn parse(report: &str) -> Result<Self, String> {
         if let Some(line) = report.lines().find(|line| line.starts_with("not-started")) {
             return Err(format!("it was {line} (errno)"));
@@ -104,7 +102,7 @@ impl Ended {
         Ok(Self { wall_ns, cpu_us: user + system, rss_kib, end, stdout, stderr })
     }
 
-    /// The numbers that it printed, and the rest.
+    /// Returns the printed numbers, and the rest of the output.
     pub fn printed(&self) -> (Vec<(String, f64)>, String) {
         let (mut numbers, mut rest) = (Vec::new(), String::new());
         for line in self.stdout.lines() {
@@ -117,7 +115,7 @@ impl Ended {
                 (Some((name, value)), ..) => numbers.push((name.to_owned(), value)),
                 (_, Some(_), Some(fields)) => {
                     for (name, value) in fields {
-                        // What was computed is compared as it stands: it has more digits.
+                        // A checksum has more digits than a number keeps: its text is compared.
                         if name == "checksum" {
                             rest.push_str(&format!("checksum {value}\n"));
                         } else if let Ok(value) = value.parse() {
@@ -132,8 +130,8 @@ impl Ended {
     }
 }
 
-/// Touches a quarter more bytes than a run was seen to take, and gives them back: the hosts of
-/// virtual machines take free memory back, and whoever touches it first again pays for it.
+/// Touches and frees a quarter more than a run's peak. The host of a virtual machine takes free
+/// memory back, and the next first touch is slow.
 fn warm(peak: f64) {
     let bytes = (peak * 1.25).min(MOST_WARMED) as usize;
     let mut memory = Vec::<u8>::with_capacity(bytes);
@@ -142,7 +140,7 @@ fn warm(peak: f64) {
 }
 
 impl Runner {
-    /// One that adds to a file; a run that takes longer is ended.
+    /// Makes a runner that adds to a file. It ends runs that take longer than `seconds`.
     pub fn new(launcher: &Path, seconds: u64, results: &Path) -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("heapwright-runs.{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -157,13 +155,12 @@ impl Runner {
         })
     }
 
-    /// Runs all of a plan, so many rounds. Lines of one row stand together in it.
+    /// Runs all of a plan, `rounds` times. Lines of one row stand together in it.
     pub fn all(&mut self, plan: &[Planned], rounds: usize) -> Result<(), String> {
         for round in 1..=rounds {
             eprintln!("round {round} of {rounds}");
             for row in plan.chunk_by(Planned::same_row) {
-                // The first column speaks first, once: the others are compared
-                // with what it printed.
+                // The first column runs first in round 1: its output is the expected one.
                 let turn = if round == 1 { 0 } else { round % row.len() };
                 for at in 0..row.len() {
                     let planned = &row[(turn + at) % row.len()];
@@ -176,7 +173,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Adds a number that is not a run's.
+    /// Adds a number that does not come from a run.
     pub fn note(&mut self, cell: &Cell, round: usize, metric: &str, n: f64) -> Result<(), String> {
         let line = Cells::line(cell, round, metric, n);
         self.results.write_all(line.as_bytes()).map_err(|e| format!("cannot write results: {e}"))
@@ -197,7 +194,7 @@ impl Runner {
         }
         if findings > 0 {
             let first = ended.stderr.lines().find(found).unwrap_or("what it ended with 99 for");
-            // Once, not for each run.
+            // Print each text once, not for each run.
             let times = self.said.entry(first.to_owned()).or_default();
             *times += 1;
             if *times == 1 {
@@ -217,7 +214,7 @@ impl Runner {
                 numbers.push(("failed".to_owned(), 1.0));
             }
             Ok(_) => {
-                // What a program says of its own time counts.
+                // The program's own measurements have precedence.
                 for (metric, value) in [
                     ("wall_ns", ended.wall_ns),
                     ("cpu_us", ended.cpu_us),
@@ -244,7 +241,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs it once, and adds nothing.
+    /// Runs a line once, and adds nothing.
     pub fn once(&self, planned: &Planned) -> Result<Ended, String> {
         let place = |name: &str| self.folder.join(name);
         let create = |name| File::create(place(name)).map_err(|e| format!("{name}: {e}"));
@@ -284,7 +281,7 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // What stays behind is in the folder for temporary files.
+        // If this fails, the folder stays among the temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,5 +1,5 @@
-//! Medians, geometric means over programs, and 95 % intervals: the command's own (its `bench`
-//! explains them), with what the verdicts need besides.
+//! Medians, geometric means over programs, and 95 % intervals: the arithmetic of `heapwright
+//! bench`, with additions for the verdicts.
 
 use command::{Ratios, SURE_ROUNDS, geometric_mean};
 
@@ -7,47 +7,46 @@ use command::{Ratios, SURE_ROUNDS, geometric_mean};
 #[allow(dead_code, reason = "the command needs more of it")]
 mod command;
 
-/// A ratio and the interval that it lies in, 95 times of 100.
+/// A ratio, and the interval that contains it 95 times of 100.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
-    /// The middle.
+    /// The median, or the mean over programs.
     pub value: f64,
     /// The interval's lower end.
     pub low: f64,
     /// The interval's upper end.
     pub high: f64,
-    /// Of all rounds the least; over programs the mean of these.
+    /// The least of all rounds; over programs the mean of these.
     pub least: f64,
-    /// Of all rounds the most.
+    /// The most of all rounds; over programs the mean of these.
     pub most: f64,
     /// The rounds of the program that had the fewest.
     pub rounds: usize,
 }
 
 impl Estimate {
-    /// A number that was not repeated.
+    /// Makes an estimate from a single measurement.
     pub fn single(value: f64) -> Self {
         Self { value, low: value, high: value, least: value, most: value, rounds: 1 }
     }
 
-    /// Whether the interval says anything.
+    /// Whether there are enough rounds for an interval.
     pub fn is_trusted(&self) -> bool {
         self.rounds >= SURE_ROUNDS
     }
 }
 
-/// The middle value; of an even number, the mean of the two middle ones.
+/// Returns the median; of an even number, the mean of the two middle values.
 pub fn median(values: &[f64]) -> f64 {
     command::median(values).unwrap_or(f64::NAN)
 }
 
-/// The geometric mean over programs of the median over each one's rounds;
-/// nothing of no programs.
+/// Returns the geometric mean of the programs' medians. `None` if there are no programs.
 pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
     let all: Option<Vec<Ratios>> =
         programs.iter().map(|rounds| Ratios::of(rounds.clone())).collect();
     let all = all?;
-    // Of one program that program's, bit by bit.
+    // With one program, the result is bit for bit that program's.
     let mean = match &all[..] {
         [one] => one.estimate(),
         _ => geometric_mean(&all)?,
@@ -70,7 +69,7 @@ pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
     })
 }
 
-/// The median of one program's rounds; nothing of none.
+/// Returns the median of one program's rounds; `None` if there are none.
 pub fn of_rounds(rounds: &[f64]) -> Option<Estimate> {
     estimate(&[rounds.to_vec()])
 }
@@ -83,7 +82,7 @@ mod tests {
     fn one_round_has_no_width_and_no_trust() {
         assert_eq!(estimate(&[vec![0.5]]), Some(Estimate::single(0.5)));
         assert_eq!(of_rounds(&[0.0]), Some(Estimate::single(0.0)));
-        // The program with the fewest rounds decides.
+        // The program with the fewest rounds determines the trust.
         assert!(!estimate(&[vec![1.0; 15], vec![1.0; 5]]).unwrap().is_trusted());
         assert!(estimate(&[vec![1.0; 15], vec![1.0; 6]]).unwrap().is_trusted());
         assert_eq!((estimate(&[]), estimate(&[vec![]])), (None, None));

@@ -7,11 +7,10 @@
 //!                 peers: [[row, column, name?]], peer? } ]
 //! ```
 //!
-//! A page names a section by a line `<!-- figures:NAME -->`. The text up to the line
-//! `<!-- /figures:NAME -->` is rendered, and a test refuses every other text. The file
-//! `README.md` names the list `readme`, each row of which points at cells of a section: a row by
-//! its first cell, a column by its number. `peer` is a text where no cell says the peer's number.
-//! `ci/release.sh` refuses old figures.
+//! A page names a section by `<!-- figures:NAME -->`. The text up to `<!-- /figures:NAME -->` is
+//! rendered, and a test refuses every other text. The file `README.md` names the list `readme`.
+//! Each of its rows names cells of a section: a row by its first cell, a column by its number.
+//! `peer` is a text for a missing peer's number. `ci/release.sh` refuses old figures.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use serde_json::{Value, json};
 const DATA: &str = "docs/figures.json";
 /// The widest line of a page, tables aside.
 const WIDTH: usize = 100;
-/// The commit of figures whose page did not name it; they are refused as old ones are.
+/// Stands for the commit of figures without one; such figures count as old.
 const UNSTATED: &str = "unstated";
 const DAY: u64 = 86400;
 
@@ -73,7 +72,7 @@ impl Origin {
     }
 }
 
-/// The commit that is checked out. Changed pages do not count as changes of what is measured.
+/// Returns the checked-out commit. Changed pages do not count as changes of the measured code.
 fn commit() -> Result<String, String> {
     let head = said("git", &["rev-parse", "--short=8", "HEAD"]).ok_or("git names no commit")?;
     let pages = ["status", "--porcelain", "-uno", "--", ".", ":!docs", ":!*.md"];
@@ -90,10 +89,10 @@ fn data() -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|e| format!("{DATA}: {e}"))
 }
 
-/// Replaces a section by what a command printed, and renders the pages.
+/// Replaces a section by a command's output, and renders the pages.
 pub(crate) fn store(section: &str, origin: Origin, markdown: &str) -> Result<bool, String> {
     let mut body = parts(markdown);
-    // The section says it for all of its tables.
+    // The section names the machine for all of its tables.
     body.retain(|part| *part != format!("{}.", machine()));
     if !body.iter().any(Value::is_object) {
         return Err(format!("what is to be stored as {section} has no table"));
@@ -104,7 +103,7 @@ pub(crate) fn store(section: &str, origin: Origin, markdown: &str) -> Result<boo
     render()
 }
 
-/// JSON with a list of words or numbers on one line.
+/// Formats JSON with short lists on one line.
 fn shown(value: &Value, depth: usize) -> String {
     let (open, close, lines): (_, _, Vec<String>) = match value {
         Value::Array(list) if list.iter().any(|one| one.is_array() || one.is_object()) => {
@@ -122,7 +121,7 @@ fn shown(value: &Value, depth: usize) -> String {
     format!("{open}\n{indent}{}\n{}{close}", lines.join(&format!(",\n{indent}")), " ".repeat(depth))
 }
 
-/// Markdown as paragraphs and tables.
+/// Splits Markdown into paragraphs and tables.
 fn parts(markdown: &str) -> Vec<Value> {
     let mut parts: Vec<Value> = Vec::new();
     let mut between = true;
@@ -168,7 +167,7 @@ fn words(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// A paragraph of lines that are at most WIDTH long.
+/// Wraps a paragraph at WIDTH.
 fn wrapped(text: &str) -> String {
     let indent = if text.starts_with("- ") { "  " } else { "" };
     let mut lines = vec![String::new()];
@@ -193,7 +192,7 @@ fn table(part: &Value) -> String {
     format!("{}|{rule}\n{}", line(words(&part["columns"])), rows.collect::<String>())
 }
 
-/// A section of a page.
+/// Renders a section of a page.
 fn section(of: &Value) -> String {
     let [command, machine, commit, date] =
         ["command", "machine", "commit", "date"].map(|name| word(of, name));
@@ -226,7 +225,7 @@ fn cell<'a>(section: &'a Value, at: &'a Value) -> Option<(String, &'a str, &'a s
     })
 }
 
-/// README's table.
+/// Renders README's table.
 fn readme(data: &Value) -> Result<String, String> {
     let mut text = "| figure | heapwright | best peer | command, page | date, commit |\n\
                     |---|--:|--:|---|---|\n"
@@ -256,7 +255,7 @@ fn readme(data: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// The pages that have places for figures, with the text that belongs there.
+/// Returns the pages with places for figures: path, current text, rendered text.
 fn pages(data: &Value) -> Result<Vec<(PathBuf, String, String)>, String> {
     let listed =
         said("git", &["ls-files", "README.md", "docs/*.md"]).ok_or("git lists no pages")?;
@@ -301,7 +300,7 @@ pub(crate) fn render() -> Result<bool, String> {
     Ok(true)
 }
 
-/// Refuses figures that are old, or of a commit that is no ancestor of the one checked out.
+/// Refuses figures that are too old, or whose commit is no ancestor of the checked-out one.
 pub(crate) fn check(days: u64) -> Result<bool, String> {
     let data = data()?;
     let seconds = |date: &str| said("date", &["-u", "-d", date, "+%s"])?.parse::<u64>().ok();

@@ -2,7 +2,7 @@
 
 use crate::statistics::Estimate;
 
-/// Three digits that count; thousands and millions as `k` and `M`.
+/// Formats three significant digits; thousands and millions as `k` and `M`.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 1e6 => format!("{}M", number(value / 1e6)),
@@ -14,7 +14,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// `0.970 (0.950 to 0.990)`; of fewer rounds than an interval needs, the range that was seen.
+/// `0.970 (0.950 to 0.990)`; with too few rounds for an interval, the range of the rounds.
 pub fn interval(estimate: Estimate) -> String {
     let Estimate { value, low, high, least, most, rounds } = estimate;
     let (low, high) = if estimate.is_trusted() { (low, high) } else { (least, most) };
@@ -25,7 +25,7 @@ pub fn interval(estimate: Estimate) -> String {
     }
 }
 
-/// A table: its head, and rows of as many cells. The first column is words.
+/// Makes a table: its head, and rows of as many cells. The first column has words.
 pub fn table<Cell: AsRef<str>>(head: &[&str], rows: &[Vec<Cell>]) -> String {
     let mut text = format!("| {} |\n|---|{}\n", head.join(" | "), "---:|".repeat(head.len() - 1));
     for row in rows {

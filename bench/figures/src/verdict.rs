@@ -1,15 +1,15 @@
-//! A figure: what was asked, what was measured, and the verdict.
+//! A figure: its bound, its measured value, and the verdict.
 //!
-//! A bound is *met* if the 95 % interval reaches it, *met, certainly* if the whole interval
-//! lies within, *MISSED* otherwise. An interval needs 6 rounds. With fewer, what decides is a
-//! matter of how much luck there is in what was measured:
+//! A bound is *met* if the 95 % interval reaches it, *met, certainly* if the whole interval lies
+//! within, *MISSED* otherwise. An interval needs 6 rounds. With fewer rounds, the kind of the
+//! figure determines the judged value:
 //!
 //! | kind | with fewer than 6 rounds |
 //! |---|---|
 //! | `Timed` | nothing: too few rounds |
-//! | `Middle` | the median: runs that are too long to be repeated |
-//! | `Counted` | the worst: memory, slots, instructions |
-//! | `Worst` | the worst, and with more rounds too: a pause |
+//! | `Middle` | the median: runs too long to repeat |
+//! | `Counted` | the worst round: memory, slots, instructions |
+//! | `Worst` | the worst round, with more rounds too: a pause |
 
 use crate::statistics::Estimate;
 use crate::text::{interval, number, table};
@@ -17,11 +17,11 @@ use crate::text::{interval, number, table};
 /// A bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Asked {
-    /// What is measured must not be larger.
+    /// The value must not be larger.
     AtMost(f64),
-    /// It must not be smaller.
+    /// The value must not be smaller.
     AtLeast(f64),
-    /// Only shown.
+    /// There is no bound; the value is only shown.
     Nothing,
 }
 
@@ -47,40 +47,40 @@ impl Asked {
     }
 }
 
-/// What decides with few rounds.
+/// The value that is judged with few rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing does.
+    /// No value is judged.
     Timed,
     /// The median.
     Middle,
     /// The worst round.
     Counted,
-    /// The worst round, however many there are.
+    /// The worst round, with any number of rounds.
     Worst,
 }
 
-/// How a bound fares.
+/// The result for a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All of the interval lies within.
+    /// The whole interval lies within the bound.
     Certainly,
     /// The interval reaches the bound.
     Met,
-    /// It does not.
+    /// The interval does not reach the bound.
     Missed,
     /// There is no interval.
     TooFew,
     /// There is no number.
     NotMeasured,
-    /// Nothing was asked.
+    /// There is no bound.
     Shown,
-    /// Why it is not for this table to judge.
+    /// Another table judges the figure; the text says which.
     Elsewhere(&'static str),
 }
 
 impl Verdict {
-    /// The verdict on what was measured.
+    /// Judges a measured value.
     pub fn of(asked: Asked, kind: Kind, measured: Option<Estimate>) -> Self {
         let Some(measured) = measured else { return Self::NotMeasured };
         let met = |met| if met { Self::Met } else { Self::Missed };
@@ -106,7 +106,7 @@ impl Verdict {
         matches!(self, Self::Certainly | Self::Met)
     }
 
-    /// In words.
+    /// Returns the verdict in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Certainly => "met, certainly",
@@ -123,18 +123,18 @@ impl Verdict {
 /// One line of a table of figures.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it is of.
+    /// The name of the figure.
     pub what: String,
     /// The bound, in words.
     pub asked: String,
-    /// What came of it, in words.
+    /// The measured value, in words.
     pub measured: String,
     /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Figure {
-    /// Judges what was measured.
+    /// Judges a measured value.
     pub fn new(
         what: impl Into<String>,
         asked: Asked,
@@ -150,20 +150,20 @@ impl Figure {
         Self { what: what.into(), asked: asked.text(unit), measured: shown, verdict }
     }
 
-    /// The cells of its row.
+    /// Returns the cells of its row.
     pub fn cells(&self) -> [&str; 4] {
         [&self.what, &self.asked, &self.measured, self.verdict.text()]
     }
 }
 
-/// The table of figures.
+/// Renders the table of figures.
 pub fn figures(figures: &[Figure]) -> String {
     let rows: Vec<Vec<&str>> = figures.iter().map(|figure| figure.cells().to_vec()).collect();
-    // (All of them words.)
+    // (All columns are words, so none is aligned right.)
     table(&["what", "asked", "measured", "verdict"], &rows).replacen("---:", "---", 3)
 }
 
-/// Whether none is missed.
+/// Whether all figures hold.
 pub fn hold(figures: &[Figure]) -> bool {
     !figures.iter().any(|figure| figure.verdict == Verdict::Missed)
 }
@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(of(&[]), Verdict::NotMeasured);
             assert_eq!(of(&[0.98; 6]), Verdict::Certainly);
             assert_eq!(of(&[0.96; 6]), Verdict::Missed);
-            // The median is below, but not certainly.
+            // The median is below the bound, but not certainly.
             assert_eq!(of(&[0.90, 0.92, 0.94, 0.96, 0.98, 1.0, 1.02]), Verdict::Met);
         }
         assert_eq!(of(Asked::Nothing, Kind::Timed, &[0.1; 6]), Verdict::Shown);
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(of(asked, Kind::Middle, &rounds), Verdict::Met);
         assert_eq!(of(asked, Kind::Counted, &rounds), Verdict::Missed);
         assert_eq!(of(asked, Kind::Counted, &[4.0, 5.0]), Verdict::Met);
-        // And of a pause the worst, however often the others were short.
+        // For a pause, the worst round counts, even if all others were short.
         let mut rounds = [1.0; 9];
         rounds[4] = 6.0;
         assert_eq!(of(asked, Kind::Counted, &rounds), Verdict::Certainly);

@@ -1,8 +1,8 @@
 // compact [objects=N] [keep=PERCENT] [budget=NS] [stores=N] [incremental=1] [generations=1] [layout=...] ...
 //
-// N objects of mixed sizes, of which all but KEEP percent are dropped, at random: what is left lies
-// thinly in all pages. Then the heap is compacted in steps of BUDGET nanoseconds, and between two steps
-// the program goes on: STORES references change, and as many objects are made.
+// N objects of mixed sizes. All but KEEP percent are dropped, at random: the others lie thinly in
+// all pages. Then the heap is compacted in steps of BUDGET nanoseconds. Between two steps the
+// program continues: STORES references change, and as many objects are made.
 //
 //   table (one large object) --> rows of 1000 --> node --> up to three other nodes, any
 //                                                  \----> numbers, 8 to 200 bytes (a leaf)
@@ -48,7 +48,7 @@ static void *made(size_t size, uint32_t kind) {
     return object;
 }
 
-// Objects move where any is made, so everything is come by from the root.
+// Objects move at any allocation, so each access starts from the root.
 static struct list *row(size_t n) { return ((struct list *)*root)->items[n / ROW]; }
 
 static struct node *node(size_t n) { return row(n)->items[n % ROW]; }
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
     for (size_t n = 0; n < nodes; n++)
         if (next_random(&randoms) % 100 >= keep)
             hw_gc_write(mutator, row(n), &row(n)->items[n % ROW], NULL);
-    // What is left leads to what is left alone.
+    // The remaining objects lead only to each other.
     for (size_t n = 0; n < nodes; n++)
         for (size_t i = 0; node(n) != NULL && i < EDGES; i++)
             hw_gc_write(mutator, node(n), &node(n)->edges[i], NULL);
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
         numbers_add(&steps, thread_ns() - cpu);
         wall = now_ns() - wall;
         wall_most = wall > wall_most ? wall : wall_most;
-        // The sum stays what it is: what is made is garbage, and what is stored is there already.
+        // The sum stays the same: new objects are garbage, and stored references are old.
         for (size_t i = 0; i < stores; i++) {
             struct node *one = node(next_random(&randoms) % nodes);
             *(uint64_t *)made(LEAST_LEAF + next_random(&randoms) % MORE_LEAF, HW_GC_LEAF) = 0;

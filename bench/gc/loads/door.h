@@ -1,35 +1,35 @@
-// The door that a load allocates through. A load is written once and compiled for each
-// collector, so that what is compared does the same work on the same objects.
+// The interface through which a load allocates. Each load has one source, compiled for each
+// collector, so that both do the same work on the same objects.
 //
 //   -DDOOR_HEAPWRIGHT   heapwright's C interface, inline parts and all
 //   -DDOOR_BDWGC        bdwgc 8.2, as its manual says it is fastest
 //
-// What a door has:
+// The parts of the interface:
 //
-//   struct door          what a thread allocates with
-//   door_tracer          what marks
-//   door_open(limit)     the heap, of at most so many bytes; 0: no limit
-//   door_enter(base)     the calling thread; its stack below `base` is looked through
-//   door_leave(door)     it allocates no more
+//   struct door          the allocating state of a thread
+//   door_tracer          the marking state
+//   door_open(limit)     makes the heap, with a limit in bytes; 0: none
+//   door_enter(base)     enters the calling thread, whose stack is read below `base`
+//   door_leave(door)     the thread allocates no more
 //   door_new(door, size, kind)
-//                        an object: DOOR_TRACED and zeroed, or DOOR_LEAF and as it is
+//                        makes an object: DOOR_TRACED and zeroed, or DOOR_LEAF and uninitialised
 //   door_write(door, parent, slot, child)
 //                        stores a reference in an object
 //   door_mark(tracer, object)
 //                        from load_trace only
 //   door_set_key(entry, slot, key), door_is_key(there, key)
-//                        the key of a new entry, which does not keep it, and whether it is that one; NULL: it is dead
+//                        sets a new entry's weak key; compares a key; NULL: dead
 //   door_ephemeron(tracer, key slot, value slot)
 //                        from load_trace only
 //   door_finalize(door, object, run), door_run_finalizers(door)
-//                        asks for one, and runs those that are due
-//   door_fields()        what the collector counted, as fields of the result
+//                        requests a finalizer, and runs the due ones
+//   door_fields()        the collector's counts, as fields of the result
 //
-// A load defines load_trace, which marks what an object refers to. Under bdwgc nobody
-// calls it: there each word of an object is looked at.
+// A load defines load_trace, which marks the references of an object. Under bdwgc it is not
+// called: bdwgc reads each word of an object.
 //
-// Locals are roots: both collectors look through the stacks. Static variables are roots
-// of bdwgc alone, so a load keeps nothing there.
+// Locals are roots: both collectors read the stacks. Static variables are roots only of bdwgc, so
+// a load keeps no references there.
 
 #ifndef DOOR_H
 #define DOOR_H

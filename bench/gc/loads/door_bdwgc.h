@@ -1,5 +1,5 @@
-// The door to bdwgc 8.2, set up as it was seen to be fastest under a limit (the ways that
-// were tried, and what they cost, are in docs/gc-figures.md):
+// The interface to bdwgc 8.2, in its fastest setup under a limit (docs/gc-figures.md has the tried
+// ways and their costs):
 //
 //   Traced objects come from lists of the thread's own, filled by GC_generic_malloc_many
 //   and emptied inline (gc_inline.h): no call, no lock. Leaves come from
@@ -50,12 +50,12 @@ static inline void door_open(size_t limit) {
         return;
     GC_set_max_heap_size(limit);
     size_t has = GC_get_heap_size(), wanted = limit / 100 * begins;
-    // The last of it may be refused: the collector asks for more than it is told.
+    // The last part may be refused: the collector requests more than it is told.
     if (wanted > has)
         (void)(GC_expand_hp(wanted - has) || GC_expand_hp((wanted - has) / 100 * 95));
 }
 
-// Threads are known to the collector by how they are started.
+// The collector learns of threads by the way they are started.
 static inline struct door *door_enter(const void *base) {
     (void)base;
     struct door *door = GC_MALLOC_UNCOLLECTABLE(sizeof *door);

@@ -1,9 +1,9 @@
-// The door to heapwright's collected heap.
+// The interface to heapwright's collected heap.
 //
-// As a heap for throughput: collections stop the world (incremental=1 for the others), and
-// the target is the limit, as it is for bdwgc: nothing is collected before the heap is
-// full. What lives is told by load_trace; the stacks are looked through word for word, as
-// bdwgc does, so that both keep what a stale word keeps.
+// The heap is set up for throughput: collections stop the world (incremental=1 for others), and
+// the target is the limit, as for bdwgc: no collection happens before the heap is full. load_trace
+// tells the references. The stacks are read word by word, as bdwgc does, so both keep the objects
+// of stale words.
 //
 // Settings of this door: layout=, incremental=, generations=, factor= (percent of what lives
 // that the heap may take), begin= (percent of the limit that is allocated before the first
@@ -32,7 +32,7 @@ static void door_trace(hw_gc_tracer *tracer, void *object, void *data) {
     load_trace(tracer, object);
 }
 
-// What every program of ours may be told of a heap.
+// The settings of a heap in every program of ours.
 static inline hw_gc_options door_options(void) {
     static const char *const layouts[] = { "fine", "ruby", "powers", "single", NULL };
     static const hw_gc_layout layout[] = { HW_GC_LAYOUT_FINE, HW_GC_LAYOUT_RUBY, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };
@@ -50,7 +50,7 @@ static inline hw_gc_options door_options(void) {
     };
 }
 
-// At the limit, what is due goes before an object is refused.
+// At the limit, due finalizers run before an object is refused.
 static bool door_out_of_memory(hw_gc_mutator *mutator, size_t size, uint32_t kind, void *data) {
     (void)size;
     (void)kind;

@@ -1,11 +1,11 @@
 // ephemerons [threads=T] [keys=K] [rounds=N] [limit=KIB]
 //
-// A table from objects to what is known of them, which keeps neither: K keys are there at a time, each round one of them
-// gives way to a new one, and with it goes what the table has for it. In each round another key is looked up. Whoever goes
-// through a bucket drops entries whose key is dead, as runtimes' tables do.
+// A table from objects to data about them, which keeps neither alive. It has K keys at a time.
+// Each round replaces one of them, whose entry then dies, and looks up another key. A walk through
+// a bucket drops entries with dead keys, as in runtimes' tables.
 //
-// With heapwright an entry is an ephemeron. bdwgc has none: there the key is hidden, its slot is a disappearing link, and the value is
-// an ordinary reference; values here do not lead to keys, so that this keeps nothing.
+// With heapwright an entry is an ephemeron. bdwgc has none: there the key is hidden, its slot is a
+// disappearing link, the value an ordinary reference. No value here leads to a key.
 
 #include "threads.h"
 
@@ -56,7 +56,7 @@ static struct object *object_new(struct door *door, uint64_t number) {
 
 static inline size_t bucket_of(uint64_t number) { return number * 0x9e3779b97f4a7c15u % keys; }
 
-// The first entry of a bucket, without dead ones before it, and what leads to it.
+// Drops a bucket's dead first entries. Returns its first live entry, if any.
 static struct entry *first_live(struct door *door, void *parent, void **slot) {
     struct entry *entry = *slot;
     if (entry == NULL || entry->key != NULL)

@@ -1,16 +1,15 @@
 // fillers [threads=T] [depth=D] [fillers=0|1] [limit=KIB]
 //
-// Nodes among fillers: binary trees whose nodes lie among objects that nobody keeps, of
-// sizes that follow a power law, so that a page of a size has nodes that stay beside holes that come
-// and go. The idea is that of Whippet's benchmark (Wingo), which took GCBench's trees (Ellis, Kovac,
-// Boehm).
+// Nodes among fillers: binary trees whose nodes lie among dropped objects, of sizes by a power
+// law. So the page of a size has nodes that stay beside holes that come and go. The idea is from
+// Whippet's benchmark (Wingo), which took GCBench's trees (Ellis, Kovac, Boehm).
 //
-// A tree of depth D and an array of numbers stay to the end; then trees of depths 4, 6 ... D come
-// and go, as many as make up the same work at each depth, built from the top down (a store into an
-// old node) and from the bottom up (a store into a new one). Before a node comes a filler of as many
-// words as a geometric law says (mean 6, none with one in seven). fillers=0 leaves them out.
+// A tree of depth D and an array of numbers stay to the end. Then trees of depths 4, 6 ... D come
+// and go, with the same work at each depth, built from the top down (a store into an old node) and
+// from the bottom up (a store into a new one). Before each node comes a number of fillers by a
+// geometric law (mean 6, none with one in seven). fillers=0 leaves them out.
 //
-// The field `objects` is how many were made, with a thread's share of fillers.
+// The field `objects` is the number of objects, with a thread's share of fillers.
 
 #include "threads.h"
 
@@ -48,7 +47,7 @@ static inline void load_trace(door_tracer *tracer, void *object) {
         door_mark(tracer, filler->word[i]);
 }
 
-// How many times in a row a thing that happens six times in seven happens.
+// The length of a series of events that continues six times in seven.
 static inline size_t power_law(struct maker *maker) {
     size_t many = 0;
     do {
@@ -146,13 +145,13 @@ int main(int argc, char **argv) {
     size_t threads = threads_setting();
     most_depth = setting("depth", 16, LEAST_DEPTH, 24);
     has_fillers = setting("fillers", 1, 0, 1);
-    // As times what lives: that of the trees of depth D, and the array, of each thread.
+    // A limit may be a percentage of the live bytes: each thread's tree of depth D, and array.
     size_t live = threads * (2 * nodes(most_depth) * sizeof(struct node) + NUMBERS * sizeof(double));
     size_t limit = limit_setting(0);
     size_t times = setting("percent", 0, 0, 10000);
     door_open(times != 0 ? live / 100 * times : limit);
     begin();
-    // (That of one thread: all do the same.)
+    // (The sum of one thread: all do the same.)
     result_begin(workers_run(threads, work) / threads);
     object_field(objects_made);
     return door_end();

@@ -1,7 +1,7 @@
 // finalizers [threads=T] [kept=K] [rounds=N] [limit=KIB]
 //
-// Objects with finalizers: K are there at a time, each round one of them gives way to a new one. The finalizer reads what
-// its object leads to. Those that are due run every thousand rounds.
+// Objects with finalizers: K exist at a time, and each round replaces one of them. The finalizer
+// reads the object's references. Due finalizers run every thousand rounds.
 
 #include "threads.h"
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     uint64_t sum = workers_run(threads, work);
     if (wrong != 0)
         die(1, "an object had lost what it leads to when its finalizer ran");
-    // (What a thread keeps is let go when it ends.)
+    // (A thread drops its objects at its end.)
     if (finalized > threads * rounds + (threads - 1) * kept)
         die(1, "finalizers ran of objects that are kept");
     result_begin(sum);

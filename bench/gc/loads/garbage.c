@@ -1,7 +1,7 @@
 // garbage [threads=T] [size=BYTES] [kind=traced|leaf] [total=MIB] [limit=KIB]
 //
-// Objects of one size that nobody keeps: what it costs to have one, its share of the collections included. Of
-// each a word is written, so that nobody need clear or fetch the rest for this program's sake.
+// Objects of one size that are dropped immediately: the cost of an object and its share of
+// collections. One word of each is written: the program does not need the rest cleared.
 
 #include "threads.h"
 

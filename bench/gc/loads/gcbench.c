@@ -1,13 +1,12 @@
 // gcbench [threads=T] [depth=D] [limit=KIB]
 //
-// GCBench, by Ellis, Kovac and Boehm: binary trees of many lifetimes. A tree of depth D
-// stretches the heap and is dropped; a tree of depth D - 2 and an array of numbers stay
-// to the end; then trees of every second depth up to D - 2 come and go, as many as make up the
-// same work at each depth, built from the top down (a store into an old node) and
-// from the bottom up (a store into a new one).
+// GCBench, by Ellis, Kovac and Boehm: binary trees of many lifetimes. A tree of depth D stretches
+// the heap and is dropped; a tree of depth D - 2 and an array of numbers stay to the end. Then
+// trees of every second depth up to D - 2 come and go, with the same work at each depth, built
+// from the top down (a store into an old node) and from the bottom up (a store into a new one).
 //
-// Nothing is looked at but the trees, so this is allocation, marking of what is small and
-// linked, and sweeping; each thread has its own trees, on one heap.
+// The program reads only the trees, so it measures allocation, marking of small linked objects,
+// and sweeping. Each thread has its own trees, on one heap.
 
 #include "threads.h"
 
@@ -65,7 +64,7 @@ static uint64_t short_lived(struct door *door, size_t depth) {
     for (size_t i = 0; i < times; i++) {
         struct node *tree = node_new(door, NULL, NULL);
         populate(door, depth, tree);
-        // Of each tree a little: that it is one.
+        // A small part of each tree, as proof that it exists.
         sum += tree->left->right != NULL;
     }
     for (size_t i = 0; i < times; i++) {

@@ -1,22 +1,22 @@
 // pauses [live=KIB] [turnover=PERCENT] [budget=NS] [incremental=1] [layout=...] ...
 //
-// What a program with much memory waits for the collector. LIVE KiB are built and stay, a
-// table of rows of nodes, each with a string; then as much as TURNOVER percent of it is
-// replaced, node by node, at random places.
+// The times that a program with much memory waits for the collector. LIVE KiB are built and stay,
+// a table of rows of nodes, each with a string. Then TURNOVER percent of it are replaced, node by
+// node, at random places.
 //
 //   table (one large object) --> rows of 64 --> node --> its row
 //                                                 \----> string of 16 to 200 bytes
 //
-// With incremental=1 stores are told, and after every 64 replacements hw_gc_step(BUDGET) is called,
-// as a game or an editor would in its idle time. Each call that had something to do is
-// a pause; so are the replacements between two calls, whose allocations may do a step
-// of their own. Both are measured in the thread's processor time:
+// With incremental=1 the program reports stores, and calls hw_gc_step(BUDGET) after every 64
+// replacements, as a game or an editor would in its idle time. A call that did work is a pause. So
+// are the replacements between two calls, whose allocations may do a step, too. Both are measured
+// in the thread's processor time:
 //
 //   step_p50 ... step_most    the calls
 //   batch_p50 ... batch_most  64 replacements, the work itself included
 //
-// With incremental=0 nothing is called and collections stop the world: the ratio of the two times is
-// what the short pauses cost.
+// With incremental=0 there are no such calls, and collections stop the world: the ratio of the two
+// times is the cost of the short pauses.
 
 #include "door_heapwright.h"
 #include "percentiles.h"
@@ -59,7 +59,7 @@ static struct list *list_new(size_t count) {
     return list;
 }
 
-// Puts a new node into a row; says how many bytes it has with its string.
+// Puts a new node into a row; returns its bytes with its string.
 static size_t replace(struct list *row, size_t at) {
     struct list *node = list_new(2);
     size_t length = LEAST_STRING + next_random(&randoms) % MORE_STRING;

@@ -1,4 +1,4 @@
-// Numbers of which the percentiles are asked, in a table that the heap does not see.
+// Numbers and their percentiles, in a table outside the heap.
 
 #ifndef PERCENTILES_H
 #define PERCENTILES_H
@@ -21,13 +21,13 @@ static int numbers_compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-// The smallest number that so many of 1000 are not above; of sorted numbers.
+// The smallest number that is at least as large as `of_1000` in 1000; of sorted numbers.
 static inline uint64_t numbers_below(const struct numbers *numbers, size_t of_1000) {
     size_t at = (numbers->count * of_1000 + 999) / 1000;
     return numbers->count == 0 ? 0 : numbers->all[at == 0 ? 0 : at - 1];
 }
 
-// Fields NAME_p50 ... NAME_p99, NAME_p999 and NAME_most. The numbers are sorted by it.
+// Adds fields NAME_p50 ... NAME_p99, NAME_p999 and NAME_most. Sorts the numbers.
 static inline void numbers_fields(const char *name, struct numbers *numbers) {
     static const size_t asked[] = { 500, 660, 750, 800, 900, 950, 980, 990 };
     qsort(numbers->all, numbers->count, sizeof numbers->all[0], numbers_compare);

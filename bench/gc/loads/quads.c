@@ -1,9 +1,9 @@
 // quads [threads=T] [depth=D] [rounds=N] [limit=KIB]
 //
-// Quadtrees: nodes of four references and no fillers. A tree of depth D stays; N times a subtree of half
-// its depth, somewhere, gives way to a new one, and N times a tree of that depth comes and goes. So
-// what dies lies in runs, and old nodes get references to new ones. (Whippet's benchmark of that name is where the idea is
-// from.)
+// Quadtrees: nodes of four references and no fillers. A tree of depth D stays. N times a random
+// subtree of half its depth is replaced, and N times a tree of that depth comes and goes. So dead
+// objects lie in runs, and old nodes get references to new ones. (The idea is from Whippet's
+// benchmark of that name.)
 
 #include "threads.h"
 

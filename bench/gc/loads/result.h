@@ -1,11 +1,11 @@
-// The one line that a run is: the word `result`, then NAME=VALUE, separated by spaces.
+// A run's one line of output: the word `result`, then NAME=VALUE, separated by spaces.
 //
 //   wall_ns, cpu_ns    of the process since begin(), all threads of it: a collector that
 //                      marks with threads of its own is not faster for nothing
 //   peak               the most that was resident, of the program alone
-//   checksum           of what the program computed: the same through every door
+//   checksum           of the program's results: the same through every door
 //
-// and whatever a load and its door add with field().
+// and the fields that a load and its interface add with field().
 
 #ifndef RESULT_H
 #define RESULT_H
@@ -44,7 +44,7 @@ static inline void result_begin(uint64_t checksum) {
     field("checksum", checksum);
 }
 
-// How many objects were made, and the processor time of each, in picoseconds.
+// The number of objects, and the processor time of each, in picoseconds.
 static inline void object_field(uint64_t objects) {
     field("objects", objects);
     field("object_ps", result_took * 1000 / objects);

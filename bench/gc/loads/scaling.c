@@ -1,11 +1,11 @@
 // scaling [how=threads|processes] [count=N] [rounds=R] [limit=KIB]
 //
-// Whether a heap that two threads share is as good as a heap for each. COUNT workers each build
-// small trees, ROUNDS of them, and keep the last few; as threads on one heap, or as
-// processes with a heap of their own. Nearly all of it is allocation.
+// Compares a heap that two threads share with a heap for each. COUNT workers each build ROUNDS
+// small trees, and keep the last few; as threads on one heap, or as processes with separate heaps.
+// Nearly all of the work is allocation.
 //
-// The wall time is until the last worker has ended. Two processes have nothing in common but the
-// machine's memory and its clock, so what they reach is what two cores can.
+// The wall time ends with the last worker. Two processes share only the machine's memory and its
+// clock, so they show the limit of two cores.
 
 #include "threads.h"
 #include <sys/wait.h>
@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
         begin();
         sum = workers_run(count, work);
     } else {
-        // What the door asks for is asked in the children; what nobody knows is refused there.
+        // The children read the interface's settings, and refuse unknown words.
         result_wall = now_ns();
         sum = processes_run(count, limit);
     }

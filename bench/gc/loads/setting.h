@@ -1,6 +1,6 @@
-// The settings of a run: words NAME=VALUE of the command line, in any order. A load asks
-// for each that it knows; a word that nobody asked for is an error, so that a
-// mistyped one does not measure something else.
+// The settings of a run: words NAME=VALUE of the command line, in any order. A load reads each
+// setting that it knows. An unknown word is an error, so that a mistyped one does not measure
+// something else.
 
 #ifndef SETTING_H
 #define SETTING_H
@@ -20,7 +20,7 @@ static inline void settings_begin(const char *program, int argc, char **argv) {
         die(2, "too many settings");
 }
 
-// What stands behind `NAME=`, or NULL.
+// Returns the text behind `NAME=`, or NULL.
 static inline const char *setting_text(const char *name) {
     size_t length = strlen(name);
     const char *found = NULL;
@@ -37,7 +37,7 @@ static inline size_t setting(const char *name, size_t otherwise, size_t least, s
     return text == NULL ? otherwise : number(text, name, least, most);
 }
 
-// The place of the value among `names`, which end with NULL; the first if nothing was said.
+// Returns the place of the value among `names`, which end with NULL; the first without a setting.
 static inline size_t setting_choice(const char *name, const char *const *names) {
     const char *text = setting_text(name);
     if (text == NULL)

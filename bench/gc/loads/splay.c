@@ -1,15 +1,14 @@
 // splay [threads=T] [size=N] [rounds=R] [limit=KIB]
 //
-// The splay load of V8's benchmarks: a self-adjusting tree of N nodes under random keys, each
-// with a payload that is a tree of its own, of depth 5, with an array of ten
-// small numbers and a string in each leaf. A round puts in 80 new nodes and takes out for each
-// the greatest node whose key is not above.
+// The splay load of V8's benchmarks: a self-adjusting tree of N nodes under random keys. Each node
+// has a payload, a tree of depth 5, with an array of ten small numbers and a string in each leaf.
+// A round inserts 80 new nodes, and for each removes the greatest node whose key is not above.
 //
 //   node --> branch --> branch --> ... --> leaf --> array of ten tagged numbers
 //   node --> ...    --> ...                     --> string (no references: a leaf of the heap)
 //
-// Most of the heap stays and all of it is linked, and the tree's references change all the time:
-// marking and stores are what it costs. Each thread has its own tree, on one heap.
+// Most of the heap stays and is linked, and the tree's references change all the time: marking and
+// stores are its costs. Each thread has its own tree, on one heap.
 
 #include "threads.h"
 
@@ -82,7 +81,7 @@ static struct leaf *leaf_new(struct door *door, uint64_t key) {
     for (uint64_t i = 0; i < NUMBERS; i++)
         array->values[i] = i << 1 | 1;
     char text[64];
-    // As the script makes it, by hand: a printf would be half of the time.
+    // By hand, in the script's form: a printf would take half of the time.
     static const char head[] = "String for key ", tail[] = " in leaf node";
     size_t at = sizeof head - 1;
     memcpy(text, head, at);
@@ -106,9 +105,9 @@ static void *payload(struct door *door, unsigned depth, uint64_t key) {
     return branch;
 }
 
-// Brings the node with the key, or one beside where it would be, to the root: Sleator and
-// Tarjan's top-down splay. `heads` has the left tree's root at its right, and
-// the right tree's at its left; it is an object, since the trees hang on it alone.
+// Brings the node with the key, or a neighbour of its place, to the root: Sleator and Tarjan's
+// top-down splay. `heads` has the left tree's root at its right, and the right tree's at its left.
+// It is an object, because only it keeps the trees.
 static struct node *splay(struct door *door, struct node *heads, struct node *root, uint64_t key) {
     if (root == NULL)
         return NULL;
@@ -154,7 +153,7 @@ static struct node *splay(struct door *door, struct node *heads, struct node *ro
     return current;
 }
 
-// Puts a new node in; nothing if the key is there.
+// Inserts a new node, unless the key exists.
 static struct node *insert(struct door *door, struct node *heads, struct node *root, uint64_t key) {
     root = splay(door, heads, root, key);
     if (root != NULL && root->key == key)
@@ -178,7 +177,7 @@ static struct node *insert(struct door *door, struct node *heads, struct node *r
     return node;
 }
 
-// Takes out the greatest node whose key is at most `key`, or the least of all.
+// Removes the greatest node whose key is at most `key`, or the least of all.
 static struct node *take_out(struct door *door, struct node *heads, struct node *root, uint64_t key) {
     root = splay(door, heads, root, key);
     if (root->key > key && root->left != NULL) {
@@ -195,8 +194,8 @@ static struct node *take_out(struct door *door, struct node *heads, struct node 
     return left;
 }
 
-// A walk in order, without a stack: the tree may be a list. Splaying the next key up makes the
-// root move through it. Says how many nodes there are, and looks into each.
+// A walk in order, without a stack: the tree may be a list. Splaying the next key moves the root
+// through it. Returns the number of nodes, and reads each.
 static uint64_t look(struct door *door, struct node *heads, struct node *root, size_t *found) {
     uint64_t sum = 0;
     *found = 0;
@@ -208,7 +207,7 @@ static uint64_t look(struct door *door, struct node *heads, struct node *root, s
         struct leaf *leaf = at;
         sum += root->key ^ leaf->array->values[NUMBERS - 1] ^ (uint64_t)leaf->string[15];
         ++*found;
-        // What is passed is not needed any more.
+        // The passed nodes are not needed any more.
         root = splay(door, heads, root->right, 0);
     }
     return sum;

@@ -1,10 +1,9 @@
 // strings [threads=T] [texts=N] [kept=K] [lines=L] [limit=KIB]
 //
-// What an interpreter does for a script that counts words. For each of N texts: lines are put
-// together word by word, each step a new string; the lines go into an array that grows; then
-// each line is split, and each word is looked up in a hash table with strings as
-// keys, whose values are arrays of the lines that have the word. The tables of the last K texts
-// are kept.
+// The work of an interpreter for a script that counts words. For each of N texts, lines are
+// composed word by word, each step a new string, and go into a growing array. Then each line is
+// split, and each word is looked up in a hash table from strings to arrays of the lines with the
+// word. The tables of the last K texts are kept.
 //
 //   table --> storage --> key: string     array --> storage --> line, line, ...
 //                    \--> value: array              (doubles when it is full)
@@ -115,7 +114,7 @@ static void put(struct door *door, struct storage *storage, struct string *key, 
     door_write(door, storage, &storage->words[at + 1], value);
 }
 
-// The array of a word, a new one if it was not seen before.
+// The array of a word; a new one for a new word.
 static struct list *lookup(struct door *door, struct list *table, struct string *key) {
     size_t at = place(table->storage, key);
     if (table->storage->words[at] != NULL)
@@ -133,7 +132,7 @@ static struct list *lookup(struct door *door, struct list *table, struct string 
     return array;
 }
 
-// The vocabulary is made before anything is measured: to think of words is no interpreter's work.
+// The vocabulary is made before the measurement: inventing words is no work of an interpreter.
 static struct word {
     size_t length;
     char text[16];
@@ -202,7 +201,7 @@ static uint64_t work(struct door *door, size_t thread) {
     for (size_t i = 0; i < texts; i++) {
         struct list *table = count_words(door, write_lines(door, &random));
         door_write(door, ring, &ring->words[i % kept], table);
-        // The oldest is looked at: that it is still there.
+        // Reads the oldest text, as proof that it still exists.
         const struct list *oldest = ring->words[(i + 1) % kept];
         sum += look(oldest != NULL ? oldest : table);
     }

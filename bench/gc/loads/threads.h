@@ -1,6 +1,5 @@
-// Threads that each do the same load on one heap. The work is a function of the
-// thread's number alone, and what it computed is added up, so the sum does not depend on
-// how the threads came to run.
+// Threads that each do the same load on one heap. The work depends only on the thread's number,
+// and the results are added, so the sum does not depend on the threads' order.
 
 #ifndef THREADS_H
 #define THREADS_H
@@ -19,7 +18,7 @@ struct worker {
     uint64_t sum;
 };
 
-// The frame whose address is the base of what is looked through; the work is below it.
+// The frame whose address is the base of the scanned stack; the work is below it.
 static __attribute__((noinline)) void *worker_run(void *argument) {
     struct worker *worker = argument;
     struct door *door = door_enter(__builtin_frame_address(0));
@@ -30,10 +29,10 @@ static __attribute__((noinline)) void *worker_run(void *argument) {
 
 static inline size_t threads_setting(void) { return setting("threads", 1, 1, MOST_THREADS); }
 
-// Bytes that the heap may have; 0: any number. It is said in KiB.
+// The heap's limit in bytes; 0: none. The setting is in KiB.
 static inline size_t limit_setting(size_t otherwise) { return setting("limit", otherwise, 0, SIZE_MAX >> 10) << 10; }
 
-// One thread is the one that is there already.
+// With one thread, the main thread does the work.
 static inline uint64_t workers_run(size_t count, load_work *work) {
     struct worker workers[MOST_THREADS];
     for (size_t i = 0; i < count; i++)
@@ -50,7 +49,7 @@ static inline uint64_t workers_run(size_t count, load_work *work) {
     return sum;
 }
 
-// The heap, the workers, and the beginning of what came of them.
+// The heap, the workers, and the first fields of the result.
 static inline void load_run(size_t threads, size_t limit, load_work *work) {
     door_open(limit);
     begin();

@@ -1,34 +1,34 @@
-//! The arguments, read where the kernel put them: nothing is copied.
+//! Reads the arguments where the kernel put them, without a copy.
 
 use core::ffi::{c_char, c_int};
 
-/// A null-terminated array of strings, as `exec` takes it.
+/// A null-terminated array of strings, as `exec` expects it.
 pub(crate) type Strings = *const *const c_char;
 
-/// What the launcher was given.
+/// The launcher's arguments.
 pub(crate) struct Arguments {
     /// The descriptor for the report.
     pub(crate) report: c_int,
-    /// Milliseconds the program has; 0 for no limit.
+    /// The program's time in milliseconds; 0 for no limit.
     pub(crate) limit_ms: u64,
-    /// The process that started us.
+    /// The process that started the launcher.
     pub(crate) parent: c_int,
     /// The program's path and arguments.
     pub(crate) program: Strings,
-    /// The environment, handed on.
+    /// The environment, for the program.
     pub(crate) environment: Strings,
 }
 
 impl Arguments {
-    /// Reads them from the stack a process starts with.
+    /// Reads the arguments from the initial stack of a process.
     ///
     /// # Safety
     ///
-    /// `stack` is that stack: a count, as many pointers to strings, a null,
-    /// more pointers, a null.
+    /// `stack` is the initial stack: a count, as many pointers to strings, a null, more pointers,
+    /// a null.
     pub(crate) unsafe fn new(stack: *const usize) -> Option<Self> {
         const BEFORE_PROGRAM: usize = 4;
-        // SAFETY: the count is there.
+        // SAFETY: the initial stack begins with the count.
         let count = unsafe { stack.read() };
         if count <= BEFORE_PROGRAM {
             return None;
@@ -36,7 +36,7 @@ impl Arguments {
         // SAFETY: the pointers begin behind the count.
         let strings: Strings = unsafe { stack.add(1) }.cast();
         let number = |at: usize| {
-            // SAFETY: only numbers below the count are asked for.
+            // SAFETY: callers pass only numbers below the count.
             let place = unsafe { strings.add(at) };
             // SAFETY: the place is in the array.
             let text = unsafe { place.read() };
@@ -56,7 +56,7 @@ impl Arguments {
     }
 }
 
-/// A number without sign.
+/// Reads a decimal number without a sign.
 ///
 /// # Safety
 ///
@@ -65,7 +65,7 @@ unsafe fn decimal(mut text: *const c_char) -> Option<u64> {
     let mut value: u64 = 0;
     let mut digits = 0;
     loop {
-        // SAFETY: the end of the string has not been passed.
+        // SAFETY: the pointer has not passed the string's end.
         let byte = unsafe { text.cast::<u8>().read() };
         match byte {
             b'0'..=b'9' => {

@@ -1,4 +1,4 @@
-//! `heapwright-launcher`: runs one program and writes down what it cost.
+//! `heapwright-launcher`: runs one program and reports its costs.
 //!
 //! ```text
 //! heapwright-launcher REPORT LIMIT PARENT PROGRAM [ARGUMENTS...]
@@ -15,27 +15,24 @@
 //! wall_ns user_us system_us peak_rss_kib minor_faults major_faults code signal ended
 //! ```
 //!
-//! `ended` is 0 if the program ended by itself, 1 if the limit ended it, 2 if
-//! the launcher was asked to stop. A program that cannot be started leaves a
-//! line `not-started ERRNO` before that.
+//! `ended` is 0 if the program ended by itself, 1 if the limit ended it, 2 if the launcher got a
+//! signal to stop. If the program cannot be started, a line `not-started ERRNO` comes first.
 //!
-//! **Why it exists.** On Linux a process's peak resident size survives `exec`:
-//! a program that a big parent starts is charged with the parent's memory. This
-//! parent has some tens of KiB: it is static, has no C library and no heap. Being
-//! static, it is not touched by the `LD_PRELOAD` in the environment, which it
-//! hands on as it got it.
+//! **Purpose.** On Linux a process's peak resident size survives `exec`: a program that a big
+//! parent starts is charged with the parent's memory. The launcher has some tens of KiB: it is
+//! static, without a C library and a heap. A static program ignores the `LD_PRELOAD` in its
+//! environment, which it passes on unchanged.
 //!
-//! **Nobody stays behind.** The program leads a process group of its own, and
-//! the whole group is killed when the limit is over, when the launcher is asked
-//! to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT; SIGTERM is also what the kernel
-//! sends it when PARENT dies), and when the program itself has ended. If the
-//! launcher is killed outright, the kernel kills the program with it.
+//! **No process stays behind.** The program leads its own process group. The launcher kills the
+//! group when the limit is over, when the program has ended, and after a signal to stop (SIGINT,
+//! SIGTERM, SIGHUP, SIGQUIT). The kernel sends SIGTERM when PARENT dies. If the launcher is
+//! killed, the kernel kills the program.
 //!
-//! **How it waits.** All those signals and SIGCHLD are blocked and taken one by
-//! one with `rt_sigtimedwait`, so there are no handlers and no races.
+//! **Waiting.** These signals and SIGCHLD are blocked. `rt_sigtimedwait` takes them one by one, so
+//! there are no handlers and no races.
 //!
-//! `wait4` counts the program and those of its descendants that it waited for:
-//! times and faults are sums, the peak is that of the largest single process.
+//! `wait4` counts the program and the descendants that it waited for: times and faults are sums,
+//! the peak is that of the largest single process.
 
 #![no_std]
 #![no_main]
@@ -49,12 +46,12 @@ use arguments::Arguments;
 use report::Report;
 use system::{CLOCK_NS, Signals, Usage};
 
-/// Exit codes of the launcher itself; the program's own is in the report.
+/// Exit codes of the launcher itself; the report has the program's own.
 const DONE: i32 = 0;
 const BAD_ARGUMENTS: i32 = 2;
 const NO_PROCESS: i32 = 125;
 
-/// How the run came to its end.
+/// The way the run ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByItself = 0,
@@ -62,14 +59,14 @@ enum Ended {
     OnRequest = 2,
 }
 
-/// Where `_start` goes on, with the stack as the kernel laid it out: the number
-/// of arguments, their pointers, a null, the environment's pointers, a null.
+/// The continuation of `_start`. The stack is the kernel's: the number of arguments, their
+/// pointers, a null, the environment's pointers, a null.
 ///
 /// # Safety
 ///
-/// Called once, with that stack.
+/// `_start` calls it once, with the initial stack.
 unsafe extern "C" fn launch(stack: *const usize) -> ! {
-    // SAFETY: the caller passes the kernel's stack on.
+    // SAFETY: the caller passes the kernel's initial stack on.
     let arguments = unsafe { Arguments::new(stack) };
     system::exit(arguments.map_or(BAD_ARGUMENTS, |arguments| run(&arguments)))
 }
@@ -77,7 +74,7 @@ unsafe extern "C" fn launch(stack: *const usize) -> ! {
 fn run(arguments: &Arguments) -> i32 {
     let report = arguments.report;
     system::close_on_exec(report);
-    // Otherwise an ignored SIGCHLD would throw the program's status away.
+    // An ignored SIGCHLD would discard the program's status.
     system::default_child_signal();
     let before = Signals::watched().block();
     system::die_with_parent(system::SIGTERM);
@@ -92,7 +89,7 @@ fn run(arguments: &Arguments) -> i32 {
         child if child > 0 => child,
         _ => return NO_PROCESS,
     };
-    // Both sides do it, so that it is done whoever comes first.
+    // Both processes do this, so the order does not matter.
     system::lead_group(child);
 
     let ended = wait(child, arguments.limit_ms, start);
@@ -121,7 +118,7 @@ fn run(arguments: &Arguments) -> i32 {
     DONE
 }
 
-/// The child's side: becomes the program or says why not.
+/// Runs in the child: becomes the program, or reports the reason if it cannot.
 fn become_program(arguments: &Arguments, signals: Signals, launcher: i32) -> ! {
     system::lead_group(0);
     system::die_with_parent(system::SIGKILL);
@@ -138,7 +135,7 @@ fn become_program(arguments: &Arguments, signals: Signals, launcher: i32) -> ! {
     system::exit(127)
 }
 
-/// Waits for the program's end, and sees to it that there is one.
+/// Waits for the program's end, and kills it at the limit.
 fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
     const NS_PER_MS: u64 = 1_000_000;
     let deadline = match limit_ms {
@@ -148,7 +145,7 @@ fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
     let mut ended = Ended::ByItself;
     while !system::has_ended(child) {
         let left = match deadline {
-            // Killed already: death is sure to come.
+            // It was killed already, and will die.
             _ if ended != Ended::ByItself => CLOCK_NS,
             Some(deadline) => deadline.saturating_sub(system::now()),
             None => CLOCK_NS,
@@ -158,7 +155,7 @@ fn wait(child: i32, limit_ms: u64, start: u64) -> Ended {
             ended = Ended::OnRequest;
             system::kill_group(child);
         } else if ended == Ended::ByItself && deadline.is_some_and(|at| system::now() >= at) {
-            // It may have ended in the very last moment.
+            // It may have ended at the last moment.
             if system::has_ended(child) {
                 break;
             }

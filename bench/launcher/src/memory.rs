@@ -1,15 +1,15 @@
-//! The two functions of a C library that the compiler itself calls, to copy and
-//! to fill structures. A byte at a time: the structures are small.
+//! The two functions of a C library that the compiler itself calls, to copy and to fill
+//! structures. They work byte by byte: the structures are small.
 //!
-//! The accesses are volatile, or the compiler would recognise the loops and
-//! turn them into calls of these very functions.
+//! The accesses are volatile. Otherwise the compiler would recognise the loops and replace them by
+//! calls of these functions.
 
 /// Copies `length` bytes.
 ///
 /// # Safety
 ///
-/// As C's: both ranges are valid and do not overlap.
-// SAFETY: nothing else in this program has the name, and it does what C's does.
+/// As for C's `memcpy`: both ranges are valid and do not overlap.
+// SAFETY: no other function of this program has the name, and this one does what C's does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
     for at in 0..length {
@@ -29,8 +29,8 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut
 ///
 /// # Safety
 ///
-/// As C's: the range is valid.
-// SAFETY: nothing else in this program has the name, and it does what C's does.
+/// As for C's `memset`: the range is valid.
+// SAFETY: no other function of this program has the name, and this one does what C's does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, value: i32, length: usize) -> *mut u8 {
     for at in 0..length {

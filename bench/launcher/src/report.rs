@@ -1,11 +1,11 @@
-//! One line of numbers, put together on the stack and sent in one write.
+//! One line of numbers, composed on the stack and written by one call.
 
 use crate::system;
 
-/// More than nine numbers of twenty digits, blanks between them.
+/// More than nine numbers of twenty digits, with blanks between them.
 const LONGEST: usize = 256;
 
-/// A line that grows.
+/// A growing line.
 pub(crate) struct Report {
     bytes: [u8; LONGEST],
     length: usize,
@@ -30,7 +30,7 @@ impl Report {
         self.digits(number);
     }
 
-    /// The digits, the first ones first; there are at most twenty.
+    /// Adds the digits, the first ones first; there are at most twenty.
     fn digits(&mut self, number: u64) {
         if number >= 10 {
             self.digits(number / 10);
@@ -58,7 +58,7 @@ impl Report {
     }
 }
 
-/// A number below ten, as a letter.
+/// Returns the digit of a number below ten.
 fn digit(number: u64) -> u8 {
     b'0' + number as u8
 }

@@ -1,19 +1,19 @@
-//! `musl-loads LOAD [SCALE]`: what Rust programs do with memory, in a static program for musl, on
-//! the allocator that it was built with. Prints the CPU time and the wall time in milliseconds, the
-//! peak of resident memory in KiB, and a sum that is the same whatever the allocator.
-//! `ci/musl.sh figures` runs it in turns.
+//! `musl-loads LOAD [SCALE]`: typical loads of Rust programs, in a static program for musl, on the
+//! linked allocator. Prints the CPU time and the wall time in milliseconds, the peak of resident
+//! memory in KiB, and a sum that is the same under every allocator. `ci/musl.sh figures` runs it
+//! in turns.
 //!
-//! | load | what it does |
+//! | load | operations |
 //! |---|---|
 //! | tree | binary trees of boxes, made and dropped |
 //! | words | an index from words to lists of strings, filled, changed and emptied |
 //! | vectors | four threads that each replace vectors of 16 to 1024 bytes |
 //! | handover | four threads that make lists of strings for four others, which drop them |
-//! | boxes | the same with lists of small boxes, so that nothing but their making and dropping takes time |
-//! | buffers | two threads that hold 40 buffers each of 256 KiB to 4 MiB, all written to: a backup tool's |
-//! | growing | the same, by appending to vectors whose size is not known before |
+//! | boxes | the same with lists of small boxes: making and dropping them takes all the time |
+//! | buffers | two threads that hold 40 buffers each of 256 KiB to 4 MiB and write all bytes |
+//! | growing | the same with vectors of unknown length, which grow as bytes are appended |
 //!
-//! `ends` is for the tests: threads that end with much in their lists, a fork, and small stacks.
+//! `ends` is for the tests: threads that end with long lists, a fork, and small stacks.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Numbers that look random (xorshift).
+/// Pseudo-random numbers (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -79,7 +79,7 @@ fn words(scale: usize) -> usize {
     sum + index.len()
 }
 
-/// Runs `work` in so many threads, with small stacks, and adds their sums.
+/// Runs `work` in `count` threads with small stacks, and adds their results.
 fn in_threads(count: usize, work: impl Fn(u64) -> usize + Sync) -> usize {
     std::thread::scope(|scope| {
         let work = &work;
@@ -108,8 +108,8 @@ fn vectors(scale: usize) -> usize {
     })
 }
 
-/// Four threads that each send `lists` lists of `length` things to another one, which measures and
-/// drops them.
+/// Runs four threads that each send `lists` lists of `length` things to another thread, which
+/// measures and drops them.
 fn hand_over<T: Send>(
     lists: usize,
     length: usize,
@@ -142,7 +142,7 @@ fn boxes(scale: usize) -> usize {
     hand_over(1000 * scale, 200, |random| Box::new([random.below(9); 6]), |numbers| numbers[5])
 }
 
-/// Two threads that each replace one of 40 buffers; `fill` makes one of a size.
+/// Runs two threads that each replace one of 40 buffers; `fill` makes a buffer of a size.
 fn hold(scale: usize, fill: impl Fn(usize) -> Vec<u8> + Sync) -> usize {
     in_threads(2, |seed| {
         let mut random = Random(seed * 15_485_863);
@@ -164,14 +164,14 @@ fn growing(scale: usize) -> usize {
     hold(scale, |size| {
         let mut buffer = Vec::new();
         while buffer.len() < size {
-            // By pieces, as they are read: the vector doubles.
+            // In pieces, as if read from a file: the vector doubles.
             buffer.resize(buffer.len() + (64 << 10), 7);
         }
         buffer
     })
 }
 
-/// Threads that end while their lists are full, one after the other and beside each other.
+/// Threads end with full lists, one after the other and at the same time.
 fn ends(scale: usize) -> usize {
     (0..20 * scale)
         .map(|round| {
@@ -185,14 +185,14 @@ fn ends(scale: usize) -> usize {
         .sum()
 }
 
-/// A number of this process's, from its status file.
+/// Returns a number from this process's status file.
 fn status(name: &str) -> usize {
     let text = std::fs::read_to_string("/proc/self/status").expect("/proc is there");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the line is there");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Milliseconds of CPU time of the whole process.
+/// Returns the milliseconds of CPU time of the whole process.
 fn cpu_ms() -> usize {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is there");
     let after = stat.rsplit(") ").next().expect("a name in brackets");

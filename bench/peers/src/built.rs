@@ -8,7 +8,7 @@ use crate::compile::{self, output};
 use crate::peer::Peer;
 use crate::registry;
 
-/// Compiles a library, and says what it is.
+/// Compiles a library, and describes it.
 fn library(
     work: &Path,
     name: &'static str,
@@ -27,13 +27,14 @@ fn read(path: &Path) -> Result<String, String> {
 
 // --- mimalloc, v3 and v2: the shared library of its CMake files, default options ---
 
-/// Each a unit of its own; what else lies in `src` is included by these.
+/// Each is a unit of its own; these include the other files of `src`.
 const MIMALLOC: &str = "alloc alloc-aligned alloc-posix arena bitmap heap init libc options os page \
                         random stats prim/prim";
 const MIMALLOC_V3: &str = "arena-meta page-map theap threadlocal";
 const MIMALLOC_V2: &str = "segment segment-map";
 
-/// mimalloc: its branch, and the level of its mitigations (`MI_SECURE=ON` of its CMake files).
+/// Builds mimalloc: its branch, and the level of its mitigations (`MI_SECURE=ON` in its CMake
+/// files).
 pub(crate) fn mimalloc(
     work: &Path,
     name: &'static str,
@@ -51,7 +52,7 @@ pub(crate) fn mimalloc(
         command.arg(format!("-DMI_SECURE={level}"));
     }
     if cfg!(target_arch = "aarch64") {
-        // Its default there: fast atomics.
+        // Its default for this processor: fast atomics.
         command.arg("-march=armv8.1-a");
     }
     command.arg("-I").arg(root.join("include"));
@@ -74,8 +75,8 @@ fn mimalloc_version(header: &str) -> Option<String> {
 
 // --- snmalloc ---
 
-/// snmalloc: the `snmallocshim` target of its CMake files, the fast one; or `snmallocshim-checks`,
-/// with all its checks but those of `memcpy`, which is no part of malloc.
+/// Builds snmalloc: the `snmallocshim` target of its CMake files, the fast one.
+/// `snmallocshim-checks` has all checks except those of `memcpy`, which is no part of malloc.
 pub(crate) fn snmalloc(work: &Path, name: &'static str, checks: bool) -> Result<Peer, String> {
     let (folder, version) = registry::sources("snmalloc-sys")?;
     let root = folder.join("upstream/src");
@@ -104,17 +105,17 @@ pub(crate) fn snmalloc(work: &Path, name: &'static str, checks: bool) -> Result<
     command.arg("-I").arg(&root);
     command.args(["malloc.cc", "new.cc"].map(|file| root.join("snmalloc/override").join(file)));
     command.args(["-static-libstdc++", "-latomic"]);
-    // The crate is numbered as snmalloc is.
+    // The crate has snmalloc's version number.
     let origin = format!("crate snmalloc-sys {version}");
     library(work, name, command, version, origin)
 }
 
 // --- rpmalloc ---
 
-/// rpmalloc: the `rpmallocwrap` shared library of its own build. One group of flags is left out:
-/// its build passes `-ffast-math`, and gcc then links a start-up file that switches denormal
-/// numbers off in the whole process. rpmalloc computes nothing with floating point, and the
-/// programs in the race must compute what they always do.
+/// Builds rpmalloc: the `rpmallocwrap` shared library of its own build, without `-ffast-math`.
+/// With that flag gcc links a start-up file that turns off denormal numbers in the whole process.
+/// rpmalloc computes nothing with floating point, and the raced programs must compute their usual
+/// results.
 pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     let (folder, crate_version) = registry::sources("rpmalloc-sys")?;
     let root = folder.join("rpmalloc");
@@ -125,7 +126,7 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     command.args(["-DENABLE_PRELOAD=1", "-DENABLE_OVERRIDE=1"]);
     command.arg("-I").arg(root.join("rpmalloc"));
     command.arg(root.join("rpmalloc/rpmalloc.c")).arg("-ldl");
-    // Its sources carry no number; the change log's newest entry does, and the
+    // Its sources have no version number. The newest entry of the change log has one, and the
     // crate's version names the commit.
     let log = read(&root.join("CHANGELOG"))?;
     let entry = log.lines().next().unwrap_or("?").trim();
@@ -136,13 +137,12 @@ pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
 
 // --- hardened_malloc of GrapheneOS ---
 
-/// hardened_malloc in one of its configurations, `config/*.mk`.
+/// Builds hardened_malloc in one of its configurations, `config/*.mk`.
 ///
-/// No registry has it, so its sources must be here: `HARDENED_MALLOC` names a folder with a
-/// checkout of <https://github.com/GrapheneOS/hardened_malloc>. The flags are those of its
-/// Makefile, the defines those of the configuration, with two changes: the code is for any machine
-/// of the kind and not for this one (`-march=native` is no peer's), and where the compiler does not
-/// know C23's words, headers define them.
+/// No registry has it, so its sources must be here: `HARDENED_MALLOC` names a checkout of
+/// <https://github.com/GrapheneOS/hardened_malloc>. Flags come from its Makefile and defines from
+/// the configuration, with two changes. The code is for any machine of the architecture (no
+/// `-march=native`, as for all peers). Headers define C23's words if the compiler lacks them.
 pub(crate) fn hardened_malloc(
     work: &Path,
     name: &'static str,
@@ -183,8 +183,8 @@ pub(crate) fn hardened_malloc(
     library(work, name, command, version, origin)
 }
 
-/// What its Makefile makes of a configuration: `CONFIG_SLAB_CANARY := true` is
-/// `-DSLAB_CANARY=true`, but some keep their first word, and some are the build's own.
+/// Returns the defines that its Makefile makes of a configuration: `CONFIG_SLAB_CANARY := true` is
+/// `-DSLAB_CANARY=true`. Some keep their first word, and some are only for the build.
 fn hardened_defines(configuration: &str) -> Vec<String> {
     const WHOLE: [&str; 7] = [
         "SEAL_METADATA",

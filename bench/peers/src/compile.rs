@@ -1,16 +1,16 @@
-//! Compiling, unless what the same command made is there already.
+//! Compiles, unless the output of the same command is up to date.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a command and returns what it printed; its error text if it failed.
+/// Runs a command and returns its output, or its error text if it failed.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|e| format!("cannot run {name}: {e}"))?;
     if !result.status.success() {
         let errors = String::from_utf8_lossy(&result.stderr);
-        // The first line that speaks of an error says more than the last.
+        // The first line with an error says more than the last line.
         let line = errors.lines().find(|line| line.contains("error"));
         let line = line.or_else(|| errors.lines().last()).unwrap_or("it said nothing");
         return Err(format!("{name}: {}: {line}", result.status));
@@ -18,17 +18,17 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
-/// The C compiler.
+/// Returns the C compiler.
 pub(crate) fn c() -> Command {
     compiler("CC", "cc")
 }
 
-/// The C++ compiler.
+/// Returns the C++ compiler.
 pub(crate) fn cxx() -> Command {
     compiler("CXX", "c++")
 }
 
-/// `CC` and the like may carry arguments: `CC="ccache gcc"`.
+/// Splits `CC` and the like, which may carry arguments: `CC="ccache gcc"`.
 fn compiler(variable: &str, default: &str) -> Command {
     let value = std::env::var(variable).ok().filter(|v| !v.trim().is_empty());
     let value = value.unwrap_or_else(|| default.to_owned());
@@ -38,8 +38,7 @@ fn compiler(variable: &str, default: &str) -> Command {
     command
 }
 
-/// Compiles to a file unless the same command made it after its sources last
-/// changed.
+/// Compiles to a file unless the same command made it after the last change of its sources.
 pub(crate) fn build(mut command: Command, to: &Path) -> Result<(), String> {
     let stamp = to.with_extension("command");
     let text = format!("{command:?}");

@@ -1,6 +1,5 @@
-//! Peers that come with Debian, as it builds them: jemalloc, gperftools, oneTBB, scudo, glibc's
-//! malloc with its checks. A library of that name from elsewhere serves as well; then its version
-//! is not known.
+//! Peers from Debian's packages: jemalloc, gperftools, oneTBB, scudo, and glibc's malloc with its
+//! checks. A library of that name from elsewhere serves as well; its version is then unknown.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +7,7 @@ use std::process::Command;
 use crate::compile::output;
 use crate::peer::Peer;
 
-/// A library out of clang's runtime folder: the linker does not know it by name.
+/// Finds a library in clang's runtime folder: the linker does not know its name.
 pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String> {
     let file = format!("libclang_rt.{runtime}-{}.so", std::env::consts::ARCH);
     let mut found = Vec::new();
@@ -18,7 +17,7 @@ pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String
         }
     }
     found.retain(|path| path.is_file());
-    // The newest: Debian numbers the folders.
+    // Takes the newest one: Debian numbers the folders.
     found.sort_by_key(|path| version_in(path));
     let library = found.pop().ok_or_else(|| {
         format!("no {file} under /usr/lib/llvm-*; Debian's package libclang-rt-14-dev has it")
@@ -26,7 +25,7 @@ pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String
     Ok(described(name, library))
 }
 
-/// A library that the linker knows by its name.
+/// Finds a library by its name, as the linker does.
 pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Peer, String> {
     let cache = output(Command::new("ldconfig").arg("-p"))
         .or_else(|_| output(Command::new("/sbin/ldconfig").arg("-p")))?;
@@ -35,8 +34,8 @@ pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Pe
     Ok(described(name, library))
 }
 
-/// A library's path in what `ldconfig -p` prints; it lists the machine's own
-/// kind before others.
+/// Returns a library's path from the output of `ldconfig -p`, which lists the machine's own
+/// architecture first.
 fn in_cache(cache: &str, file: &str) -> Option<PathBuf> {
     cache.lines().find_map(|line| {
         let (name, path) = line.trim().split_once(" => ")?;
@@ -52,13 +51,13 @@ fn folders(parent: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The numbers in a path, for comparing versions.
+/// Returns the numbers in a path, to compare versions.
 fn version_in(path: &Path) -> Vec<u64> {
     let text = path.to_string_lossy();
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
-/// A peer with the package it belongs to, if dpkg knows it.
+/// Makes a peer, with its package if dpkg knows that.
 fn described(name: &'static str, library: PathBuf) -> Peer {
     let (version, origin) = package_of(&library).unwrap_or_else(|| {
         let file = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -68,8 +67,7 @@ fn described(name: &'static str, library: PathBuf) -> Peer {
 }
 
 fn package_of(library: &Path) -> Option<(String, String)> {
-    // dpkg knows the path a package was unpacked to, not one through a link
-    // among the system's folders (/lib is /usr/lib).
+    // dpkg knows a file only by its unpacked path, not through links such as /lib -> /usr/lib.
     let library = library.canonicalize().ok()?;
     let owner = output(Command::new("dpkg-query").arg("-S").arg(&library)).ok()?;
     let package = owner.split(": ").next()?.trim().to_owned();

@@ -1,25 +1,22 @@
-//! The peers: every allocator that heapwright is raced against, as a library
-//! for `LD_PRELOAD`.
+//! The peers: the allocators that race against heapwright, as libraries for `LD_PRELOAD`.
 //!
-//! Some are compiled here, from the sources that crates of Cargo's registry
-//! bundle, with the flags of their projects' own release builds; some come with
-//! Debian. What a preload runs is then the peer's own `malloc`, with nothing
-//! between it and the program.
+//! Some peers are compiled here, from sources that crates of Cargo's registry bundle, with the
+//! flags of their projects' release builds. Others come with Debian. Under a preload the program
+//! calls the peer's own `malloc`, with nothing between them.
 //!
-//! The answer is one line a peer, in the form that `heapwright bench --with`
-//! takes:
+//! The output is one line for each peer, in the form that `heapwright bench --with` takes:
 //!
 //! ```text
 //! mimalloc=/work/libmimalloc.so
 //! mimalloc-no-thp=MIMALLOC_ALLOW_THP=0 /work/libmimalloc.so
 //! ```
 //!
-//! A peer that cannot be had here is one line on stderr: a machine without
-//! Debian's packages still races the others.
+//! A missing peer is one line on stderr: a machine without Debian's packages still races the
+//! others.
 //!
-//! One file a concept: [`peer`] (what is known of one), [`roster`] (which there are), [`compile`],
-//! [`registry`], [`built`] for those that are compiled here, [`debian`] for those that are found,
-//! and [`proof`] that a preload took effect.
+//! One file for each concept: [`peer`] (the facts about one), [`roster`] (the list), [`compile`],
+//! [`registry`], [`built`] for the compiled peers, [`debian`] for the found ones, and [`proof`]
+//! that a preload took effect.
 
 mod built;
 mod compile;
@@ -58,7 +55,7 @@ struct Options {
 }
 
 impl Options {
-    /// The folder for libraries, made and absolute: the race changes folders.
+    /// Returns the folder for libraries, made and absolute: the race changes folders.
     fn work_folder(&self) -> Result<PathBuf, String> {
         let folder = match &self.work {
             Some(folder) => folder.clone(),
@@ -72,7 +69,7 @@ impl Options {
     }
 }
 
-/// Gets what was asked for; false if a peer is missing.
+/// Gets the chosen peers. Returns false if one is missing.
 fn run(options: &Options) -> Result<bool, String> {
     let chosen = roster::chosen(&options.only)?;
     let work = options.work_folder()?;

@@ -1,23 +1,23 @@
-//! One allocator in the race, and how it is written down.
+//! One allocator in the race, and its line of output.
 
 use std::path::PathBuf;
 
-/// An allocator that a program can be run under.
+/// An allocator that can serve a program.
 pub(crate) struct Peer {
     /// Its name in every table.
     pub(crate) name: &'static str,
-    /// What the program's environment needs besides the preload.
+    /// Variables that the program's environment needs beside the preload.
     pub(crate) environment: Vec<(&'static str, &'static str)>,
     /// The library for `LD_PRELOAD`.
     pub(crate) library: PathBuf,
-    /// Its project's version, as far as it says.
+    /// Its project's version, if known.
     pub(crate) version: String,
-    /// Where it was had: a crate, a Debian package.
+    /// Its source: a crate, a Debian package.
     pub(crate) origin: String,
 }
 
 impl Peer {
-    /// The peer under another name, with a variable set.
+    /// Returns the peer under another name, with a variable set.
     pub(crate) fn variant(
         mut self,
         name: &'static str,
@@ -29,7 +29,7 @@ impl Peer {
         self
     }
 
-    /// `NAME=[VAR=VALUE ...]PATH`, for `heapwright bench --with`.
+    /// Returns `NAME=[VAR=VALUE ...]PATH`, for `heapwright bench --with`.
     pub(crate) fn line(&self) -> String {
         let mut line = format!("{}=", self.name);
         for (variable, value) in &self.environment {
@@ -40,7 +40,7 @@ impl Peer {
     }
 }
 
-/// The markdown table of names, versions and origins.
+/// Returns the markdown table of names, versions and origins.
 pub(crate) fn versions(peers: &[Peer]) -> String {
     let mut text = String::from("| name | version | from |\n|---|---|---|\n");
     for peer in peers {

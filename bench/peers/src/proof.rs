@@ -1,5 +1,5 @@
-//! The proof that a preload took effect: a C program run under it says which
-//! file each allocation function comes from.
+//! The proof that a preload took effect: a C program under it prints the file of each allocation
+//! function.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,8 +17,8 @@ pub(crate) fn compile(work: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs it under a peer: every function must be the library's. A library without C++'s operators
-/// leaves them to the C++ library's, which call malloc.
+/// Runs the program under a peer: the library must define every function. A library without C++'s
+/// operators leaves them to the C++ library's, which call malloc.
 pub(crate) fn check(peer: &Peer, probe: &Path) -> Result<(), String> {
     let mut command = Command::new(probe);
     command.env("LD_PRELOAD", &peer.library).envs(peer.environment.iter().copied());
@@ -28,7 +28,7 @@ pub(crate) fn check(peer: &Peer, probe: &Path) -> Result<(), String> {
     judge(&text, &|file| Path::new(file).canonicalize().is_ok_and(|path| path == library))
 }
 
-/// The first function that comes from elsewhere is the reason to refuse.
+/// Refuses the first function that is defined elsewhere.
 fn judge(text: &str, is_library: &dyn Fn(&str) -> bool) -> Result<(), String> {
     let mut seen = false;
     for line in text.lines() {

@@ -1,20 +1,20 @@
-//! Where Cargo keeps the sources of a crate of this workspace's lock file.
+//! The folders of the sources of this workspace's crates.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::compile::output;
 
-/// The `bench` folder of the repository.
+/// Returns the `bench` folder of the repository.
 pub(crate) fn bench_folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// The folder and version of a crate; downloads it if need be.
+/// Returns the folder and version of a crate; downloads the crate if needed.
 pub(crate) fn sources(name: &str) -> Result<(PathBuf, String), String> {
     let manifest = bench_folder().join("Cargo.toml");
-    // Cargo, by the name it was called by.
+    // The Cargo that started this program.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["metadata", "--format-version", "1", "--locked", "--manifest-path"]);
     let text = output(command.arg(manifest))?;

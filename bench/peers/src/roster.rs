@@ -1,16 +1,16 @@
-//! Which peers there are, and how each is had. glibc is not among them: it is a program without a
-//! preload, and `heapwright bench` races it always.
+//! The list of peers, and the way to get each. glibc is not in it: `heapwright bench` always races
+//! it, as the program without a preload.
 
 use std::path::Path;
 
 use crate::peer::Peer;
 use crate::{built, debian};
 
-/// A peer: its name, what it is, and how it is had.
+/// A peer: its name, its description, and the function that gets it.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// Whether it is had only where it is asked for by its name: not in the race.
+    /// Whether the peer is in no race, unless the command line names it.
     pub(crate) by_name_only: bool,
     get: fn(&Path, &'static str) -> Result<Peer, String>,
 }
@@ -22,7 +22,7 @@ impl Entry {
     }
 }
 
-/// In the race, or only by its name.
+/// The values of `by_name_only`: in the race, or only by its name.
 const RACED: bool = false;
 const NAMED: bool = true;
 
@@ -32,7 +32,7 @@ macro_rules! entries {
     };
 }
 
-/// All of them, in the order they are printed.
+/// All peers, in the order of the output.
 pub(crate) const ALL: &[Entry] = entries! {
     "mimalloc", "mimalloc v3, its defaults", RACED, |work, name| {
         built::mimalloc(work, name, "v3", None)
@@ -51,19 +51,19 @@ pub(crate) const ALL: &[Entry] = entries! {
         debian::shared(name, "libjemalloc.so.2", "libjemalloc2")
     };
     "rpmalloc", "rpmalloc", RACED, |work, _| built::rpmalloc(work);
-    // The minimal one is the allocator alone.
+    // The minimal library has only the allocator.
     "gperftools", "tcmalloc of gperftools, Debian's", RACED, |_, name| {
         debian::shared(name, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")
     };
-    // The proxy carries malloc's names and loads the allocator.
+    // The proxy defines malloc's names and loads the allocator.
     "tbb", "oneTBB's scalable malloc, Debian's", RACED, |_, name| {
         debian::shared(name, "libtbbmalloc_proxy.so.2", "libtbbmalloc2")
     };
     "scudo", "LLVM's hardened malloc, Debian's", RACED, |_, name| {
         debian::of_clang(name, "scudo_standalone")
     };
-    // It ends a program that reallocates what memalign gave, which C allows; so it must not look at
-    // that.
+    // By default it ends a program that calls realloc on a block of memalign, which C allows. So
+    // that check is off.
     "scudo-classic", "scudo before it stood alone, Debian's; only by its name", NAMED, |_, name| {
         let peer = debian::of_clang(name, "scudo")?;
         Ok(peer.variant(name, "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))
@@ -78,14 +78,14 @@ pub(crate) const ALL: &[Entry] = entries! {
     "snmalloc-checks", "snmalloc with its checks; only by its name", NAMED, |work, name| {
         built::snmalloc(work, name, true)
     };
-    // A header's byte behind each block.
+    // MALLOC_CHECK_ puts one check byte behind each block.
     "glibc-check", "glibc's malloc with MALLOC_CHECK_=3; only by its name", NAMED, |_, name| {
         let peer = debian::shared(name, "libc_malloc_debug.so.0", "libc6")?;
         Ok(peer.variant(name, "MALLOC_CHECK_", "3"))
     };
 };
 
-/// The entries of these names, or all that are in the race.
+/// Returns the entries of these names, or all that are in the race.
 pub(crate) fn chosen(only: &[String]) -> Result<Vec<&'static Entry>, String> {
     if let Some(unknown) = only.iter().find(|&name| !ALL.iter().any(|e| e.name == name)) {
         return Err(format!("--only {unknown}: no such peer; --list prints them"));

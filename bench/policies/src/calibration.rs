@@ -1,78 +1,77 @@
-//! What things cost, in nanoseconds, and the file in which that is kept, in TOML.
+//! The costs of operations in nanoseconds, and the TOML file that keeps them.
 //!
 //! Measured costs come from `policies calibrate`; two are taken from the library's source
 //! ([`SPINS`], [`NAP_NS`]) and one is assumed: `cold_lines`.
 
 use serde::{Deserialize, Serialize};
 
-/// How often a waiter looks before it sleeps: as in the library's shared registry.
+/// The looks of a waiter before it sleeps: as in the library's shared registry.
 pub const SPINS: u32 = 100;
 
-/// How long it sleeps before it looks for itself: likewise.
+/// The longest sleep of a waiter between two looks: likewise.
 pub const NAP_NS: u64 = 1_000_000;
 
-/// A slice is at least so many switches long. One that is over before its thread runs
-/// would let nobody run.
+/// The fewest switches in a slice. In a shorter slice no thread would run.
 pub const SLICE_SWITCHES: u64 = 8;
 
-/// The costs, and where they come from.
+/// The costs and their origin.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// When it was measured.
+    /// The time of the measurement.
     pub date: String,
-    /// On what.
+    /// The machine.
     pub machine: String,
-    /// Load when it began: other work that disturbs.
+    /// The load at the start: other work that disturbs.
     pub load: String,
-    /// What things cost.
+    /// The costs.
     pub costs: Costs,
 }
 
-/// What things cost, in nanoseconds.
+/// The costs, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// A try that succeeds and its unlock, the line being there.
+    /// A successful try and its unlock, with the line in the cache.
     pub try_unlock: u64,
-    /// A line that another CPU had.
+    /// The fetch of a line that another CPU had.
     pub line: u64,
-    /// One look at a lock that is waited for, and a pause.
+    /// One look at a lock that a thread waits for, and a pause.
     pub look: u64,
-    /// The clock.
+    /// Reading the clock.
     pub clock: u64,
-    /// A system call that wakes nobody.
+    /// A system call that wakes no thread.
     pub wake_none: u64,
-    /// One that wakes somebody, for the caller.
+    /// A system call that wakes a thread, for the caller.
     pub wake_call: u64,
-    /// From that call's beginning until the other runs, on a CPU that was idle.
+    /// The time from that call until the other thread runs, on an idle CPU.
     pub wake_latency: u64,
-    /// From one thread to another on a CPU.
+    /// A switch from one thread to another on a CPU.
     pub switch: u64,
-    /// How long a thread runs while another waits for its CPU.
+    /// The time for which a thread runs while another waits for its CPU.
     pub slice: u64,
-    /// Lines beside the lock's that come with a cache another CPU used last. Assumed.
+    /// Lines beside the lock's that come with a cache that another CPU used last. Assumed.
     pub cold_lines: u64,
-    /// An allocation or a free, while the lock is held: the means of equal parts of the sorted
-    /// measurements; each part is as likely.
+    /// An allocation or a free, which holds the lock: the means of equal parts of the sorted
+    /// measurements. Each part is equally likely.
     pub op: Vec<u64>,
-    /// What a thread does between two of them, likewise.
+    /// The program's work between two of them, likewise.
     pub work: Vec<u64>,
 }
 
-/// The mean of a distribution, rounded down.
+/// Returns the mean of a distribution, rounded down.
 pub fn mean(parts: &[u64]) -> u64 {
     parts.iter().sum::<u64>() / (parts.len() as u64).max(1)
 }
 
 impl Calibration {
-    /// The file's text.
+    /// Returns the file's text.
     pub fn to_text(&self) -> Result<String, String> {
         let text = toml::to_string(self).map_err(|e| e.to_string())?;
         Ok(format!("# What things cost, in nanoseconds: made by `policies calibrate`.\n{text}"))
     }
 
-    /// Reads the file's text; an error says what is wrong with it.
+    /// Reads the file's text. An error names the fault.
     pub fn parse(text: &str) -> Result<Self, String> {
         let read: Self = toml::from_str(text).map_err(|e| e.message().to_owned())?;
         let costs = &read.costs;

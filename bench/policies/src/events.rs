@@ -1,8 +1,7 @@
-//! What happens next: a queue of events in the order of their times, and the clock.
+//! The queue of future events in the order of their times, and the clock.
 //!
-//! **Invariant.** Time never goes back: what is pushed for the past is a bug of the
-//! simulation and ends it. Of equal times the order is that of pushing, so a run is the
-//! same every time.
+//! **Invariant.** Time never goes back: a push into the past is a bug of the simulation and ends
+//! it. Events of one time keep the order of their pushes, so every run is the same.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,24 +15,24 @@ pub struct Queue<E> {
 }
 
 impl<E: Ord> Queue<E> {
-    /// The time of the last that was popped.
+    /// Returns the time of the last popped event.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Something that will happen, now or later.
+    /// Adds an event, now or later.
     pub fn push(&mut self, at: u64, event: E) {
         assert!(at >= self.now, "an event for {at}, and it is {}", self.now);
         self.heap.push(Reverse((at, self.pushed, event)));
         self.pushed += 1;
     }
 
-    /// When the next event is.
+    /// Returns the time of the next event.
     pub fn next_at(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// The next event; its time is now.
+    /// Takes the next event; its time becomes the current one.
     pub fn pop(&mut self) -> Option<E> {
         let Reverse((at, _, event)) = self.heap.pop()?;
         self.now = at;

@@ -8,21 +8,20 @@
 //!   library::choose <------- scan -------- world: threads, caches, CPUs
 //!   (registry/policy.rs, as it stands)          ^   |
 //!                                               |   v
-//!                                             events: what happens next, and when
+//!                                             events: future events and their times
 //!                                                   |
 //!                                                 study -> tables, all headed "simulated"
 //! ```
 //!
-//! What is simulated is in [`world`]: a lock and its precedence in one cache line, which
-//! one CPU has at a time; spinning, sleeping and waking as in the library's shared
-//! registry; CPUs with queues and time slices, so that a thread may lose its CPU while it
-//! holds a lock. What is not: the memory behind the caches (central lists and their
-//! locks, page faults under contention), sockets and hyperthreads, the scheduler's finer
-//! rules. So ratios mean something, absolute times do not. Everything is whole numbers from a
-//! seed: the same command prints the same text everywhere.
+//! [`world`] simulates a lock and its precedence in one cache line, which one CPU has at a time.
+//! It simulates spinning, sleeping and waking as in the library's shared registry, and CPUs with
+//! queues and time slices. A thread may lose its CPU while it holds a lock. It leaves out the
+//! memory behind the caches (central lists and their locks, contended page faults), sockets,
+//! hyperthreads, and the scheduler's finer rules. So ratios mean something, absolute times do not.
+//! All numbers are integers from a seed: a command always prints the same text.
 //!
-//! `schedules`, a program of its own, runs the library's registries on random schedules.
-//! docs/decisions.md has the sixteen other policies that were raced and simulated.
+//! `schedules`, a separate program, runs the library's registries on random schedules.
+//! docs/decisions.md has sixteen other policies that were raced and simulated.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +36,7 @@ pub mod world;
 
 pub use library::{Caches, Choice, choose, strides};
 
-/// What the tests in the library's file ask of their crate.
+/// The names that the tests in the library's file expect in their crate.
 #[cfg(all(test, not(loom)))]
 mod testing {
     pub(crate) fn cases(number: u32) -> proptest::test_runner::Config {

@@ -1,5 +1,5 @@
-//! Simulates shared caches on machines with many CPUs, and measures what that is calibrated with.
-//! The allocator is heapwright, because `calibrate` measures its calls.
+//! Simulates shared caches on machines with many CPUs, and measures the costs for it. The
+//! allocator is heapwright, because `calibrate` measures its calls.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use policies::study::{Wanted, report};
 #[global_allocator]
 static HEAPWRIGHT: heapwright::Heapwright = heapwright::Heapwright;
 
-/// The costs that were committed.
+/// The committed costs.
 const COMMITTED: &str = include_str!("../calibration.toml");
 
 /// Simulates shared caches on machines with many CPUs; ci/policies.sh calls it

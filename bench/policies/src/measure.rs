@@ -1,4 +1,4 @@
-//! Measures what things cost, on the machine at hand: two CPUs are enough.
+//! Measures the costs of operations on this machine: two CPUs are enough.
 //!
 //! ```text
 //!   try_unlock, look, clock, wake_none   loops of one thread; the lower quartile of many
@@ -8,12 +8,12 @@
 //!   op, work                             t-test1's loop over heapwright, each call timed
 //! ```
 //!
-//! Other work on the machine only ever makes things slower, so of what is short the
-//! lower quartile counts, and of single operations those that took longer than a
-//! program can have wanted ([`INTERRUPTED`]) are left out: the thread had lost its CPU.
+//! Other work on the machine only makes operations slower. So short operations count by their
+//! lower quartile. Single operations longer than [`INTERRUPTED`] are left out: the thread had lost
+//! its CPU.
 //!
-//! Thread parking and condition variables of std are futexes on Linux: what they cost
-//! is what the library's waiting costs.
+//! Thread parking and condition variables of std are futexes on Linux: their costs are those of
+//! the library's waiting.
 
 use std::hint::{black_box, spin_loop};
 use std::mem::MaybeUninit;
@@ -28,17 +28,17 @@ use figures::random::Random;
 
 use crate::calibration::{Calibration, Costs};
 
-/// An operation that took longer lost its CPU on the way.
+/// An operation longer than this lost its CPU meanwhile.
 const INTERRUPTED: u64 = 300_000;
 
-/// In how many parts a distribution is kept.
+/// The number of parts of a distribution.
 const PARTS: usize = 32;
 
-/// Lines beside the lock's that come with a cache which another CPU used last: a list's
-/// head and the block it leads to. Assumed.
+/// Lines beside the lock's that the thread fetches if another CPU used the cache last: a list's
+/// head and its first block. Assumed.
 const COLD_LINES: u64 = 2;
 
-/// Measures all; seconds.
+/// Measures all costs, which takes seconds.
 pub fn calibrate() -> Result<Calibration, String> {
     if thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err("a cache line can only be passed between two CPUs; here is one".to_owned());
@@ -57,7 +57,7 @@ pub fn calibrate() -> Result<Calibration, String> {
         wake_none,
         wake_call,
         wake_latency,
-        // Of a handoff, a call to wake and one to sleep are not the switch.
+        // A handoff contains a call to wake and one to sleep, which are not the switch.
         switch: handoff.saturating_sub(2 * wake_none),
         slice,
         cold_lines: COLD_LINES,
@@ -72,7 +72,7 @@ pub fn calibrate() -> Result<Calibration, String> {
     })
 }
 
-/// The value below which a quarter lies.
+/// Returns the lower quartile.
 fn lower_quartile(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 4).copied().unwrap_or(0)
@@ -82,7 +82,7 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds of one of `calls` calls, rounded.
+/// Returns the nanoseconds of one of `calls` calls, rounded.
 fn each(calls: u32, mut call: impl FnMut()) -> u64 {
     let blocks = (0..200).map(|_| {
         let start = Instant::now();
@@ -94,7 +94,7 @@ fn each(calls: u32, mut call: impl FnMut()) -> u64 {
     lower_quartile(blocks.collect())
 }
 
-/// As the library: one locked instruction, a store, a look for sleepers.
+/// The library's try and unlock: one locked instruction, a store, a look for sleepers.
 fn try_unlock() -> u64 {
     let (state, sleepers) = (AtomicU32::new(0), AtomicU32::new(0));
     each(1000, || {
@@ -125,7 +125,7 @@ fn wake_none() -> u64 {
     each(1000, || nobody.notify_one())
 }
 
-/// Half of the time that a word needs to another CPU and back.
+/// Half of a word's time to another CPU and back.
 fn line() -> u64 {
     const TURNS: u32 = 500;
     const BLOCKS: u32 = 400;
@@ -156,11 +156,11 @@ fn line() -> u64 {
     lower_quartile(blocks)
 }
 
-/// What waking a sleeper costs the one that wakes, and when the sleeper runs.
+/// Returns the cost of a wake for the caller, and the time until the sleeper runs.
 fn wake() -> (u64, u64) {
     const ROUNDS: u64 = 400;
     let began = Instant::now();
-    // The number of the round for which the other one sleeps; when it ran.
+    // The number of the round for which the other thread sleeps, and the time at which it ran.
     let (sleeps, ran) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (go, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let other = thread::spawn({
@@ -182,7 +182,7 @@ fn wake() -> (u64, u64) {
         while sleeps.load(Ordering::Acquire) != round {
             spin_loop();
         }
-        // Until it sleeps.
+        // Waits until it sleeps.
         let until = Instant::now() + Duration::from_micros(50);
         while Instant::now() < until {
             spin_loop();
@@ -206,7 +206,7 @@ fn wake() -> (u64, u64) {
     (lower_quartile(calls), lower_quartile(latencies))
 }
 
-/// Runs this program again on one CPU, where [`share_one_cpu`] measures.
+/// Runs this program again on one CPU, for [`share_one_cpu`].
 fn one_cpu() -> Result<(u64, u64), String> {
     let program = std::env::current_exe().map_err(|e| format!("who am I? {e}"))?;
     let output = Command::new("taskset")
@@ -226,7 +226,7 @@ fn one_cpu() -> Result<(u64, u64), String> {
     }
 }
 
-/// The first CPU that this process may use.
+/// Returns the first CPU that this process may use.
 fn first_cpu() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -234,8 +234,8 @@ fn first_cpu() -> String {
     first.to_owned()
 }
 
-/// What two threads on one CPU cost each other: a handoff (one wakes the other and
-/// sleeps), and how long one runs before the other does.
+/// Measures two threads on one CPU: the time of a handoff (one wakes the other and sleeps), and
+/// the time that one runs before the other does.
 pub fn share_one_cpu() -> (u64, u64) {
     (handoff(), slice())
 }
@@ -274,7 +274,7 @@ fn handoff() -> u64 {
 }
 
 fn slice() -> u64 {
-    // Shorter ones are interrupts, longer ones other programs' too.
+    // Shorter slices are interrupts, longer ones include other programs.
     const LEAST: u64 = 300_000;
     fn gaps(until: Instant) -> Vec<u64> {
         let mut gaps = Vec::new();
@@ -296,12 +296,12 @@ fn slice() -> u64 {
     lower_quartile(all).max(LEAST)
 }
 
-/// t-test1's loop, by one thread: 20 bins, up to 30 frees, then up to 30 allocations,
-/// each at a random bin, sizes up to 100,000; a byte written every 2047 (its own way to
-/// touch memory). Of the allocations 1.6 % are zeroed and up to 7.8 % a bin's growth.
-/// The 0.4 % that ask for an alignment are plain here.
+/// Runs t-test1's loop in one thread: 20 bins, up to 30 frees, then up to 30 allocations, each at
+/// a random bin. Sizes go up to 100,000, and each 2047th byte is written, as in t-test1. Of the
+/// allocations, 1.6 % are zeroed and up to 7.8 % are a bin's growth. The 0.4 % with an alignment
+/// are plain here.
 ///
-/// What is in the program's calls of the allocator is `op`, all else is `work`.
+/// `op` is the time in calls of the allocator, `work` all other time.
 fn operations(clock: u64) -> (Vec<u64>, Vec<u64>) {
     const BINS: usize = 20;
     const MOST: usize = 30;
@@ -357,7 +357,7 @@ fn operations(clock: u64) -> (Vec<u64>, Vec<u64>) {
     (parts(&op[begin..], clock), parts(&work[begin..], clock))
 }
 
-/// The means of equal parts of the sorted times, without the clock's own.
+/// Returns the means of equal parts of the sorted times, without the clock's own time.
 fn parts(times: &[u64], clock: u64) -> Vec<u64> {
     let mut times: Vec<u64> = times.iter().copied().filter(|&time| time < INTERRUPTED).collect();
     times.sort_unstable();
@@ -369,7 +369,7 @@ fn parts(times: &[u64], clock: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The day, in UTC.
+/// Returns the day, in UTC.
 fn today() -> Result<String, String> {
     let output = Command::new("date").args(["-u", "+%F"]).output();
     let output = output.map_err(|e| format!("cannot run date: {e}"))?;
@@ -385,7 +385,7 @@ mod tests {
         let times: Vec<u64> = (0..640).rev().map(|i| 100 + i).chain([INTERRUPTED]).collect();
         let parts = parts(&times, 50);
         assert_eq!(parts.len(), PARTS);
-        // 20 numbers from 100 on: their mean is 109.5.
+        // The part has 20 numbers from 100 on: their mean is 109.5.
         assert_eq!(parts[0], 109 - 50);
         assert_eq!(parts[PARTS - 1], 729 - 50);
     }

@@ -1,9 +1,9 @@
-//! The policy's `choose`, a try at a time.
+//! The policy's `choose`, one try at a time.
 //!
-//! `choose` runs from its beginning to its end; but each of its tries takes time, in
-//! which other threads do something. So it is run again after each try, with the answers
-//! that came so far, and the first try that has no answer yet is answered "locked":
-//! there `choose` ends, and says which cache it wants to try next.
+//! `choose` runs from its beginning to its end, but each of its tries takes simulated time, in
+//! which other threads act. So this module runs it again after each try, with the known answers.
+//! It answers the first unknown try with "locked": there `choose` ends, and names the next cache
+//! to try.
 //!
 //! ```text
 //!   run 1:  try 5 -> ?      choose says Locked(5):       try 5 now: held
@@ -11,27 +11,27 @@
 //!   run 3:  try 5 -> held, try 2 -> held, no more:       Wait(2)
 //! ```
 //!
-//! The code that decides is the library's; nothing of it is repeated here.
+//! Only the library's code decides; this module repeats none of it.
 
 use std::cell::Cell;
 
 use crate::{Caches, Choice, choose, strides};
 
-/// A try that failed.
+/// A failed try.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
-    /// Which cache.
+    /// The number of the cache.
     pub cache: usize,
-    /// Its precedence afterwards.
+    /// The cache's precedence after the try.
     pub precedence: usize,
 }
 
-/// What the policy wants next.
+/// The policy's next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Try this cache.
     Try(usize),
-    /// Wait for this one.
+    /// Wait for this cache.
     Wait(usize),
 }
 
@@ -43,13 +43,13 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Over so many.
+    /// Makes a policy over this many caches.
     pub fn new(caches: usize) -> Self {
         Self { count: caches, strides: strides(caches).collect() }
     }
 
-    /// What comes after these tries, for a thread whose try of `current` failed and left
-    /// it with the precedence `seed`.
+    /// Returns the step after these tries, for a thread whose try of `current` failed and gave it
+    /// the precedence `seed`.
     pub fn next(&self, current: usize, seed: usize, failed: &[Failed]) -> Next {
         let replay = Replay { scan: self, current, seed, failed, at: Cell::new(0) };
         match choose(&replay, current) {
@@ -59,13 +59,13 @@ impl Scan {
     }
 }
 
-/// The caches as `choose` saw them so far.
+/// The caches, with the answers so far.
 struct Replay<'a> {
     scan: &'a Scan,
     current: usize,
     seed: usize,
     failed: &'a [Failed],
-    /// How many tries were answered.
+    /// The number of answered tries.
     at: Cell<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! What is asked of the simulation, and the tables that answer: machines of more and more CPUs, with
-//! threads and caches in proportion. Every heading says "simulated".
+//! The questions to the simulation, and tables of its answers: machines with more and more CPUs,
+//! and threads and caches in proportion. Every heading says "simulated".
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,22 @@ use figures::text::table;
 use crate::calibration::{Calibration, mean};
 use crate::world::{Outcome, Setup, simulate};
 
-/// What a person may change.
+/// The settings of a study.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// CPUs of the machines.
     pub cpus: Vec<usize>,
-    /// Simulated milliseconds of a run with more threads than CPUs. The others need no
-    /// slices, and take an eighth.
+    /// Simulated milliseconds of a run with more threads than CPUs. Other runs need no slices, and
+    /// take an eighth.
     pub ms: u64,
-    /// How many seeds.
+    /// The number of seeds.
     pub seeds: u64,
 }
 
-/// How many threads and caches a machine is given, and what that is called.
+/// The name of a shape, and a machine's threads and caches by its CPUs.
 type Shape = (&'static str, fn(usize) -> (usize, usize));
 
-/// As the review's 40 and 80 threads and 32 caches to 72 CPUs; and as the library does it.
+/// 40 and 80 threads and 32 caches on 72 CPUs, as in the review; and the library's own numbers.
 const SHAPES: [Shape; 3] = [
     ("5 threads and 4 caches to 9 CPUs", |cpus| ((cpus * 5).div_ceil(9), (cpus * 4).div_ceil(9))),
     ("10 threads and 4 caches to 9 CPUs", |cpus| ((cpus * 10).div_ceil(9), (cpus * 4).div_ceil(9))),
@@ -33,7 +33,7 @@ const SHAPES: [Shape; 3] = [
     }),
 ];
 
-/// A number of an outcome, of 1000 operations.
+/// The name of a column, and its value for 1000 operations.
 type Column = (&'static str, fn(&Outcome) -> u64);
 
 const COLUMNS: [Column; 6] = [
@@ -45,7 +45,7 @@ const COLUMNS: [Column; 6] = [
     ("holders", |of| of.holders),
 ];
 
-/// All tables, as text.
+/// Returns all tables as text.
 pub fn report(calibration: &Calibration, wanted: &Wanted) -> String {
     let costs = &calibration.costs;
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! Threads, caches and CPUs, and what they do to each other.
+//! Threads, caches and CPUs, and their effects on each other.
 //!
 //! ```text
 //!  a thread    work -> Begin: try the current cache
@@ -11,29 +11,28 @@
 //!  a CPU       one thread runs, others queue; after a slice the next one's turn comes
 //! ```
 //!
-//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns), one CPU
-//! after the other: who comes while it is on its way waits its turn. A look only fetches
-//! if somebody wrote meanwhile, but makes the next write fetch again. As accesses of a
-//! line have one order, what a try meets is decided when it arrives, and known to its
-//! thread when the line is there. A failed try takes the line away from the holder, who
-//! must fetch it to unlock. Who finds a cache that another CPU used last fetches
-//! `cold_lines` more while it holds the lock.
+//! **Lines.** A write by a CPU that does not have the line fetches it (`line` ns). A CPU that asks
+//! meanwhile waits its turn. A look fetches only after a write, but makes the next write fetch
+//! again. Accesses of a line have one order: a try's result is fixed at its arrival, and reaches
+//! its thread with the line. A failed try takes the line from the holder, who must fetch it to
+//! unlock. A thread whose cache another CPU used last fetches `cold_lines` more while it holds the
+//! lock.
 //!
-//! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then count
-//! oneself in, try, and sleep for at most NAP_NS. An unlock that sees sleepers makes a
-//! system call, also if those have been woken already and do not run yet; nobody hands a
-//! lock over, so the woken may find it taken again. (The library may miss a sleeper by
-//! some nanoseconds; here none is missed.)
+//! **Waiting** is the library's (registry/shared): SPINS looks with a pause, then the thread
+//! counts itself in, tries, and sleeps for at most NAP_NS. An unlock that sees sleepers makes a
+//! system call, even if they were woken already and do not run yet. No lock is handed over, so a
+//! woken thread may find it taken. (The library may miss a sleeper by some nanoseconds; here none
+//! is missed.)
 //!
-//! **CPUs.** Each has a queue. A thread that wakes goes to its last CPU if that is idle,
-//! else to another idle one, else behind the others in its last CPU's queue. A CPU that
-//! has nothing to do takes the first of the longest queue. A thread that another one waits
-//! for runs `slice` ns and no longer, whatever it is doing: *a preempted holder keeps its
-//! lock*, and whoever waits for it waits for the CPU's other threads too.
+//! **CPUs.** Each has a queue. A woken thread goes to its last CPU if that is idle, else to
+//! another idle one, else to the end of its last CPU's queue. An idle CPU takes the first thread
+//! of the longest queue. While another thread waits for the CPU, a thread runs at most `slice` ns,
+//! even with a lock: *a preempted holder keeps its lock*. Its waiters wait for the CPU's other
+//! threads, too.
 //!
-//! Invariants, checked by tests after every event: a lock has one holder, and a thread at
-//! most one lock; a thread is on one CPU, or in one queue, or asleep; a CPU idles only
-//! if all queues are empty.
+//! Invariants, checked by tests after every event: a lock has one holder, and a thread at most one
+//! lock. A thread is on one CPU, or in one queue, or asleep. A CPU idles only if all queues are
+//! empty.
 
 use std::collections::VecDeque;
 
@@ -43,7 +42,7 @@ use crate::calibration::{Costs, NAP_NS, SPINS};
 use crate::events::Queue;
 use crate::scan::{Failed, Next, Scan};
 
-/// What is simulated.
+/// The simulated machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setup {
     /// CPUs.
@@ -52,37 +51,37 @@ pub struct Setup {
     pub threads: usize,
     /// Caches.
     pub caches: usize,
-    /// For how long, in simulated ns.
+    /// The length of the run, in simulated ns.
     pub ns: u64,
-    /// What all that is random comes from.
+    /// The source of all random numbers.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// Operations that ended.
+    /// Finished operations.
     pub ops: u64,
-    /// Time between their beginnings and ends, of all threads: waiting and lost CPUs too.
+    /// The sum of the operations' times in all threads, with waiting and lost CPUs.
     pub ns: u64,
     /// Tries that found a lock held.
     pub failed: u64,
-    /// Operations that went to wait for a cache.
+    /// Operations that waited for a cache.
     pub waits: u64,
-    /// How often a thread went to sleep.
+    /// The number of sleeps.
     pub sleeps: u64,
-    /// How often a thread lost its CPU.
+    /// The number of times that a thread lost its CPU.
     pub preempted: u64,
-    /// How often one that held a lock did.
+    /// The same for threads that held a lock.
     pub holders: u64,
     /// Operations on a cache that another CPU had used last.
     pub cold: u64,
-    /// Caches that were used at all.
+    /// Caches that were used.
     pub caches: u64,
 }
 
 impl Outcome {
-    /// Nanoseconds in the allocator, of an operation.
+    /// Returns the nanoseconds of an operation in the allocator.
     pub fn ns_per_op(&self) -> f64 {
         self.ns as f64 / self.ops.max(1) as f64
     }
@@ -104,32 +103,32 @@ enum State {
     Running,
     Queued,
     Asleep,
-    /// Somebody has called to wake it.
+    /// A wake-up is under way.
     Waking,
 }
 
 #[derive(Debug)]
 struct Thread {
     state: State,
-    /// Where it runs, or ran last.
+    /// Its current or last CPU.
     cpu: usize,
-    /// What it does when the time it now spends is over.
+    /// Its next step, after the current time is spent.
     step: Step,
-    /// When that is, while it runs; how much is left, while it does not.
+    /// The end of that time while it runs; the remaining time while it does not.
     until: u64,
     left: u64,
-    /// Events with another stamp are not for it any more.
+    /// Events with another stamp are out of date.
     stamp: u64,
-    /// The cache it has; the one it locks, waits for or tries.
+    /// The cache it has, locks, tries or waits for.
     current: usize,
     holds: bool,
-    /// When the operation began, if one is under way.
+    /// The start of the current operation, if any.
     began: Option<u64>,
-    /// The current cache's precedence when the policy was asked.
+    /// The current cache's precedence at the start of the choice.
     seed: usize,
     failed: Vec<Failed>,
     looks: u32,
-    /// The line's version that it looked at last.
+    /// The line's version at its last look.
     seen: u64,
 }
 
@@ -137,11 +136,11 @@ struct Thread {
 struct Cache {
     holder: Option<usize>,
     precedence: u64,
-    /// Who says that it sleeps.
+    /// The number of announced sleepers.
     sleepers: u32,
-    /// Who does.
+    /// The threads that sleep.
     asleep: VecDeque<usize>,
-    /// Who used it last.
+    /// The CPU that used it last.
     last_cpu: Option<usize>,
     line: Line,
 }
@@ -149,10 +148,10 @@ struct Cache {
 #[derive(Debug, Default)]
 struct Line {
     owner: Option<usize>,
-    /// Whether others have looked since the owner wrote.
+    /// Whether others have looked since the owner's last write.
     shared: bool,
     version: u64,
-    /// When those who want it now have had it.
+    /// The time at which all waiting CPUs have had it.
     busy_until: u64,
 }
 
@@ -160,9 +159,9 @@ struct Line {
 struct Cpu {
     running: Option<usize>,
     queue: VecDeque<usize>,
-    /// Since when this thread runs.
+    /// The time at which this thread began to run.
     since: u64,
-    /// Whether the slice's end is among the events, and the stamp that it must have.
+    /// Whether the slice's end is among the events, and the stamp it must have.
     timed: bool,
     stamp: u64,
 }
@@ -177,13 +176,13 @@ enum Event {
     Wake { thread: usize, stamp: u64 },
 }
 
-/// What a thread does next.
+/// A thread's next action.
 enum Then {
     After(u64, Step),
     Sleep,
 }
 
-/// The whole of it.
+/// The simulation.
 #[derive(Debug)]
 pub struct World<'a> {
     setup: Setup,
@@ -207,7 +206,7 @@ pub fn simulate(costs: &Costs, setup: Setup) -> Outcome {
 }
 
 impl<'a> World<'a> {
-    /// The beginning: threads have their caches round-robin and are at work.
+    /// Makes the initial state: threads have their caches round-robin and are at work.
     pub fn new(costs: &'a Costs, setup: Setup) -> Self {
         assert!(setup.cpus > 0 && setup.threads > 0 && setup.caches > 0, "nothing: {setup:?}");
         assert!(costs.slice > costs.switch, "nobody would ever run: {costs:?}");
@@ -243,7 +242,7 @@ impl<'a> World<'a> {
         for thread in 0..setup.threads {
             world.runnable(thread);
         }
-        // Slices do not end all at once.
+        // The slices end at different times.
         for cpu in 0..setup.cpus {
             if world.cpus[cpu].timed {
                 world.cpus[cpu].stamp += 1;
@@ -256,12 +255,12 @@ impl<'a> World<'a> {
         world
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> u64 {
         self.events.now()
     }
 
-    /// Lets the next event happen; false: the time is over.
+    /// Runs the next event. Returns false when the time is over.
     pub fn advance(&mut self) -> bool {
         if self.events.next_at().is_none_or(|at| at > self.setup.ns) {
             return false;
@@ -279,7 +278,7 @@ impl<'a> World<'a> {
         true
     }
 
-    /// What has come of it so far; operations under way count with the time they took.
+    /// Returns the results so far; unfinished operations count with their time so far.
     pub fn outcome(&self) -> Outcome {
         let end = self.setup.ns;
         let under_way = self.threads.iter().filter_map(|thread| thread.began);
@@ -293,7 +292,7 @@ impl<'a> World<'a> {
 
     // --- caches ---------------------------------------------------------------------
 
-    /// A CPU writes to a cache's line: when it has.
+    /// Lets a CPU write to a cache's line. Returns the time at which it has.
     fn write(&mut self, cache: usize, cpu: usize) -> u64 {
         let now = self.events.now();
         let line = &mut self.caches[cache].line;
@@ -307,7 +306,7 @@ impl<'a> World<'a> {
         line.busy_until
     }
 
-    /// A thread's CPU looks at a cache's line: when it has, and whether anything is new.
+    /// Lets a thread's CPU read a cache's line. Returns the time, and whether the line is new.
     fn read(&mut self, cache: usize, thread: usize) -> Option<u64> {
         let now = self.events.now();
         let cpu = self.threads[thread].cpu;
@@ -324,7 +323,7 @@ impl<'a> World<'a> {
         Some(line.busy_until)
     }
 
-    /// A try of a cache. Got: what comes then; else how long it took.
+    /// Tries to lock a cache. Returns the next action, or the time that the failed try took.
     fn try_lock(&mut self, thread: usize, cache: usize) -> Result<Then, u64> {
         let now = self.events.now();
         let cpu = self.threads[thread].cpu;
@@ -348,7 +347,7 @@ impl<'a> World<'a> {
         Ok(Then::After(took + fetched + self.random.of(&self.costs.op), Step::Finish))
     }
 
-    /// Gives a thread's lock back; how long that took.
+    /// Unlocks a thread's cache. Returns the time that this took.
     fn unlock(&mut self, thread: usize) -> u64 {
         let now = self.events.now();
         let (cpu, cache) = (self.threads[thread].cpu, self.threads[thread].current);
@@ -371,7 +370,7 @@ impl<'a> World<'a> {
 
     // --- threads --------------------------------------------------------------------
 
-    /// A running thread goes on.
+    /// Continues a running thread.
     fn step(&mut self, thread: usize) {
         let now = self.events.now();
         let current = self.threads[thread].current;
@@ -399,7 +398,7 @@ impl<'a> World<'a> {
                     Then::After(took + self.costs.clock + self.costs.wake_none, Step::Doze)
                 })
             }
-            // The kernel looks again before it lets a thread sleep.
+            // The kernel checks once more before a thread sleeps.
             Step::Doze if self.caches[current].holder.is_none() => Then::After(0, Step::TrySleep),
             Step::Doze => Then::Sleep,
             Step::Finish => {
@@ -432,10 +431,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The policy's next try, or what it decided.
+    /// Returns the policy's next try or its decision.
     fn choose(&mut self, thread: usize) -> Then {
         let chooser = &self.threads[thread];
-        // The current one stays the thread's until another is locked or waited for.
+        // The current cache stays the thread's until it locks or waits for another.
         match self.scan.next(chooser.current, chooser.seed, &chooser.failed) {
             Next::Try(cache) => self.try_lock(thread, cache).unwrap_or_else(|took| {
                 let precedence = self.caches[cache].precedence as usize;
@@ -453,7 +452,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A look at the lock that is waited for.
+    /// Looks at the lock that the thread waits for.
     fn look(&mut self, thread: usize) -> Then {
         let now = self.events.now();
         let current = self.threads[thread].current;
@@ -473,7 +472,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A running thread spends some time.
+    /// Lets a running thread spend some time.
     fn spend(&mut self, thread: usize, ns: u64) {
         let until = self.events.now() + ns;
         self.threads[thread].until = until;
@@ -481,7 +480,7 @@ impl<'a> World<'a> {
         self.events.push(until, Event::Step { thread, stamp });
     }
 
-    /// A sleeper's time has come, or somebody has woken it.
+    /// Wakes a sleeper: its time is over, or another thread woke it.
     fn wake(&mut self, thread: usize) {
         if self.threads[thread].state == State::Asleep {
             let cache = self.threads[thread].current;
@@ -493,7 +492,7 @@ impl<'a> World<'a> {
 
     // --- CPUs -----------------------------------------------------------------------
 
-    /// A thread wants a CPU.
+    /// Queues a thread for a CPU, or runs it.
     fn runnable(&mut self, thread: usize) {
         let home = self.threads[thread].cpu;
         let found = if self.idle == 0 {
@@ -515,7 +514,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A CPU that nobody runs on gets a thread.
+    /// Gives a thread to an idle CPU.
     fn run(&mut self, thread: usize, cpu: usize, switch: u64) {
         let now = self.events.now();
         let on = &mut self.cpus[cpu];
@@ -531,7 +530,7 @@ impl<'a> World<'a> {
         self.time(cpu);
     }
 
-    /// Sees to it that a slice ends where another thread waits for the CPU.
+    /// Schedules a slice's end if another thread waits for the CPU.
     fn time(&mut self, cpu: usize) {
         let now = self.events.now();
         let on = &mut self.cpus[cpu];
@@ -544,7 +543,7 @@ impl<'a> World<'a> {
         self.events.push(at, Event::Slice { cpu, stamp });
     }
 
-    /// A thread leaves its CPU to sleep.
+    /// Takes a sleeping thread off its CPU.
     fn leave(&mut self, cpu: usize) {
         self.cpus[cpu].running = None;
         self.cpus[cpu].timed = false;
@@ -554,7 +553,7 @@ impl<'a> World<'a> {
         } else if self.queued == 0 {
             None
         } else {
-            // The first of the longest.
+            // The first of the longest queues.
             (0..self.cpus.len()).rev().max_by_key(|&cpu| self.cpus[cpu].queue.len())
         };
         match from.and_then(|from| self.cpus[from].queue.pop_front()) {
@@ -566,11 +565,11 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The next one's turn.
+    /// Runs the next thread of the queue.
     fn turn(&mut self, cpu: usize) {
         let now = self.events.now();
         self.cpus[cpu].timed = false;
-        // Another CPU may have taken who waited.
+        // Another CPU may have taken the waiting thread.
         let Some(next) = self.cpus[cpu].queue.pop_front() else { return };
         if let Some(thread) = self.cpus[cpu].running.take() {
             let preempted = &mut self.threads[thread];
@@ -584,9 +583,9 @@ impl<'a> World<'a> {
         self.run(next, cpu, self.costs.switch);
     }
 
-    // --- what must hold -------------------------------------------------------------
+    // --- invariants -----------------------------------------------------------------
 
-    /// What must hold after every event; says what does not.
+    /// Checks the invariants. An error names the broken one.
     pub fn check(&self) -> Result<(), String> {
         let sure = |right: bool, what: &str| {
             if right { Ok(()) } else { Err(format!("at {}: {what}: {self:?}", self.now())) }

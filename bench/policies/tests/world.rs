@@ -36,7 +36,7 @@ fn setup() -> impl Strategy<Value = Setup> {
 }
 
 proptest! {
-    // (No file of failures: what was found is in the strategies.)
+    // (No file of failures: the strategies contain the found cases.)
     #![proptest_config(ProptestConfig {
         cases: 64,
         failure_persistence: None,

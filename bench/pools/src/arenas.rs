@@ -1,4 +1,4 @@
-//! Arenas: what the next piece costs.
+//! Arenas: the cost of the next piece.
 //!
 //! `u32`: a thousand `u32`s, then a reset, over and over. `layout`: the same with
 //! pieces whose layout the compiler does not know. Each arena has grown to its
@@ -16,10 +16,10 @@ const PIECES: usize = 1000;
 
 /// An arena. Pieces are distinguished by their addresses alone.
 pub trait Arena {
-    /// Room for a number, and the number in it.
+    /// Makes room for a number, and stores the number.
     fn number(&self, value: u32) -> NonNull<u32>;
 
-    /// Room for what is only known when the program runs.
+    /// Makes room for a layout that is known only at run time.
     fn piece(&self, layout: Layout) -> NonNull<u8>;
 
     /// Takes back all pieces.
@@ -58,7 +58,7 @@ impl Arena for bump_scope::Bump {
     }
 }
 
-/// Does one of the patterns.
+/// Measures one of the patterns.
 pub fn measure(mut arena: impl Arena, shape: &str, count: usize) -> Option<()> {
     let layouts = [
         Layout::new::<u8>(),
@@ -91,7 +91,7 @@ pub fn measure(mut arena: impl Arena, shape: &str, count: usize) -> Option<()> {
     Some(())
 }
 
-/// `NAME u32|layout COUNT`.
+/// Runs `NAME u32|layout COUNT`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [name, shape, count] = *words else { return None };
     let count = count.parse().ok()?;

@@ -1,13 +1,12 @@
 //! A million nodes made and dropped at random, each through an owning handle.
 //!
-//! `graph` is plurality's own benchmark, written again: a million nodes of 96
-//! bytes with at most a quarter of a million alive; six of ten steps add a node
-//! with up to eight neighbours among the living, and look at those, the others
-//! remove one. The steps are drawn up before the clock starts. Time is per node
-//! made, as there.
+//! `graph` is plurality's own benchmark, rewritten: a million nodes of 96 bytes, at most a quarter
+//! of a million of them alive. Six of ten steps add a node with up to eight live neighbours, and
+//! read those; the others remove a node. The steps are made before the clock starts. As there, the
+//! result is the time for each node.
 //!
-//! `list` is a list of a million boxes of 32 bytes, all alive. Each step drops a
-//! random one and puts a new one in its place.
+//! `list` is a list of a million live boxes of 32 bytes. Each step drops a random box and puts a
+//! new one in its place.
 
 use std::hint::black_box;
 use std::ops::DerefMut;
@@ -19,7 +18,7 @@ use figures::random::Random;
 const NEIGHBOURS: usize = 8;
 const ALIVE: usize = 250_000;
 const LIST: usize = 1_000_000;
-/// More than any contender takes.
+/// More memory than any contender takes.
 const WARM: usize = 160 << 20;
 
 /// A node of the graph.
@@ -35,7 +34,7 @@ enum Step {
     Remove { at: u32 },
 }
 
-/// The steps that make `nodes` nodes.
+/// Returns the steps that make `nodes` nodes.
 fn steps(nodes: usize) -> Vec<Step> {
     let mut random = Random::new(crate::SEED);
     let mut vacant: Vec<u32> = (0..ALIVE as u32).rev().collect();
@@ -63,7 +62,7 @@ fn steps(nodes: usize) -> Vec<Step> {
     steps
 }
 
-/// Plays the steps. The sum depends on every node that was looked at.
+/// Runs the steps. The sum depends on every node that was read.
 pub fn graph<M>(mut maker: M, nodes: usize)
 where
     M: Maker<Node>,
@@ -72,7 +71,7 @@ where
     let steps = steps(nodes);
     let mut table: Vec<Option<M::Handle>> = (0..ALIVE).map(|_| None).collect();
     let mut sum = 0u64;
-    // Again, and here: the steps took what was touched before.
+    // Warm the memory again: the steps took the touched pages.
     warm_host(WARM);
     let ns = time(nodes as u64, || {
         for (id, step) in (0u64..).zip(&steps) {
@@ -107,7 +106,7 @@ where
     println!("counts {sum:x}");
 }
 
-/// A million boxes, `rounds` of them replaced.
+/// Replaces `rounds` of a million boxes.
 pub fn list<M>(mut maker: M, rounds: usize)
 where
     M: Maker<Object>,
@@ -127,13 +126,14 @@ where
             *place = Some(new);
         }
     };
-    // What was made in address order is in disorder before the clock starts.
+    // Before the clock starts, random replacements mix the boxes, which were made in address
+    // order.
     go(rounds / 2);
     report(time(rounds as u64, || go(rounds)));
     black_box(&boxes);
 }
 
-/// `NAME graph|list COUNT`.
+/// Runs `NAME graph|list COUNT`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [name, shape, count] = *words else { return None };
     let count = count.parse().ok()?;

@@ -1,16 +1,15 @@
 //! Calls for callgrind to count: the instructions of one call, with the `ret`.
 //!
-//! Each call is a function of its own that the compiler may not inline, with a
-//! name that callgrind shows. The counts are written at each call of
-//! `golden_part`, so they come in parts, as in `ci/golden.c`: a warm-up, 40 parts
-//! of 8 calls each, one part of many. The shortest call seen, over the parts of
-//! 8, is the path; the mean is taken over the part of many.
+//! Each call is a separate function that the compiler may not inline, with a name that callgrind
+//! shows. Callgrind writes its counts at each call of `golden_part`. So they come in parts, as in
+//! `ci/golden.c`: a warm-up, 40 parts of 8 calls each, and one part of many calls. The shortest of
+//! the 40 is the path; the mean comes from the part of many.
 
 use std::alloc::Layout;
 use std::hint::black_box;
 use std::ptr::NonNull;
 
-/// Where a part ends.
+/// The end of a part.
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn golden_part() {
@@ -26,7 +25,7 @@ extern "C" fn call_bumpalo_u32(arena: &bumpalo::Bump, value: u32) -> NonNull<u32
 #[inline(never)]
 #[unsafe(no_mangle)]
 extern "C" fn call_bumpalo_layout(arena: &bumpalo::Bump, size: usize, align: usize) -> NonNull<u8> {
-    // SAFETY: only called with the parts of a layout.
+    // SAFETY: callers pass the size and alignment of a valid layout.
     arena.alloc_layout(unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
@@ -43,7 +42,7 @@ extern "C" fn call_bump_scope_layout(
     size: usize,
     align: usize,
 ) -> NonNull<u8> {
-    // SAFETY: only called with the parts of a layout.
+    // SAFETY: callers pass the size and alignment of a valid layout.
     crate::arenas::Arena::piece(arena, unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
@@ -63,7 +62,7 @@ pub fn parts(mut eight: impl FnMut()) {
 pub const PIECES: [(usize, usize); 8] =
     [(1, 1), (4, 4), (24, 8), (18, 2), (40, 8), (3, 1), (64, 16), (8, 8)];
 
-/// Both calls of an arena.
+/// Runs both calls of an arena.
 pub fn arena<A>(
     mut arena: A,
     number: impl Fn(&A, u32) -> NonNull<u32>,
@@ -83,7 +82,7 @@ pub fn arena<A>(
     });
 }
 
-/// Makes all the calls.
+/// Runs all the calls.
 pub fn run() -> Option<()> {
     let reset = bumpalo::Bump::reset;
     arena(

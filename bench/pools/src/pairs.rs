@@ -1,34 +1,32 @@
-//! One object made and one destroyed, warm: what a pool costs when nothing else
-//! does.
+//! One object made and one destroyed, warm: the cost of a pool when nothing else runs.
 //!
-//! Objects of 32 bytes, in pools that have already held more of them than the
-//! pattern needs. `pair` makes one and destroys it at once; `in order` makes 100
-//! and destroys them in the order in which they were made; `random order`
-//! destroys them in another.
+//! Objects have 32 bytes, and the pools have already held more of them than the pattern needs.
+//! `pair` makes one object and destroys it. `in order` makes 100 and destroys them in the same
+//! order; `random order` destroys them in another.
 //!
-//! Handles differ in what they can do, so they are compared within their kind:
-//! *owning*, a handle whose drop returns the slot; *raw*, a pointer that the
-//! program must give back; *keyed*, an index or key into the pool.
+//! Handles have different abilities, so they are compared within their kind: *owning*, whose drop
+//! returns the slot; *raw*, a pointer that the program must give back; *keyed*, an index or key
+//! into the pool.
 
 use std::hint::black_box;
 
 use crate::measure::{Object, report, time, warm_host};
 use figures::random::Random;
 
-/// A pool and one kind of handle to its objects. Implemented for a reference to
-/// the pool, so that handles may borrow from it.
+/// A pool and one kind of handle to its objects. A reference to the pool implements it, so that
+/// handles may borrow from the pool.
 pub trait Maker<T> {
-    /// What the program holds.
+    /// The program's handle to an object.
     type Handle;
 
-    /// A new object.
+    /// Makes an object.
     fn make(&mut self, value: T) -> Self::Handle;
 
-    /// The end of one.
+    /// Ends an object.
     fn end(&mut self, handle: Self::Handle);
 }
 
-/// A maker out of how an object is made and how one ends.
+/// A maker from two functions: one makes an object, one ends it.
 pub struct By<M, E>(pub M, pub E);
 
 impl<T, H, M: FnMut(T) -> H, E: FnMut(H)> Maker<T> for By<M, E> {
@@ -45,9 +43,9 @@ impl<T, H, M: FnMut(T) -> H, E: FnMut(H)> Maker<T> for By<M, E> {
     }
 }
 
-/// A maker whose two halves need the pool for themselves: how an object is inserted, and how its
-/// key takes it out. Of what comes out, one field is looked at, so that a compiler which sees
-/// through the call need not copy the rest.
+/// A maker whose two functions need exclusive access to the pool: one inserts an object, one takes
+/// it out by its key. One field of the removed object is read, so a compiler that inlines the call
+/// need not copy the rest.
 pub struct Keyed<'a, P, I, R>(pub &'a mut P, pub I, pub R);
 
 impl<P, K, I, R> Maker<Object> for Keyed<'_, P, I, R>
@@ -68,27 +66,27 @@ where
     }
 }
 
-/// How many objects a pool holds before it is measured.
+/// The number of objects that a pool holds before the measurement.
 const WARM: u64 = 1024;
 const BATCH: usize = 100;
 
-/// What a contender is asked to do.
+/// The contender's task.
 #[derive(Clone, Copy)]
 pub enum Shape {
-    /// Make one, destroy it.
+    /// Make one object, then destroy it.
     Pair,
-    /// 100, then destroyed as made.
+    /// Make 100 objects, then destroy them in the same order.
     InOrder,
-    /// 100, then destroyed in a random order.
+    /// Make 100 objects, then destroy them in a random order.
     RandomOrder,
 }
 
-/// So many pairs, and how they are made.
+/// The number of pairs, and their shape.
 #[derive(Clone, Copy)]
 pub struct Work {
     shape: Shape,
     pairs: u64,
-    /// Whether the result is printed: a counter of instructions wants none.
+    /// Whether to print the result; under callgrind no.
     timed: bool,
 }
 
@@ -119,11 +117,11 @@ fn batches<M: Maker<Object>>(maker: &mut M, pairs: u64, order: Option<&[u16]>) {
     }
 }
 
-/// Does the work with one contender.
+/// Runs the work with one contender.
 pub fn measure(mut maker: impl Maker<Object>, work: Work) {
     let warm: Vec<_> = (0..WARM).map(|i| maker.make(Object::new(i))).collect();
     warm.into_iter().for_each(|handle| maker.end(handle));
-    // Which of the handles that are left goes next.
+    // The choice among the remaining handles.
     let mut random = Random::new(crate::SEED);
     let order: Vec<u16> = (1..=BATCH).rev().map(|left| random.below(left) as u16).collect();
     let mut go = |pairs| match work.shape {
@@ -142,7 +140,7 @@ fn contender(name: &str, work: Work) -> Option<()> {
     crate::peers::pairs(name, work).or_else(|| crate::ours::pairs(name, work))
 }
 
-/// `NAME pair|in-order|random-order PAIRS`.
+/// Runs `NAME pair|in-order|random-order PAIRS`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [name, shape, pairs] = *words else { return None };
     let shape = match shape {
@@ -155,8 +153,8 @@ pub fn run(words: &[&str]) -> Option<()> {
     contender(name, Work { shape, pairs: pairs.parse().ok()?, timed: true })
 }
 
-/// Just that many pairs of one contender. Two such runs, of different counts,
-/// differ by the pairs alone.
+/// Runs exactly this many pairs of one contender. Two such runs with different counts differ only
+/// by the pairs.
 pub fn one(name: &str, pairs: u64) -> Option<()> {
     contender(name, Work { shape: Shape::Pair, pairs, timed: false })
 }

@@ -1,14 +1,13 @@
 //! One pool, several threads.
 //!
-//! `own`: each thread makes an object, touches it and destroys it, over and over; all start at one
-//! barrier, and the time is that on the wall for a pair in each thread: with more threads than
-//! cores it grows with their number. `hand-over`: half of the threads make objects and send them in
-//! parcels, the other half destroys them.
+//! `own`: each thread repeatedly makes an object, touches it and destroys it. All threads start at
+//! one barrier. The result is the wall time of a pair in each thread, which grows if there are
+//! more threads than cores. `hand-over`: half of the threads make objects and send them in
+//! parcels, the others destroy them.
 //!
-//! plurality's pool may move to another thread and its boxes may be dropped by
-//! any, but only one thread at a time may make objects in it: for several it is
-//! put behind a `Mutex`, as its documentation shows. `plurality, each its own`
-//! gives each thread a pool instead, which is no longer one pool that all share.
+//! plurality's pool may move to another thread, and any thread may drop its boxes, but only one
+//! thread at a time may make objects in it. So several threads share it behind a `Mutex`, as its
+//! documentation shows. `plurality, each its own` gives each thread a pool instead.
 
 use std::hint::black_box;
 use std::ops::DerefMut;
@@ -21,19 +20,19 @@ use crate::pairs::Maker;
 
 const PARCEL: usize = 128;
 
-/// So much work for so many threads.
+/// The work of several threads.
 #[derive(Clone, Copy)]
 pub struct Work {
-    /// How many.
+    /// The number of threads.
     pub threads: usize,
-    /// How many pairs each of them does.
+    /// The pairs of each thread.
     pub pairs: u64,
-    /// Whether objects end in another thread than they began in.
+    /// Whether another thread destroys the objects.
     pub handed_over: bool,
 }
 
 impl Work {
-    /// Does it, with a maker for each thread.
+    /// Runs the work, with a maker for each thread.
     pub fn with<M>(self, maker: impl Fn() -> M + Sync)
     where
         M: Maker<Object>,
@@ -43,9 +42,8 @@ impl Work {
     }
 }
 
-/// Time on the wall, from the first thread's start to the last one's end, for a
-/// pair in each of the threads. A worker gets its maker from `maker`, in its own
-/// thread.
+/// Measures the wall time from the first thread's start to the last one's end, for a pair in each
+/// thread. A worker calls `maker` in its own thread.
 fn measure<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,
@@ -74,7 +72,7 @@ where
     print_figures(start, work);
 }
 
-/// As [`measure`], but the threads are pairs of a maker and an ender.
+/// The same for pairs of threads: one makes objects, one ends them.
 fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,
@@ -114,13 +112,13 @@ where
     print_figures(start, work);
 }
 
-/// The scope has just ended, and with it the last of the threads.
+/// Prints the time. The scope has just ended, and with it the last of the threads.
 fn print_figures(start: Option<Instant>, work: Work) {
     let spent = start.map_or(f64::NAN, |start| start.elapsed().as_nanos() as f64);
     report(spent / work.pairs as f64);
 }
 
-/// `NAME own|hand-over THREADS PAIRS`.
+/// Runs `NAME own|hand-over THREADS PAIRS`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [name, shape, threads, pairs] = *words else { return None };
     let work = Work {

@@ -1,19 +1,19 @@
-//! The safe door of heapwright's collected heap (`heapwright::gc::Realm`) beside the other ways
-//! in which safe Rust shares values: collectors that trace, and counts of references.
+//! heapwright's safe interface of the collected heap (`heapwright::gc::Realm`) beside other ways
+//! to share values in safe Rust: tracing collectors and reference counts.
 //!
 //! ```text
-//!   loads    what is done, and what a peer has to be able to do for it
-//!   peers    each does it in its own words: node types, and the functions that a load calls
+//!   loads    the work, and the operations that a peer must have for it
+//!   peers    each with its own node types, and the functions that a load calls
 //!     |
 //!   here     one load with one peer; it prints one line:
 //!
 //!   result wall_ns=12345678 peak_kib=4096 base_kib=2048 checksum=123
 //! ```
 //!
-//! heapwright adds what its collector did: `collector_ns`, `cycles`, `minor_cycles`. All peers have
-//! the system's allocator under them (heapwright's realm has its own pages), all compute the same
-//! number from the same random keys, and no code is shared between them but where it costs every
-//! one of them the same. `ci/gc.sh realm` builds this and runs it in turns.
+//! heapwright adds its collector's counts: `collector_ns`, `cycles`, `minor_cycles`. All peers
+//! allocate from the system's allocator (heapwright's realm has its own pages), and all compute
+//! the same number from the same random keys. They share code only where it costs each the same.
+//! `ci/gc.sh realm` builds this and runs it in turns.
 
 mod loads;
 mod peers;
@@ -74,7 +74,7 @@ fn here(asked: &Asked) -> Result<String, String> {
     ))
 }
 
-/// The most that was resident. It begins anew when a program begins.
+/// Returns the peak of resident memory, which starts anew with a program.
 fn peak_kib() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("/proc is there");
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

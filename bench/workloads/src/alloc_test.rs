@@ -1,14 +1,13 @@
 //! A sweep over the sizes: 16 bytes to 1 MiB, most of them small.
 //!
-//! After the field's "alloc-test". A table of slots; each operation frees the
-//! block in a random slot and puts a fresh one there. Sizes follow a power law:
-//! each doubling is half as frequent, so that every doubling of the size holds
-//! about as many bytes. Every page of a block is written. Shows the whole range
-//! of size classes at once, with random ages: rounding up, partly used slabs,
-//! and the passage from small to large blocks.
+//! After the field's "alloc-test". Each operation frees the block in a random slot of a table and
+//! allocates a new one there. Sizes follow a power law: each doubling is half as frequent, so
+//! every doubling of the size has about as many bytes. Every page of a block is written. Shows all
+//! size classes together, with random ages: rounding up, partly used slabs, and the step from
+//! small to large blocks.
 //!
-//! One thread, and four with tables of their own that share nothing: what locks
-//! and shared lists cost programs that do not need them.
+//! One thread, and four with separate tables that share nothing: they show the cost of locks and
+//! shared lists for programs that do not need them.
 //!
 //! Life cycle: 190,000 live blocks (4 x 12,000), replaced at random.
 

@@ -1,15 +1,14 @@
-//! Bodies that attract each other, and the tree that makes it bearable.
+//! Bodies that attract each other, in a tree that speeds up the sums.
 //!
-//! After Barnes and Hut (1986), and the "barnes" of the field's suites. Every
-//! step sorts all bodies into an octree, cell by cell, each a block of its own,
-//! sums up masses on the way back, and then walks the tree for the forces on
-//! every third body (as codes do in which slow bodies have longer steps): cells
-//! far away count as one body. The walk takes most of the time and asks the
-//! allocator for nothing: shows what its *placement* is worth, how
-//! densely and in which order blocks that were made together lie.
+//! After Barnes and Hut (1986), and the "barnes" of the field's suites. Every step sorts all
+//! bodies into an octree of cells, each a separate block, and adds up masses from below. Then it
+//! walks the tree for the forces on every third body (as in codes whose slow bodies have longer
+//! steps). A distant cell counts as one body. The walk takes most of the time and allocates
+//! nothing. Shows the value of *placement*: the density and order of blocks that were made
+//! together.
 //!
-//! Life cycle: 200,000 bodies of 96 bytes stay, 110,000 cells of 160 bytes are
-//! freed and made anew in each step.
+//! Life cycle: 200,000 bodies of 96 bytes stay; each step frees and remakes 110,000 cells of 160
+//! bytes.
 
 use crate::checksum::fold;
 use crate::random::Random;
@@ -30,17 +29,16 @@ pub(crate) const WORKLOAD: Workload = Workload {
 
 type Vector = [f64; 3];
 
-/// A cell that looks smaller than this from a body counts as one: its width
-/// over its distance.
+/// A cell counts as one body if its width divided by its distance is smaller than this.
 const OPENING: f64 = 1.1;
 
-/// One in so many bodies has its force worked out in a step.
+/// A step computes the force on one body in this many.
 const EVERY: usize = 3;
 
-/// Keeps the force between close bodies finite: the square of a distance.
+/// Keeps the force between close bodies finite: a squared distance.
 const SOFTENING: f64 = 1e-4;
 
-/// Below this width a cell takes bodies at almost the same place as one mass.
+/// A cell narrower than this adds bodies to one mass.
 const LEAST_WIDTH: f64 = 1e-9;
 
 struct Body {
@@ -51,7 +49,7 @@ struct Body {
     visits: Cell<u64>,
 }
 
-/// What a cell has in an eighth of its space.
+/// The content of an eighth of a cell.
 enum Octant<'bodies> {
     Nothing,
     Body(&'bodies Body),
@@ -96,7 +94,7 @@ fn run(scale: u32) -> u64 {
     })
 }
 
-/// Bodies in a few clusters in the middle of the cube from -1 to 1.
+/// Makes bodies in a few clusters in the middle of the cube from -1 to 1.
 #[expect(clippy::vec_box, reason = "every body is a block of its own: that is the point")]
 fn bodies(count: usize) -> Vec<Box<Body>> {
     let mut random = Random::new(0xba);
@@ -115,7 +113,7 @@ fn bodies(count: usize) -> Vec<Box<Body>> {
         .collect()
 }
 
-/// Adds a body below a cell of this centre that reaches `half` to all sides.
+/// Adds a body below the cell with this centre and half width.
 fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector, half: f64) {
     let mut index = 0;
     let mut below = centre;
@@ -143,7 +141,7 @@ fn insert<'bodies>(node: &mut Node<'bodies>, body: &'bodies Body, centre: Vector
     }
 }
 
-/// Works out masses and their centres, from below.
+/// Computes masses and their centres, from below.
 fn sum_up(node: &mut Node<'_>) {
     // Bodies that found no octant are in these already.
     let (mut mass, mut moment) = (node.mass, node.centre_of_mass);
@@ -165,7 +163,7 @@ fn sum_up(node: &mut Node<'_>) {
     node.centre_of_mass = moment.map(|moment| moment / mass);
 }
 
-/// Adds the pull of all that is in a cell of this width.
+/// Adds the force of all bodies in a cell of this width.
 fn attract(node: &Node<'_>, body: &Body, width: f64, force: &mut Vector, visits: &mut u64) {
     *visits += 1;
     for octant in &node.octants {
@@ -193,12 +191,12 @@ fn pull(mass: f64, from: &Vector, body: &Body, force: &mut Vector) {
     }
 }
 
-/// The square of the distance.
+/// Returns the square of the distance.
 fn square(a: &Vector, b: &Vector) -> f64 {
     (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2])
 }
 
-/// One step of time; a body that flies out of the cube comes in again.
+/// Moves a body by one step of time; a body that leaves the cube comes in again.
 fn advance(body: &mut Body) {
     const STEP: f64 = 1e-3;
     for axis in 0..3 {

@@ -1,12 +1,10 @@
 //! Two threads that work in bursts and hand blocks to each other.
 //!
-//! Each has a thousand blocks of 8 to 16,000 bytes, the larger the rarer. In a
-//! burst it replaces a hundred of them; what it replaces it frees itself, or,
-//! in every second burst, leaves to the other thread, which frees it in its next
-//! one. Then it rests for a millisecond, as a server between requests. Shows
-//! whether memory that will be needed in the next burst is given back in the
-//! pause and faulted in again, and whether blocks come home while their owner
-//! sleeps.
+//! Each thread has a thousand blocks of 8 to 16,000 bytes; larger ones are rarer. In a burst it
+//! replaces a hundred of them. It frees the old ones itself, or, in every second burst, the other
+//! thread frees them in its next burst. Then it rests for a millisecond, as a server between
+//! requests. Shows whether memory for the next burst is released in the pause and faulted in
+//! again, and whether blocks return while their owner sleeps.
 //!
 //! Life cycle: 2 x 1000 blocks live, of 5.3 KB on average; random ages.
 
@@ -23,7 +21,7 @@ const PAIR: usize = 2;
 /// The largest block.
 const MOST: usize = 16_000;
 
-/// Blocks that a thread has, and those it replaces in a burst.
+/// A thread's blocks, and those that it replaces in a burst.
 const BLOCKS: usize = 1000;
 const REPLACED: usize = 100;
 
@@ -43,7 +41,7 @@ fn run(scale: u32) -> u64 {
     exchange(boxes, |thread, boxes| serve(scale, thread, boxes))
 }
 
-/// A thread's life.
+/// Runs a thread.
 fn serve(scale: u32, thread: usize, boxes: &[LetterBox; PAIR]) -> u64 {
     let mut random = Random::of(0xb057, thread);
     let mut blocks: Vec<Block> =
@@ -67,7 +65,7 @@ fn serve(scale: u32, thread: usize, boxes: &[LetterBox; PAIR]) -> u64 {
     release_all(blocks, sum)
 }
 
-/// A block whose size falls linearly in frequency.
+/// Makes a block; the frequency falls linearly with the size.
 fn fresh(random: &mut Random) -> Block {
     let size = random.between(8, MOST).min(random.between(8, MOST));
     Block::new(size, random.next())

@@ -1,15 +1,14 @@
 //! False sharing: blocks of different threads on one line of the cache.
 //!
-//! After Berger's "cache-scratch" and "cache-thrash" (Hoard, 2000). A cache
-//! line that two threads write to wanders between their cores at a hundred
-//! times the cost of a write. An allocator causes that in two ways:
+//! After Berger's "cache-scratch" and "cache-thrash" (Hoard, 2000). If two threads write to one
+//! cache line, it moves between their cores, at a hundred times the cost of a write. An allocator
+//! causes that in two ways:
 //!
-//! - actively, when it serves small blocks for two threads from one line.
-//!   *cache-thrash*: each thread allocates a small block, writes to it many
-//!   times, frees it, again and again;
-//! - passively, when a thread frees a block of another's line and gets it for
-//!   its next own. *cache-scratch*: one thread makes neighbouring blocks and
-//!   hands one to every thread, which frees it and goes on as above.
+//! - actively, when it serves small blocks for two threads from one line. *cache-thrash*: each
+//!   thread repeatedly allocates a small block, writes to it many times, and frees it;
+//! - passively, when a thread frees a block in another's line and gets it for its next request.
+//!   *cache-scratch*: one thread makes neighbouring blocks and gives one to every thread, which
+//!   frees it and continues as above.
 //!
 //! Life cycle: one block of 8 to 64 bytes a thread.
 
@@ -20,7 +19,7 @@ use std::sync::Barrier;
 
 const THREADS: usize = 4;
 
-/// Writes into each block.
+/// The writes into each block.
 const WRITES: usize = 100;
 
 /// Sizes of the blocks, one after the other.
@@ -56,8 +55,7 @@ pub(crate) const THRASH: Workload = Workload {
     },
 };
 
-/// Lets every thread write to blocks of this size, after it freed what it was
-/// handed.
+/// Lets every thread free its given block, and then write to blocks of this size.
 fn race(scale: u32, size: usize, handed: Vec<Option<Block>>) -> u64 {
     let start = Barrier::new(THREADS);
     let start = &start;

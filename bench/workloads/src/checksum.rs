@@ -1,8 +1,7 @@
-//! Numbers into one number.
+//! Combines numbers into one.
 //!
-//! [`fold`] cares for the order, so that a value that comes back at the wrong
-//! place is seen; threads that meet by chance add with `wrapping_add` instead,
-//! which does not.
+//! [`fold`] depends on the order, so it notices a value at the wrong place. Threads whose order is
+//! random use `wrapping_add`, which does not depend on it.
 
 /// Adds a value to an ordered checksum.
 pub(crate) fn fold(sum: u64, value: u64) -> u64 {

@@ -1,9 +1,8 @@
 //! Many threads that allocate a little and wait.
 //!
-//! Four hundred threads, all alive at the same time; each allocates sixty
-//! blocks, waits until all others have theirs, and frees them. Shows what a
-//! thread costs that hardly does anything: a cache of its own, its slabs'
-//! pages, and how caches fare that more threads use than there are processors.
+//! Four hundred threads live at the same time. Each allocates sixty blocks, waits until all others
+//! have theirs, and frees them. Shows the cost of a thread that does hardly anything: its cache,
+//! its slabs' pages, and caches for more threads than processors.
 //!
 //! Life cycle: 400 x 60 blocks live, mostly to 128 bytes, some to 8 KiB.
 
@@ -14,7 +13,7 @@ use crate::{KIB, Workload, joined, scaled, sized};
 use std::sync::Barrier;
 use std::thread::Builder;
 
-/// The threads, and what each allocates.
+/// The number of threads, and the blocks of each.
 const THREADS: usize = 400;
 const BLOCKS: usize = 60;
 
@@ -34,7 +33,7 @@ fn run(scale: u32) -> u64 {
     (0..scaled(scale, 8, 2)).fold(0, |sum, round| fold(sum, meet(round, threads, &all_are_here)))
 }
 
-/// A crowd comes, waits, and goes.
+/// Starts all threads, and waits for their end.
 fn meet(round: usize, threads: usize, all_are_here: &Barrier) -> u64 {
     std::thread::scope(|scope| {
         let work = |thread| {
@@ -46,7 +45,7 @@ fn meet(round: usize, threads: usize, all_are_here: &Barrier) -> u64 {
                 blocks.into_iter().map(Block::release).fold(0, fold)
             }
         };
-        // Stacks that are small, so that memory is the allocator's.
+        // Stacks are small, so that most memory is the allocator's.
         let start = |thread| Builder::new().stack_size(64 * KIB).spawn_scoped(scope, work(thread));
         let running: Vec<_> = (0..threads)
             .map(|thread| start(thread).expect("there can be another thread"))

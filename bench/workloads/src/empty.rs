@@ -1,8 +1,8 @@
-//! Nothing at all: what the process itself costs.
+//! The empty program: the cost of the process itself.
 //!
-//! The peak memory of every other workload contains the program's code, the C
-//! library and what the allocator sets up before it is asked for anything. This
-//! one consists of that alone, and is what tables subtract.
+//! The peak memory of every other workload contains the program's code, the C library and the
+//! allocator's memory before the first request. This workload has only these, and tables subtract
+//! them.
 
 use crate::Workload;
 

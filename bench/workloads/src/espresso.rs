@@ -1,16 +1,14 @@
-//! Boolean functions made small: covers of cubes, split and merged.
+//! Minimises Boolean functions: covers of cubes, split and merged.
 //!
-//! The field's "espresso" minimises the logic of programmable arrays. This does
-//! the central part of that trade, written anew: a function is a cover, a list
-//! of cubes, a cube is a bit set with two bits a variable (may it be 0, may it
-//! be 1), and minimising recurses by Shannon's expansion: split the cover on
-//! its busiest variable, minimise both halves, merge what is equal, sort, drop
-//! what is covered. The lists grow by `realloc`, the sets are small blocks of
-//! one size for a function and of another for the next: shows many lists and
-//! sets of mixed small sizes with stack-like, but not strict, lifetimes.
+//! The field's "espresso" minimises the logic of programmable arrays. This is its central part,
+//! rewritten. A function is a cover, a list of cubes. A cube is a bit set with two bits for each
+//! variable (may it be 0, may it be 1). Shannon's expansion splits the cover on its busiest
+//! variable, minimises both halves, merges equal cubes, sorts, and drops covered ones. Lists grow
+//! by `realloc`; sets are small blocks of one size for each function. Shows many lists and sets of
+//! mixed small sizes with stack-like, but not strict, lifetimes.
 //!
-//! Life cycle: some hundreds of blocks of 16 to 64 bytes and lists to a few
-//! KiB; the deeper in the recursion, the sooner they die.
+//! Life cycle: some hundreds of blocks of 16 to 64 bytes, and lists to a few KiB; those deeper in
+//! the recursion die sooner.
 
 use crate::checksum::fold;
 use crate::memory::Array;
@@ -29,12 +27,12 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Every other bit: where "may be 0" stands.
+/// Every other bit: the bits of "may be 0".
 const LOW: u64 = 0x5555_5555_5555_5555;
 
 const VARIABLES_IN_WORD: usize = 32;
 
-/// Functions of so many words a cube.
+/// The words of a cube in each function.
 const WORDS: [usize; 6] = [2, 3, 4, 5, 6, 8];
 
 type Cube = Array<u64>;
@@ -54,7 +52,7 @@ fn run(scale: u32) -> u64 {
     sum
 }
 
-/// A function that asks about a few of its variables in each cube.
+/// Makes a function that uses a few of its variables in each cube.
 fn random_cover(random: &mut Random, words: usize, cubes: usize) -> Cover {
     let mut cover = Cover::new();
     for _ in 0..cubes {
@@ -70,7 +68,7 @@ fn random_cover(random: &mut Random, words: usize, cubes: usize) -> Cover {
     cover
 }
 
-/// The cover of the same function, most often with fewer cubes.
+/// Returns a cover of the same function, most often with fewer cubes.
 fn minimise(cover: Cover, depth: usize) -> Cover {
     let Some(variable) = busiest_variable(&cover) else { return without_covered(cover) };
     if cover.len() < 3 || depth > 10 {
@@ -82,13 +80,13 @@ fn minimise(cover: Cover, depth: usize) -> Cover {
     without_covered(merge(zero, one, variable))
 }
 
-/// The variable that most cubes ask about, if any do.
+/// Returns the variable that most cubes use, if any do.
 fn busiest_variable(cover: &Cover) -> Option<usize> {
     let words = cover.first()?.len();
     let mut counts = Array::<u32>::zeroed(words * VARIABLES_IN_WORD);
     for cube in cover {
         for (word, &bits) in cube.iter().enumerate() {
-            // Of a variable that does not matter both bits are set.
+            // A variable that does not matter has both bits set.
             let mut asked = !(bits & bits >> 1) & LOW;
             while asked != 0 {
                 let variable = asked.trailing_zeros() as usize / 2;
@@ -101,7 +99,7 @@ fn busiest_variable(cover: &Cover) -> Option<usize> {
     (count > 0).then_some(variable)
 }
 
-/// What is left of the function where `variable` has this value.
+/// Returns the function for this value of `variable`.
 fn cofactor(cover: &Cover, variable: usize, value: bool) -> Cover {
     let mut half = Cover::new();
     for cube in cover {
@@ -115,7 +113,7 @@ fn cofactor(cover: &Cover, variable: usize, value: bool) -> Cover {
     half
 }
 
-/// Both halves in one: what is in both does not depend on the variable.
+/// Joins both halves. Cubes in both do not depend on the variable.
 fn merge(mut zero: Cover, mut one: Cover, variable: usize) -> Cover {
     sort(&mut zero);
     sort(&mut one);
@@ -138,7 +136,7 @@ fn merge(mut zero: Cover, mut one: Cover, variable: usize) -> Cover {
     merged
 }
 
-/// Without the cubes that lie in another one.
+/// Removes the cubes that lie in another one.
 fn without_covered(mut cover: Cover) -> Cover {
     sort(&mut cover);
     let mut kept = Cover::new();
@@ -151,7 +149,7 @@ fn without_covered(mut cover: Cover) -> Cover {
     kept
 }
 
-/// The largest cubes first.
+/// Sorts the largest cubes first.
 fn sort(cover: &mut Cover) {
     cover.sort_by(|a, b| order(a).cmp(&order(b)));
 }
@@ -160,13 +158,13 @@ fn order(cube: &Cube) -> (Reverse<u32>, &[u64]) {
     (Reverse(cube.iter().map(|word| word.count_ones()).sum()), cube)
 }
 
-/// Leaves only one value to a variable.
+/// Restricts a variable to one value.
 fn restrict(cube: &mut Cube, variable: usize, value: bool) {
     let (word, shift) = place(variable);
     cube[word] &= !(bit_of(!value) << shift);
 }
 
-/// The word of a variable, and where in it its two bits stand.
+/// Returns the word of a variable, and the place of its two bits in it.
 fn place(variable: usize) -> (usize, usize) {
     (variable / VARIABLES_IN_WORD, variable % VARIABLES_IN_WORD * 2)
 }

@@ -1,13 +1,13 @@
-//! A change of phase: what is freed is not what is asked for next.
+//! Changes of phase: each phase uses other sizes than the one before.
 //!
-//! The program fills 64 MiB with blocks of one range of sizes, frees three in
-//! four of them at random, and goes on with another range. What is left pins
-//! slabs that are mostly empty and of no use to the new sizes. Four ranges
-//! follow each other, and then the first again. Shows what a change of phase costs in peak memory:
-//! an allocator of perfect economy would need the live bytes alone.
+//! The program fills 64 MiB with blocks of one range of sizes, frees three in four of them at
+//! random, and continues with another range. The remaining blocks pin slabs that are mostly empty
+//! and useless for the new sizes. Four ranges follow each other, and then the first again. Shows
+//! the peak memory that a change of phase costs: an ideal allocator would need only the live
+//! bytes.
 //!
-//! Life cycle: 64 MiB more in each phase, of which a quarter survives it; those
-//! die at random in the next changes.
+//! Life cycle: 64 MiB more in each phase; a quarter survives it, and dies at random in the next
+//! changes.
 
 use crate::checksum::fold;
 use crate::memory::Block;
@@ -30,8 +30,8 @@ const PHASES: [(usize, usize); 4] = [(48, 112), (160, 272), (400, 800), (1_200, 
 fn run(scale: u32) -> u64 {
     let mut random = Random::new(0xf4);
     let fill = sized(scale, 64 * MIB, 64 << 10);
-    // Room for all from the start (most blocks are there when the first range
-    // comes again), so that the list's own growth is no part of the picture.
+    // The list has all its room from the start, so that its own growth does not count. (Most
+    // blocks exist when the first range returns.)
     let most = fill / (PHASES[0].0 + PHASES[0].1) * 2;
     let mut live: Vec<Block> = Vec::with_capacity(most + most / 8);
     let mut sum = 0;

@@ -2,9 +2,9 @@
 //!
 //! After Larson and Krishnan's "Memory allocation for long-running server applications" (1998).
 //! Each of four lanes (or one, sixteen, sixty-four) owns a table of blocks. A thread replaces
-//! random ones in it, then starts its successor, leaves it the table and dies. So many a block is
-//! freed by a thread that did not allocate it, and whose allocator may be dead: shows cross-thread
-//! frees, and whether the memory of dead threads is taken up again or piles up.
+//! random blocks in it, starts its successor, leaves it the table and dies. So a thread often
+//! frees a block that another, perhaps dead, thread allocated. Shows cross-thread frees, and
+//! whether the memory of dead threads is reused or piles up.
 //!
 //! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random
 //! ages.
@@ -61,10 +61,10 @@ pub(crate) const MOST: Workload = Workload {
     run: run::<MOST_LANES>,
 };
 
-/// Threads that live one after the other in all lanes.
+/// The successive threads of all lanes.
 const GENERATIONS: usize = 360;
 
-/// One line of threads, of which one lives at a time.
+/// A lane: a series of threads, one of which lives at a time.
 struct Lane {
     blocks: Vec<Block>,
     random: Random,
@@ -107,7 +107,7 @@ fn serve<'scope>(scope: &'scope Scope<'scope, '_>, mut lane: Lane, total: &'scop
         scope.spawn(move || serve(scope, lane, total));
     } else {
         let rest = lane.blocks.into_iter().map(Block::release).fold(lane.checksum, fold);
-        // Lanes end in any order: a sum does not mind.
+        // Lanes end in any order, on which a sum does not depend.
         total.fetch_add(rest, Ordering::Relaxed);
     }
 }

@@ -1,17 +1,17 @@
 //! Letter boxes: blocks that a thread leaves for another one to free.
 //!
-//! Which of two threads frees a block is chance, so what they free is added up,
-//! and a sum does not mind.
+//! Chance decides which of two threads frees a block, so the checksum is the sum of freed blocks,
+//! which does not depend on the order.
 
 use crate::joined;
 use crate::memory::Block;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is left for a thread.
+/// The blocks that wait for a thread.
 pub(crate) type LetterBox = Mutex<Vec<Block>>;
 
-/// Lets a thread for each box do its `work` and answer the sum of what it freed. Answers all sums,
-/// and that of what is left in the boxes.
+/// Runs `work` in one thread for each box. Returns all threads' sums of freed blocks, and the sum
+/// of the blocks left in the boxes.
 pub(crate) fn exchange<const THREADS: usize>(
     boxes: [LetterBox; THREADS],
     work: impl Fn(usize, &[LetterBox; THREADS]) -> u64 + Sync,
@@ -27,12 +27,12 @@ pub(crate) fn exchange<const THREADS: usize>(
     })
 }
 
-/// The letters of a box.
+/// Takes the letters of a box.
 pub(crate) fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
     letters.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frees all; answers the sum.
+/// Frees all blocks. Returns their sum.
 pub(crate) fn release_all(blocks: Vec<Block>, sum: u64) -> u64 {
     blocks.into_iter().map(Block::release).fold(sum, u64::wrapping_add)
 }

@@ -1,12 +1,10 @@
 //! Phases with leftovers.
 //!
-//! After the stress test that came with mimalloc. In every phase four new
-//! threads make linked structures, short chains of blocks of mixed sizes with
-//! now and then a large one, keep many of them for a while, drop some at random
-//! and swap others with whatever lies in a shared array. At the end of the
-//! phase a thread drops most of what it has, leaves the rest in that array, and
-//! dies. So memory of dead threads, in the hands of later ones, keeps slabs
-//! alive that nobody allocates from: shows whether they are taken up again.
+//! After mimalloc's stress test. In every phase four new threads make short chains of blocks of
+//! mixed sizes, with a large one now and then. A thread keeps many chains for a while, drops some
+//! at random, and swaps others with the contents of a shared array. At the end of the phase it
+//! drops most of them, leaves the rest in that array, and dies. So later threads hold blocks of
+//! dead threads, whose slabs stay alive unused. Shows whether these slabs are reused.
 //!
 //! Life cycle: 4 x about 2500 chains at the end of a phase, 2000 between two.
 
@@ -54,7 +52,7 @@ fn run(scale: u32) -> u64 {
     shared.iter().fold(sum, |sum, place| sum.wrapping_add(release(swap(place, None))))
 }
 
-/// A thread's phase; answers the sum of the stamps it freed.
+/// Runs a thread's phase. Returns the sum of the freed stamps.
 fn work(scale: u32, mut random: Random, shared: &Shared) -> u64 {
     let mut kept: Vec<Option<Box<Link>>> = Vec::new();
     let mut sum = 0u64;
@@ -93,13 +91,13 @@ fn chain(random: &mut Random) -> Option<Box<Link>> {
     first
 }
 
-/// Leaves a chain in the shared array and takes what was there.
+/// Puts a chain into the shared array and takes the earlier one.
 fn swap(place: &Mutex<Option<Box<Link>>>, chain: Option<Box<Link>>) -> Option<Box<Link>> {
     let mut inside = place.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut *inside, chain)
 }
 
-/// Frees a chain, link by link; answers the sum of its stamps.
+/// Frees a chain, link by link. Returns the sum of its stamps.
 fn release(chain: Option<Box<Link>>) -> u64 {
     let (mut sum, mut rest) = (0u64, chain);
     while let Some(link) = rest {

@@ -1,27 +1,25 @@
-//! Chance, the same on every machine and in every run.
+//! Random numbers, the same on every machine and in every run.
 //!
-//! SplitMix64 (Steele, Lea and Flood, 2014): one addition and a mixer a number,
-//! any seed is good, and threads get streams of their own by seeding with their
-//! number. On top of it stand the three distributions of sizes that the
-//! workloads share; all are integer arithmetic, so that no rounding of a
-//! machine changes what is asked of the allocator.
+//! SplitMix64 (Steele, Lea and Flood, 2014): one addition and a mixer for each number. Any seed is
+//! good, and threads get separate streams by their number. The workloads share three distributions
+//! of sizes. All use integers, so no machine's rounding changes the requests.
 
 /// A stream of random numbers.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The stream of this seed.
+    /// Makes the stream of this seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The stream of one of several threads (or phases): far from its
-    /// neighbours, although their numbers are not.
+    /// Makes the stream of one of several threads (or phases). Streams of adjacent numbers are far
+    /// apart.
     pub(crate) fn of(seed: u64, thread: usize) -> Self {
         Self(Self(seed).next() ^ Self(thread as u64 + 1).next())
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -30,24 +28,24 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// One of `0..bound`.
+    /// Returns a number of `0..bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         // The high half of the product: no division.
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// One of `low..=high`, all alike.
+    /// Returns a number of `low..=high`, all equally likely.
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `times`.
+    /// Returns true once in `times`.
     pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// Mostly what programs ask for: three in four at most 128 bytes, nearly
-    /// all others at most 1 KiB, one in 64 up to 8 KiB.
+    /// Returns a typical size: three in four at most 128 bytes, nearly all others at most 1 KiB,
+    /// one in 64 up to 8 KiB.
     pub(crate) fn small_size(&mut self) -> usize {
         match self.below(64) {
             0..48 => self.between(8, 128),
@@ -56,23 +54,22 @@ impl Random {
         }
     }
 
-    /// A power law: each doubling of the size is half as frequent as the one
-    /// before, from `low` to `low << doublings`. So each doubling holds about
-    /// as many bytes.
+    /// Returns a size by a power law, from `low` to `low << doublings`: each doubling of the size
+    /// is half as frequent as the one before. So each doubling has about as many bytes.
     pub(crate) fn power_law_size(&mut self, low: usize, doublings: u32) -> usize {
         let doubling = self.next().trailing_zeros() % doublings;
         let base = low << doubling;
         self.between(base, base * 2)
     }
 
-    /// Each doubling of the size is as frequent as any other, from `low` to
-    /// `low << doublings`: the exponential distribution of sizes.
+    /// Returns a size from `low` to `low << doublings`; each doubling of the size is equally
+    /// frequent.
     pub(crate) fn exponential_size(&mut self, low: usize, doublings: usize) -> usize {
         let base = low << self.below(doublings);
         self.between(base, base * 2)
     }
 
-    /// Puts `items` into a random order.
+    /// Shuffles `items`.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));

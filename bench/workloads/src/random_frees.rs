@@ -1,13 +1,11 @@
 //! Many live blocks, freed in random order.
 //!
-//! 400,000 small blocks live, and each operation frees a random one and asks
-//! for another. Nothing about the block that dies is in the cache: neither its
-//! bytes, nor the allocator's record of its slab, nor the list it goes to. The
-//! cost of a pair is the number of cache lines the allocator touches: shows
-//! where it keeps its records.
+//! 400,000 small blocks live, and each operation frees a random one and allocates another. No
+//! memory of the freed block is in the cache: neither its bytes, nor its slab's record, nor its
+//! list. The cost of a pair is the number of cache lines that the allocator touches. Shows the
+//! placement of its records.
 //!
-//! The replacements are counted as a pair each (`operations` counts two for
-//! one), the blocks of the beginning are few beside them.
+//! A replacement counts as a pair (two `operations`); the initial blocks are few in comparison.
 //!
 //! Life cycle: 400,000 blocks of 16 to 128 bytes of random ages.
 

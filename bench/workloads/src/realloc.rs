@@ -1,15 +1,12 @@
 //! Vectors that grow.
 //!
-//! Eight of them at once, so that one stands in the other's way: four double
-//! when they are full, up to 32 MiB, as the vectors of most languages do; four
-//! grow by a constant step, the way buffers are read and lines are put
-//! together, and so ask for far more `realloc`s. Short vectors have their turn
-//! much more often than long ones. A vector that has reached its end shrinks to
-//! what it uses, is summed up and starts again. Shows whether blocks grow in
-//! place, or by moving their pages instead of copying them.
+//! Eight vectors grow at the same time, so that each is in the others' way. Four double when they
+//! are full, up to 32 MiB, as in most languages. Four grow by a constant step, like buffers and
+//! lines, and so need far more `realloc`s. Short vectors have a turn much more often than long
+//! ones. A vector at its end shrinks to its used size, is summed up and starts again. Shows
+//! whether blocks grow in place, or by moving their pages instead of copying them.
 //!
-//! Life cycle: from 16 bytes to tens of MiB, all sizes between them being dead
-//! a moment later.
+//! Life cycle: from 16 bytes to tens of MiB; all sizes between them die a moment later.
 
 use crate::checksum::fold;
 use crate::memory::Array;
@@ -28,15 +25,14 @@ pub(crate) const WORKLOAD: Workload = Workload {
 
 const WORD: usize = size_of::<u64>();
 
-/// How a vector gets longer.
+/// The way a vector grows.
 enum Growth {
     Doubles,
-    /// By so many words.
+    /// By this many words.
     Steps(usize),
 }
 
-/// A vector that grows to `end` words; it is its turn in `turns` of
-/// [`ALL_TURNS`].
+/// A vector that grows to `end` words. It has `turns` of [`ALL_TURNS`].
 struct Vector {
     words: Array<u64>,
     growth: Growth,
@@ -54,7 +50,7 @@ fn run(scale: u32) -> u64 {
         let vector = whose_turn(&mut vectors, random.below(ALL_TURNS));
         let old = vector.words.len();
         if old >= vector.end {
-            // A little is cut off, as when a vector is shrunk to fit.
+            // A little is cut off, as when a vector shrinks to fit.
             vector.words.resize(old - old / 8);
             sum = vector.words.iter().step_by(64).copied().fold(sum, fold);
             vector.words = Array::new(2);
@@ -73,7 +69,7 @@ fn run(scale: u32) -> u64 {
     vectors.iter().fold(sum, |sum, vector| fold(sum, vector.words.len() as u64))
 }
 
-/// The vector that has this of all turns.
+/// Returns the vector that has this turn.
 fn whose_turn(vectors: &mut [Vector], mut turn: usize) -> &mut Vector {
     let at = vectors.iter().position(|vector| {
         let found = turn < vector.turns;
@@ -83,7 +79,7 @@ fn whose_turn(vectors: &mut [Vector], mut turn: usize) -> &mut Vector {
     &mut vectors[at.expect("the vectors' turns are all there are")]
 }
 
-/// About as many bytes are grown in the long vectors as in the short ones.
+/// Long and short vectors grow by about as many bytes in total.
 fn vectors(scale: u32) -> Vec<Vector> {
     let divisor = WORD * sized(scale, 1, 64);
     let vector =

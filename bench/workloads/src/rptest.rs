@@ -1,19 +1,17 @@
-//! Everything at once, across threads.
+//! Everything at the same time, across threads.
 //!
-//! After the benchmark that came with rpmalloc. Four threads own a table of
-//! slots each; an operation empties a random slot and fills it anew. Sizes from
-//! 16 bytes to 16 KiB are spread evenly in one half of the rounds and by
-//! doublings in the other; some blocks come from `calloc`, some are aligned.
-//! One in eight is not freed by its thread but posted to another one, which
-//! frees it when it next looks into its letter box. Shows the mix of local and
-//! remote frees over many size classes that servers make.
+//! After rpmalloc's benchmark. Each of four threads owns a table of slots; an operation empties a
+//! random slot and fills it again. Sizes from 16 bytes to 16 KiB are uniform in one half of the
+//! rounds, and uniform by doublings in the other. Some blocks come from `calloc`, some are
+//! aligned. A thread posts one block in eight to another thread, which frees it when it next looks
+//! into its letter box. Shows the mix of local and remote frees over many size classes, as in
+//! servers.
 //!
-//! A letter box has room for some hundred blocks. Who finds it full frees the
-//! block itself: how much memory is under way does not depend on how long a
-//! thread happens to sleep.
+//! A letter box has room for some hundred blocks. A thread that finds it full frees the block
+//! itself: the number of posted blocks does not depend on how long a thread sleeps.
 //!
-//! Life cycle: 4 x 1600 slots of random ages, with 8 KiB on average in the one half of
-//! the rounds and 2.4 KiB in the other.
+//! Life cycle: 4 x 1600 slots of random ages, with 8 KiB on average in one half of the rounds and
+//! 2.4 KiB in the other.
 
 use crate::letters::{LetterBox, exchange, open, release_all};
 use crate::memory::Block;
@@ -25,7 +23,7 @@ const THREADS: usize = 4;
 /// Blocks in a letter box.
 const ROOM: usize = 256;
 
-/// A thread posts this many blocks at once, and then looks into its own box.
+/// A thread posts this many blocks in one batch, and then looks into its own box.
 const POST: usize = 16;
 
 pub(crate) const WORKLOAD: Workload = Workload {
@@ -48,7 +46,7 @@ fn work(scale: u32, thread: usize, boxes: &[LetterBox; THREADS]) -> u64 {
     let mut slots: Vec<Option<Block>> = Vec::new();
     slots.resize_with(sized(scale, 1_600, 50), || None);
     let mut post = Vec::with_capacity(POST);
-    // Stamps of freed blocks are added up: who frees a block is chance.
+    // The checksum is a sum of freed stamps: chance decides which thread frees a block.
     let mut sum = 0u64;
     for round in 0..scaled(scale, 10, 2) {
         for _ in 0..sized(scale, 60_000, 500) {
@@ -84,7 +82,7 @@ fn block(random: &mut Random, round: usize) -> Block {
     }
 }
 
-/// Posts all, or frees what finds no room; answers the sum.
+/// Posts all blocks, or frees those without room. Returns the sum of the freed ones.
 fn send(post: &mut Vec<Block>, to: &LetterBox, sum: u64) -> u64 {
     let mut letters = open(to);
     if letters.len() < ROOM {
@@ -97,7 +95,6 @@ fn send(post: &mut Vec<Block>, to: &LetterBox, sum: u64) -> u64 {
 
 fn receive(from: &LetterBox) -> Vec<Block> {
     let mut letters = open(from);
-    // The thread that receives brings a fresh box, as a server's event loop
-    // does that swaps its queues.
+    // The receiver swaps in an empty box, like the queues of a server's event loop.
     std::mem::replace(&mut *letters, Vec::with_capacity(ROOM + POST))
 }

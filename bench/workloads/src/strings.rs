@@ -1,14 +1,12 @@
-//! A script's day: text in, tables of strings, text out.
+//! A script's typical work: text in, tables of strings, text out.
 //!
-//! What single-threaded programs in scripting languages do most: take a line of
-//! text apart, make a record of it (a table of strings, numbers and lists),
-//! keep it in a store under a name, change some of the records there, and write
-//! others out as text again. Blocks are of all small sizes, live for a moment
-//! (pieces, keys to look up), for a while (a log of written texts) or long (the
-//! store), and lie mixed.
+//! The usual work of single-threaded programs in scripting languages. They split a line of text,
+//! and make a record of it (a table of strings, numbers and lists). They store it under a name,
+//! change some records, and write others as text. Blocks are of all small sizes. They live for a
+//! moment (pieces, keys), for a while (a log of written texts) or long (the store), and lie mixed.
 //!
-//! Life cycle: a store of 24,000 records with a dozen blocks each; about one in
-//! three records is replaced or changed in a run.
+//! Life cycle: a store of 24,000 records with a dozen blocks each; a run replaces or changes about
+//! one in three records.
 
 mod value;
 
@@ -29,7 +27,7 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// What names and notes are made of.
+/// The words of names and notes.
 const WORDS: [&str; 24] = [
     "slab",
     "window",
@@ -57,7 +55,7 @@ const WORDS: [&str; 24] = [
     "a somewhat longer piece of text than the others",
 ];
 
-/// How many written texts are kept.
+/// The number of written texts that are kept.
 const LOG: usize = 256;
 
 fn run(scale: u32) -> u64 {
@@ -101,7 +99,7 @@ fn run(scale: u32) -> u64 {
     fold(fold(sum, texts), Value::Table(store).count())
 }
 
-/// A line such as `name=free list;id=17;tags=a,b,c;note=...`.
+/// Makes a line such as `name=free list;id=17;tags=a,b,c;note=...`.
 fn line(random: &mut Random, id: usize) -> String {
     let mut line = format!("id={id};name=");
     line.push_str(&sentence(random, 2).join(" "));
@@ -120,7 +118,7 @@ fn sentence(random: &mut Random, words: usize) -> Vec<&'static str> {
     (0..words).map(|_| WORDS[random.below(WORDS.len())]).collect()
 }
 
-/// The record in a line.
+/// Parses the record in a line.
 fn parse_line(line: &str) -> Value {
     let mut fields = Table::default();
     for field in line.split(';') {
@@ -137,9 +135,9 @@ fn parse_line(line: &str) -> Value {
     Value::Table(fields)
 }
 
-/// Adds to lists, turns texts around, counts numbers up.
+/// Extends lists, reverses texts, increments numbers.
 fn edit(fields: &mut Table, random: &mut Random) {
-    // In the order of the names: that of the table is its own business.
+    // In the order of the names, because a table has no defined order.
     let mut names: Vec<String> = fields.keys().cloned().collect();
     names.sort_unstable();
     for name in names {

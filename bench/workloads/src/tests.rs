@@ -1,10 +1,9 @@
-//! The table is sound, and every workload answers what it always has.
+//! Checks the table of workloads, and the checksum of each.
 
 use super::*;
 
-/// The answers of the miniatures. A change of a workload changes its answer,
-/// and makes all measurements before it incomparable: workloads stay as they
-/// are.
+/// The checksums of the miniatures. A changed workload changes its checksum, and makes earlier
+/// measurements incomparable: workloads stay as they are.
 const MINIATURES: &[(&str, u64)] = &[
     ("empty", 0x0000000000000000),
     ("cfrac", 0xd62c950e2b9da29c),
@@ -76,7 +75,7 @@ fn every_workload_says_what_it_is() {
     assert!(large >= 8, "memory is compared where much of it lives");
 }
 
-/// The list in README.md, as it ought to be.
+/// The expected list in README.md.
 fn table() -> String {
     let mut table = String::from("| name | threads | live | stands for |\n|---|---|---|---|\n");
     for Workload { name, stands_for, threads, live_bytes, .. } in ALL {

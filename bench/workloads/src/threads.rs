@@ -1,10 +1,9 @@
-//! Threads that hardly live.
+//! Threads with short lives.
 //!
-//! Thousands of threads, at most four at a time; each allocates a little, frees
-//! half of it itself and returns the rest to the thread that started it, which
-//! frees it after the maker's death. Shows what it costs an allocator to set up
-//! and tear down a thread's cache, and whether the memory of dead threads comes
-//! back: a program that starts a thread a task must not grow.
+//! Thousands of threads, at most four at a time. Each allocates a little and frees half of it
+//! itself. The thread that started it frees the rest after the maker's death. Shows the cost of
+//! setting up and tearing down a thread's cache. It also shows whether memory of dead threads
+//! comes back: a program with a thread for each task must not grow.
 //!
 //! Life cycle: 40 blocks a thread, mostly to 128 bytes, some to 8 KiB.
 
@@ -44,7 +43,7 @@ fn run(scale: u32) -> u64 {
     })
 }
 
-/// A short thread's life: what it freed, summed up, and what it leaves.
+/// Runs a short thread. Returns the sum of its freed blocks, and the remaining blocks.
 fn work(thread: usize) -> (u64, Vec<Block>) {
     let mut random = Random::of(0x7d, thread);
     let (mut sum, mut left) = (0, Vec::new());
@@ -59,7 +58,7 @@ fn work(thread: usize) -> (u64, Vec<Block>) {
     (sum, left)
 }
 
-/// Frees what a dead thread left.
+/// Frees the blocks of a dead thread.
 fn collect(sum: u64, (freed, left): (u64, Vec<Block>)) -> u64 {
     left.into_iter().map(Block::release).fold(fold(sum, freed), fold)
 }

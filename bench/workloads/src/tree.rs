@@ -1,14 +1,13 @@
 //! Binary trees, built and torn down, beside one that stays.
 //!
-//! The classic of garbage collection (Ellis, Kovac and Boehm's GCBench; the
-//! "binary-trees" of the language shoot-outs): while one large tree lives
-//! through the whole run, smaller ones of several depths come and go, many
-//! shallow ones and few deep ones. All nodes are of one size, and a whole tree
-//! is freed in the order of a walk: shows the bare cost of small blocks in
+//! The classic benchmark of garbage collection (Ellis, Kovac and Boehm's GCBench; the
+//! "binary-trees" of the Benchmarks Game). One large tree lives through the whole run. Smaller
+//! ones of several depths come and go, many shallow ones and few deep ones. All nodes have one
+//! size, and a whole tree is freed in the order of a walk. Shows the bare cost of small blocks in
 //! batches, and whether thousands of freed neighbours are reused densely.
 //!
-//! Life cycle: 2^20 nodes of 32 bytes stay; trees of 2^5 to 2^17 nodes live
-//! as long as it takes to build and walk them.
+//! Life cycle: 2^20 nodes of 32 bytes stay; trees of 2^5 to 2^17 nodes live only while they are
+//! built and walked.
 
 use crate::checksum::fold;
 use crate::{Workload, scaled, sized};
@@ -37,7 +36,7 @@ fn run(scale: u32) -> u64 {
     let mut sum = 0;
     for round in 0..scaled(scale, 12, 1) {
         for depth in (5..=sized(scale, 17, 7) as u32).step_by(3) {
-            // As many nodes at every depth.
+            // Every depth has as many nodes.
             for tree in 0..1usize << (sized(scale, 17, 7) as u32 - depth) {
                 let tree = build(depth, (round + tree) as u64);
                 sum = fold(sum, walk(&tree));
@@ -47,7 +46,7 @@ fn run(scale: u32) -> u64 {
     fold(sum, walk(&stays))
 }
 
-/// A full tree of `depth` levels.
+/// Makes a full tree of `depth` levels.
 fn build(depth: u32, key: u64) -> Option<Box<Node>> {
     if depth == 0 {
         return None;

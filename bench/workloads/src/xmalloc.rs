@@ -1,11 +1,10 @@
 //! Producers allocate, consumers free.
 //!
-//! After the field's "xmalloc" (Lever and Boreham's "malloc performance in a
-//! multithreaded Linux environment", 2000). Two threads fill batches with fresh
-//! blocks and put them into a queue with room for a few; two others take them
-//! out and free all. Consumers never allocate, producers never free, so every
-//! free is of another thread's block, and what a consumer's cache gets is of no
-//! use to it: shows what the way back costs, and whether it works at all.
+//! After the field's "xmalloc" (Lever and Boreham's "malloc performance in a multithreaded Linux
+//! environment", 2000). Two threads fill batches with new blocks and put them into a short queue;
+//! two others take them out and free all blocks. Consumers never allocate, producers never free.
+//! So every free is of another thread's block, and a consumer's cache cannot use it. Shows the
+//! cost of returning blocks to their thread, and whether it works at all.
 //!
 //! Life cycle: at most 36 batches of 256 blocks, mostly small; first made,
 //! first freed.
@@ -38,7 +37,7 @@ pub(crate) const WORKLOAD: Workload = Workload {
 
 type Batch = Vec<Block>;
 
-/// A bounded queue that knows when nothing more will come.
+/// A bounded queue that knows when no producer is left.
 struct Queue {
     inside: Mutex<Inside>,
     filled: Condvar,
@@ -52,7 +51,7 @@ struct Inside {
 
 impl Queue {
     fn new() -> Self {
-        // With all its room from the start: consumers must not allocate.
+        // The queue has all its room from the start: consumers must not allocate.
         let inside = Inside { batches: VecDeque::with_capacity(ROOM), producers: PRODUCERS };
         Self { inside: Mutex::new(inside), filled: Condvar::new(), emptied: Condvar::new() }
     }
@@ -69,13 +68,13 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// A producer goes.
+    /// Notes the end of a producer.
     fn leave(&self) {
         self.lock().producers -= 1;
         self.filled.notify_all();
     }
 
-    /// Nothing once all producers are gone and all batches taken.
+    /// Takes a batch; `None` once all producers are gone and all batches are taken.
     fn take(&self) -> Option<Batch> {
         let starved = |inside: &mut Inside| inside.batches.is_empty() && inside.producers > 0;
         let waited = self.filled.wait_while(self.lock(), starved);
@@ -100,7 +99,7 @@ fn run(scale: u32) -> u64 {
             });
         }
         let consumers: Vec<_> = (0..CONSUMERS).map(|_| scope.spawn(|| consume(queue))).collect();
-        // Which consumer got a batch is chance: a sum does not mind.
+        // Chance decides which consumer gets a batch, and a sum does not depend on that.
         consumers.into_iter().map(joined).fold(0, u64::wrapping_add)
     })
 }

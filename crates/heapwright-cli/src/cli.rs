@@ -1,9 +1,9 @@
 //! The command line: its subcommands, and reports of mistakes in it.
 //!
-//! A mistake is reported in one line on stderr: the problem, and where to find help. Exit codes of
-//! our own: 2 for a wrong command line, in every subcommand; 125 if `run`, `check`, `profile`,
-//! `record`, `replay` or `bench` itself fails (as in `env`, `timeout` and `docker run`), else the
-//! subcommand's documented code. The table is in docs/command.md.
+//! A mistake is reported in one line on stderr: the problem, and where to find help. A wrong
+//! command line ends every subcommand with exit code 2. If `run`, `check`, `profile`, `record`,
+//! `replay` or `bench` itself fails, the code is 125, as in `env`, `timeout` and `docker run`.
+//! Other subcommands have documented codes. The table is in docs/command.md.
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, findings, heap, library, profile,

@@ -40,9 +40,9 @@
 //! environment (`LD_PRELOAD`, `HEAPWRIGHT`) and reads the files the library
 //! writes, whose format is `heapwright-record`.
 //!
-//! Floors: `commands` uses everything; `output` formats its arguments and calls no other; `replay`
-//! stands on `bench` and `trace`, `bench` on `inspect`, `preload` and `process`, which know nothing
-//! of each other, nor of `report` and `symbols`.
+//! Floors: `commands` uses everything; `output` formats its arguments and calls no other module.
+//! `replay` uses `bench` and `trace`, and `bench` uses `inspect`, `preload` and `process`. These
+//! three use neither each other nor `report` and `symbols`.
 
 /// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
 /// no exit code depends on text there.

@@ -2,8 +2,8 @@
 //!
 //! All that heapwright prints about memory (text, JSON, XML, HTML) comes from this struct alone.
 //!
-//! The nine `rss_*` parts add up to [`Stats::rss`] by construction: each page of the heap belongs
-//! to exactly one part, and memory outside the heap is `rss_not_ours`.
+//! The nine `rss_*` parts always add up to [`Stats::rss`]. Each page of the heap belongs to
+//! exactly one part, and memory outside the heap is `rss_not_ours`.
 
 use core::fmt;
 

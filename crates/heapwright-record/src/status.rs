@@ -139,7 +139,7 @@ pub struct Class {
 
 impl Class {
     /// Returns the class in one word: 12 bits for the size in units of 16 bytes, and 26 bits for
-    /// each of the others in KiB. Larger values are cut to fit.
+    /// each other value in KiB. Larger values are cut to fit.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);

@@ -1,8 +1,8 @@
-//! aarch64: `svc`, and where a process starts.
+//! aarch64: `svc`, and the entry point of a process.
 
 use core::arch::{asm, global_asm};
 
-/// The calls' numbers.
+/// The numbers of the calls.
 pub(super) mod number {
     pub(in crate::system) const FCNTL: usize = 25;
     pub(in crate::system) const WRITE: usize = 64;
@@ -22,8 +22,7 @@ pub(super) mod number {
     pub(in crate::system) const WAIT4: usize = 260;
 }
 
-// The kernel enters with the arguments on the stack, which is aligned; the
-// outermost frame is marked by zeros.
+// The kernel enters with the arguments on the aligned stack. Zeros mark the outermost frame.
 global_asm!(
     ".globl _start",
     ".type _start, @function",
@@ -37,16 +36,16 @@ global_asm!(
     launch = sym crate::launch,
 );
 
-/// Makes a system call: its result, or a negative error number.
+/// Makes a system call. Returns its result, or a negative error number.
 ///
 /// # Safety
 ///
-/// The arguments are what the call expects.
+/// The arguments are valid for this call.
 pub(super) unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: isize;
-    // SAFETY: the kernel clobbers nothing but x0 and what the arguments point
-    // to, which the caller answers for.
+    // SAFETY: the kernel changes only x0 and the memory that the arguments point to, for which the
+    // caller answers.
     unsafe {
         asm!(
             "svc #0",

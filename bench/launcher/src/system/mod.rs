@@ -1,7 +1,6 @@
-//! The system calls, each behind a safe function that does one thing.
+//! The system calls, each behind one safe function.
 //!
-//! `arch` is how a call is made and what its number is; everything else is the
-//! same on the two architectures.
+//! `arch` has the instruction and the numbers; all other code is the same on both architectures.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -22,7 +21,7 @@ const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
 const SIGCHLD: i32 = 17;
 
-/// Nanoseconds in a second: how long a wait without a limit sleeps at a time.
+/// Nanoseconds in a second: the length of each sleep in a wait without a limit.
 pub(crate) const CLOCK_NS: u64 = 1_000_000_000;
 
 const EINTR: isize = -4;
@@ -35,25 +34,25 @@ pub(crate) fn exit(code: i32) -> ! {
     }
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the nanoseconds of the monotonic clock.
 pub(crate) fn now() -> u64 {
     const MONOTONIC: usize = 1;
     let mut time = MaybeUninit::<[u64; 2]>::uninit();
     let place = time.as_mut_ptr() as usize;
-    // SAFETY: the place is writable and as large as a timespec.
+    // SAFETY: the pointer is writable and as large as a timespec.
     unsafe { call(number::CLOCK_GETTIME, [MONOTONIC, place, 0, 0, 0]) };
-    // SAFETY: the call has filled it; it cannot fail for this clock.
+    // SAFETY: the call has filled the value; the call cannot fail for this clock.
     let [seconds, nanoseconds] = unsafe { time.assume_init() };
     seconds.wrapping_mul(CLOCK_NS).wrapping_add(nanoseconds)
 }
 
-/// A new process: 0 in it, its number in the old one, negative if there is none.
+/// Forks: returns 0 in the child, the child's number in the parent, a negative number on failure.
 ///
-/// It is a copy, not a vfork: the launcher has a handful of pages to copy, and
-/// a child that shares the parent's stack is more than Rust allows.
+/// A copy, not a vfork: the launcher has only a few pages to copy, and Rust does not allow a child
+/// on the parent's stack.
 pub(crate) fn fork() -> i32 {
-    // SAFETY: no memory is shared and no stack is given: the child goes on on
-    // its copy of ours. There is one thread, so the copy is whole.
+    // SAFETY: the processes share no memory, and the call sets no stack: the child continues on
+    // its copy of ours. There is one thread, so the copy is complete.
     let result = unsafe { call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]) };
     result as i32
 }
@@ -70,12 +69,12 @@ pub(crate) fn parent() -> i32 {
 
 /// Makes a process (0: this one) the leader of a new group.
 pub(crate) fn lead_group(process: i32) {
-    // SAFETY: no pointers are involved. It fails if the other side did it first
-    // and has gone on to exec, which is as good.
+    // SAFETY: no pointers are involved. The call may fail if the other process made it first and
+    // called exec: the group then exists.
     unsafe { call(number::SETPGID, [process as usize, process as usize, 0, 0, 0]) };
 }
 
-/// Asks for a signal when the parent dies.
+/// Requests a signal for the parent's death.
 pub(crate) fn die_with_parent(signal: i32) {
     const SET_PDEATHSIG: usize = 1;
     // SAFETY: no pointers are involved.
@@ -95,17 +94,17 @@ pub(crate) fn close_on_exec(descriptor: i32) {
     unsafe { call(number::FCNTL, [descriptor as usize, SET_FLAGS, CLOSE_ON_EXEC, 0, 0]) };
 }
 
-/// Becomes a program; returns the error's number if that fails.
+/// Becomes a program. Returns the error's number on failure.
 pub(crate) fn exec(program: Strings, environment: Strings) -> i32 {
-    // SAFETY: `Arguments` has at least the program's path.
+    // SAFETY: `Arguments` contains at least the program's path.
     let path: *const c_char = unsafe { program.read() };
     let arguments = [path as usize, program as usize, environment as usize, 0, 0];
-    // SAFETY: the strings and arrays are the kernel's own, each with its end.
+    // SAFETY: the strings and arrays are the kernel's own, each with its terminator.
     let result = unsafe { call(number::EXECVE, arguments) };
     -(result as i32)
 }
 
-/// Writes bytes; what a reader that has gone does not get is lost.
+/// Writes bytes. If the reader has gone, they are lost.
 pub(crate) fn write(descriptor: i32, bytes: *const u8, length: usize) {
     // SAFETY: the bytes are read only, and the kernel checks the range itself.
     unsafe { call(number::WRITE, [descriptor as usize, bytes as usize, length, 0, 0]) };
@@ -113,11 +112,11 @@ pub(crate) fn write(descriptor: i32, bytes: *const u8, length: usize) {
 
 /// Gives SIGCHLD its default disposition.
 pub(crate) fn default_child_signal() {
-    // handler, flags, restorer, mask: all zero is the default on both
-    // architectures, and the longest form of the structure.
+    // Handler, flags, restorer, mask: zeros mean the default on both architectures, in the longest
+    // form of the structure.
     let action: [usize; 4] = [0; 4];
     let place = (&raw const action) as usize;
-    // SAFETY: the structure is readable; the old one is not asked for.
+    // SAFETY: the structure is readable; a null says that the old one is not wanted.
     unsafe { call(number::RT_SIGACTION, [SIGCHLD as usize, place, 0, SET_BYTES, 0]) };
 }
 
@@ -129,19 +128,19 @@ const SET_BYTES: usize = size_of::<u64>();
 pub(crate) struct Signals(u64);
 
 impl Signals {
-    /// Those the launcher waits for.
+    /// The signals that the launcher waits for.
     pub(crate) fn watched() -> Self {
         let bit = |signal: i32| 1 << (signal - 1);
         Self(bit(SIGCHLD) | bit(SIGTERM) | bit(SIGINT) | bit(SIGHUP) | bit(SIGQUIT))
     }
 
-    /// Holds them back; returns what was held back before.
+    /// Blocks these signals. Returns the signals that were blocked before.
     pub(crate) fn block(self) -> Self {
         const BLOCK: usize = 0;
         self.change_mask(BLOCK)
     }
 
-    /// Holds back these and no others.
+    /// Blocks these signals and no others.
     pub(crate) fn restore(self) {
         const SET: usize = 2;
         self.change_mask(SET);
@@ -150,50 +149,50 @@ impl Signals {
     fn change_mask(self, how: usize) -> Self {
         let mut before = 0_u64;
         let (new, old) = ((&raw const self.0) as usize, (&raw mut before) as usize);
-        // SAFETY: both sets are live and of the size said; the old is writable.
+        // SAFETY: both sets are live and have the stated size; the old one is writable.
         unsafe { call(number::RT_SIGPROCMASK, [how, new, old, SET_BYTES, 0]) };
         Self(before)
     }
 
-    /// Takes one that is held back, or waits for one, `limit` nanoseconds at
-    /// most: its number, or a negative one.
+    /// Takes a blocked signal, or waits at most `limit` nanoseconds for one. Returns its number,
+    /// or a negative number.
     pub(crate) fn take(self, limit: u64) -> i32 {
         let time = [limit / CLOCK_NS, limit % CLOCK_NS];
         let (set, time) = ((&raw const self.0) as usize, (&raw const time) as usize);
-        // SAFETY: the set and the time are live and of the sizes expected; no
-        // details of the signal are asked for.
+        // SAFETY: the set and the time are live and have the expected sizes; a null says that the
+        // signal's details are not wanted.
         let result = unsafe { call(number::RT_SIGTIMEDWAIT, [set, 0, time, SET_BYTES, 0]) };
         result as i32
     }
 }
 
-/// Whether a signal taken means that the launcher should stop.
+/// Whether this signal tells the launcher to stop.
 pub(crate) fn is_stop(signal: i32) -> bool {
     matches!(signal, SIGTERM | SIGINT | SIGHUP | SIGQUIT)
 }
 
-/// Whether the child is dead; it is not reaped, so its number stays taken.
+/// Whether the child is dead. It is not reaped, so its number stays taken.
 pub(crate) fn has_ended(child: i32) -> bool {
     const BY_PID: usize = 1;
     const NO_HANG: usize = 1;
     const EXITED: usize = 4;
     const NO_WAIT: usize = 0x0100_0000;
-    // A siginfo: 128 bytes, of which the second half is never looked at. Its
-    // first number stays zero where nobody has ended.
+    // A siginfo has 128 bytes; this function reads only the first word, which stays zero while the
+    // child runs.
     let mut info: [u64; 16] = [0; 16];
     let place = (&raw mut info) as usize;
     let options = NO_HANG | EXITED | NO_WAIT;
-    // SAFETY: the place is writable and as large as a siginfo.
+    // SAFETY: the pointer is writable and as large as a siginfo.
     let result = unsafe { call(number::WAITID, [BY_PID, child as usize, place, options, 0]) };
-    // An error would mean that there is no such child.
+    // An error means that there is no such child.
     (result < 0 && result != EINTR) || info[0] as u32 == SIGCHLD as u32
 }
 
-/// What the kernel counted: a `struct rusage`, eighteen numbers.
+/// The kernel's counts: a `struct rusage`, eighteen numbers.
 pub(crate) struct Usage([i64; 18]);
 
 impl Usage {
-    /// Nothing counted yet.
+    /// All counts zero.
     pub(crate) const ZERO: Self = Self([0; 18]);
 
     pub(crate) fn user_us(&self) -> u64 {
@@ -222,13 +221,13 @@ impl Usage {
     }
 }
 
-/// Takes the dead child from the kernel's table: its status, and what it used.
+/// Reaps the dead child. Returns its status, and stores its counts.
 pub(crate) fn reap(child: i32, usage: &mut Usage) -> u32 {
     let mut status = 0_u32;
     let places = ((&raw mut status) as usize, (&raw mut usage.0) as usize);
     loop {
         let arguments = [child as usize, places.0, 0, places.1, 0];
-        // SAFETY: both places are writable and as large as the kernel expects.
+        // SAFETY: both pointers are writable and as large as the kernel expects.
         let result = unsafe { call(number::WAIT4, arguments) };
         if result != EINTR {
             return status;

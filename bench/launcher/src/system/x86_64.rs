@@ -1,8 +1,8 @@
-//! x86-64: `syscall`, and where a process starts.
+//! x86-64: `syscall`, and the entry point of a process.
 
 use core::arch::{asm, global_asm};
 
-/// The calls' numbers.
+/// The numbers of the calls.
 pub(super) mod number {
     pub(in crate::system) const WRITE: usize = 1;
     pub(in crate::system) const RT_SIGACTION: usize = 13;
@@ -22,8 +22,8 @@ pub(super) mod number {
     pub(in crate::system) const WAITID: usize = 247;
 }
 
-// The kernel enters with the arguments on the stack and no return address; the
-// outermost frame is marked by a zero.
+// The kernel enters with the arguments on the stack and no return address. A zero marks the
+// outermost frame.
 global_asm!(
     ".globl _start",
     ".type _start, @function",
@@ -37,16 +37,16 @@ global_asm!(
     launch = sym crate::launch,
 );
 
-/// Makes a system call: its result, or a negative error number.
+/// Makes a system call. Returns its result, or a negative error number.
 ///
 /// # Safety
 ///
-/// The arguments are what the call expects.
+/// The arguments are valid for this call.
 pub(super) unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
     let [a, b, c, d, e] = arguments;
     let result: isize;
-    // SAFETY: the kernel clobbers rcx and r11 and what the arguments point to,
-    // which the caller answers for.
+    // SAFETY: the kernel changes only rcx, r11 and the memory that the arguments point to, for
+    // which the caller answers.
     unsafe {
         asm!(
             "syscall",

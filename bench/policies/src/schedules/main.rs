@@ -1,30 +1,29 @@
 //! The registries on long random schedules: many threads, many operations, under shuttle.
 //!
-//! loom tries every order of two or three threads that do a thing or two (`ci/loom.sh`).
-//! What needs eight threads, or the thirtieth visit, it cannot reach. Here the same
-//! sources run on shuttle's threads, which change hands at each atomic operation, in orders
-//! that are drawn: at random, and by priorities that change a few times (PCT: Burckhardt
-//! and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs").
-//! Memory is sequentially consistent here; weaker orders are loom's.
+//! loom tries every order of two or three threads with one or two operations (`ci/loom.sh`). It
+//! cannot reach eight threads, or a thirtieth visit. Here the same sources run on shuttle's
+//! threads, which switch at each atomic operation. The orders are random, or follow priorities
+//! that change a few times (PCT: Burckhardt and others, "A Randomized Scheduler with Probabilistic
+//! Guarantees of Finding Bugs"). Memory is sequentially consistent; loom covers weaker orders.
 //!
 //! ```text
 //!   crates/heapwright-substrate/src/registry/{policy, shared, common, thread_index}.rs
 //!        their `loom` is shuttle, by its name in Cargo.toml; build.rs sets `cfg(loom)`
 //! ```
 //!
-//! What is looked for: a second holder of a cache, of an object or of a thread index; a mark that a
-//! holder made and that got lost; a cache beyond K; a thread that waits for ever (shuttle
-//! ends a schedule of a million steps, and one in which all wait).
+//! The checks find a second holder of a cache, of an object or of a thread index. They find a
+//! holder's lost mark, a cache beyond K, and a thread that waits for ever. (Shuttle ends a
+//! schedule of a million steps, and one in which all threads wait.)
 //!
-//!     schedules [NUMBER]      so many schedules of each kind; 1000 if not said
+//!     schedules [NUMBER]      this many schedules of each kind; 1000 by default
 //!
-//! A schedule that fails is printed as a text that shuttle replays.
+//! The program prints a failing schedule as a text that shuttle replays.
 
 mod marks;
 mod registry;
 mod scenes;
 
-/// As the library's.
+/// The counterpart of the library's module.
 mod sync {
     pub(crate) use loom::sync::atomic;
 }

@@ -1,24 +1,24 @@
-//! What no second holder may see: a place that knows whether somebody is in it, and how
-//! often somebody was. Its own atomics are the machine's, of which shuttle knows nothing.
+//! A place that counts its visits and detects a second visitor at a time. Its own atomics are the
+//! machine's: shuttle does not see them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// See above.
+/// A place with visits; see the module.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// Which one it is.
+    /// The number of the place.
     pub(crate) number: usize,
     is_held: AtomicBool,
     visits: AtomicUsize,
 }
 
 impl Marks {
-    /// None yet, in the place of this number.
+    /// Makes a place without visits.
     pub(crate) fn new(number: usize) -> Self {
         Self { number, ..Self::default() }
     }
 
-    /// Leaves a mark, and lets others run meanwhile.
+    /// Counts a visit, and lets other threads run meanwhile.
     pub(crate) fn visit(&self) {
         assert!(!self.is_held.swap(true, Ordering::SeqCst), "there are two holders");
         let before = self.visits.load(Ordering::SeqCst);
@@ -27,7 +27,7 @@ impl Marks {
         assert!(self.is_held.swap(false, Ordering::SeqCst), "somebody else left");
     }
 
-    /// How many marks there are.
+    /// Returns the number of visits.
     pub(crate) fn count(&self) -> usize {
         self.visits.load(Ordering::SeqCst)
     }

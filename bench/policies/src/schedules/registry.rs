@@ -1,4 +1,4 @@
-//! The library's registries, as they are.
+//! The library's registries, unchanged.
 #![allow(dead_code, reason = "what is tested here is a part of them")]
 #![allow(unreachable_pub, reason = "they are of another crate")]
 

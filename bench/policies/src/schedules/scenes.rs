@@ -1,4 +1,4 @@
-//! What the threads do.
+//! The scenes: operations of several threads.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn make(number: usize) -> Option<&'static Slot<Marks>> {
     Some(Box::leak(Box::new(Slot::new(number, (), Marks::new(number)))))
 }
 
-/// All marks in the caches, which are free.
+/// Returns the number of visits to all caches, which are free.
 fn marks(caches: &Caches) -> usize {
     let all = (0..caches.count()).map(|index| caches.slot(index));
     all.map(|slot| {
@@ -41,7 +41,7 @@ fn marks(caches: &Caches) -> usize {
     .sum()
 }
 
-/// Threads visit caches, whose number is raised meanwhile.
+/// Threads visit caches, whose number grows meanwhile.
 fn visit(first: usize, last: usize, threads: usize, times: usize) {
     let caches = Arc::new(Caches::new());
     assert_eq!(caches.raise(first, make), first);
@@ -70,8 +70,7 @@ fn visit(first: usize, last: usize, threads: usize, times: usize) {
     assert_eq!(marks(&caches), threads * times, "a mark was lost");
 }
 
-/// Threads use an owner's objects, and make one more when they meet, as those of a shared
-/// pool do.
+/// Threads use an owner's objects, and make one more if they meet, as in a shared pool.
 fn grow(threads: usize, times: usize) {
     let owner = Arc::new((Caches::new(), Mutex::new(1)));
     assert_eq!(owner.0.raise(1, make), 1);

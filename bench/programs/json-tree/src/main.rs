@@ -1,16 +1,15 @@
-//! A JSON document read from a file, parsed into a tree, walked, thinned and
-//! written again: what a Rust service does with each request, on one large
-//! document. Every string, array and map node is a block of its own, allocated
-//! in document order and freed in tree order.
+//! Reads a JSON document from a file, parses it into a tree, walks it, removes parts and writes it
+//! again. A Rust service does this with each request; here it is one large document. Every string,
+//! array and map node is a block of its own, allocated in document order and freed in tree order.
 //!
-//! It prints a few numbers about the tree and a checksum of the text it writes,
-//! which do not depend on the allocator.
+//! It prints a few numbers about the tree and a checksum of the written text, which do not depend
+//! on the allocator.
 
 use std::process::ExitCode;
 
 use serde_json::Value;
 
-/// What the walk counts.
+/// The counts of the walk.
 #[derive(Default)]
 struct Counts {
     nodes: u64,
@@ -31,8 +30,8 @@ fn walk(value: &Value, depth: u64, counts: &mut Counts) {
     }
 }
 
-/// Drops what a reader of the document does not want, and renames the rest:
-/// frees in the middle of what was allocated together.
+/// Drops some fields, and renames the others: frees blocks among others that were allocated at the
+/// same time.
 fn thin(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(thin).collect()),
@@ -46,7 +45,7 @@ fn thin(value: Value) -> Value {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// The FNV-1a hash, 64 bits.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

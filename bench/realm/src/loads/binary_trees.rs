@@ -1,18 +1,18 @@
-//! binary-trees, of the Computer Language Benchmarks Game: complete trees without values come
-//! and go, as many of each depth as have about the same number of nodes together.
+//! binary-trees, of the Computer Language Benchmarks Game: complete trees without values come and
+//! go. Trees of each depth have about the same number of nodes in total.
 //!
 //! A tree one level deeper than all others stretches the heap and is dropped; a tree of the
-//! greatest depth stays to the end. Nothing is ever stored into a node that exists: this is
-//! allocation, and finding out what is dead, and nothing else.
+//! greatest depth stays to the end. No store changes an existing node: the load measures only
+//! allocation and finding dead objects.
 
 use super::Collector;
 
 /// The least depth.
 const LEAST: u32 = 4;
 
-/// What a peer does.
+/// The operations of a peer.
 pub(crate) trait BinaryTrees {
-    /// Builds a tree from the bottom up, counts its nodes and lets go of it.
+    /// Builds a tree from the bottom up, counts its nodes and drops it.
     fn short_lived(&mut self, depth: u32) -> u64;
 
     /// Builds a tree that stays.
@@ -21,7 +21,7 @@ pub(crate) trait BinaryTrees {
     /// Counts the nodes of that tree.
     fn count_kept(&mut self) -> u64;
 
-    /// What the peer's collector did, if it says so.
+    /// The counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }

@@ -1,48 +1,48 @@
-//! GCBench, by Ellis, Kovac and Boehm: binary trees of many lifetimes, as in
-//! `bench/gc/loads/gcbench.c`, which measures the same through the C door.
+//! GCBench, by Ellis, Kovac and Boehm: binary trees of many lifetimes. `bench/gc/loads/gcbench.c`
+//! measures the same through the C interface.
 //!
 //! A tree stretches the heap and is dropped; a smaller one and an array of numbers stay to the
-//! end; then trees of every second depth come and go, built from the top down (a store into a
-//! node that exists, through a cell) and from the bottom up. Nodes have two numbers that
-//! nobody changes.
+//! end. Then trees of every second depth come and go. They are built from the top down (stores
+//! into existing nodes, through a cell) and from the bottom up. Nodes have two numbers that never
+//! change.
 
 use super::Collector;
 
 /// The least depth.
 const LEAST: u32 = 4;
 
-/// What a peer does. Of a tree that is dropped it says a little, so that there has to be one:
-/// 1 if the node at its left has one at its right.
+/// The operations of a peer. A dropped tree returns a small proof that it existed: 1 if the root's
+/// left child has a right child.
 pub(crate) trait GcBench {
-    /// Builds a tree, each node before those below it, and lets go of it.
+    /// Builds a tree, parents before children, and drops it.
     fn top_down(&mut self, depth: u32) -> u64;
 
-    /// Builds a tree, each node after those below it, and lets go of it.
+    /// Builds a tree, children before parents, and drops it.
     fn bottom_up(&mut self, depth: u32) -> u64;
 
-    /// Builds a tree from the top down, and an array of so many [`value`]s; both stay.
+    /// Builds a tree from the top down, and an array of `length` [`value`]s; both stay.
     fn keep(&mut self, depth: u32, length: usize);
 
-    /// How many nodes that tree has, and how many of those numbers are [`right`].
+    /// Returns the nodes of the kept tree plus the kept numbers that are [`right`].
     fn count_kept(&mut self) -> u64;
 
-    /// What the peer's collector did, if it says so.
+    /// The counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }
 }
 
-/// The number at a place of the array.
+/// Returns the number at a place of the array.
 pub(crate) fn value(at: usize) -> f64 {
     1.0 / (at + 1) as f64
 }
 
-/// How many numbers are what they were.
+/// Returns the number of unchanged values.
 pub(crate) fn right(values: &[f64]) -> u64 {
     values.iter().enumerate().map(|(at, &found)| u64::from(found == value(at))).sum()
 }
 
-/// The nodes of a tree.
+/// Returns the number of nodes of a tree.
 fn nodes(depth: u32) -> u64 {
     (2 << depth) - 1
 }

@@ -1,10 +1,10 @@
-//! What is done: three loads, none of which knows who does it.
+//! The loads: three programs that do not depend on a peer.
 //!
-//! Each load is a function over a trait of its own, which says what a peer has to be able to do:
-//! [`BinaryTrees`] and [`GcBench`] are so small that each peer writes all that allocates itself;
-//! of [`Splay`] a peer writes its nodes, and the algorithm is shared.
+//! Each load is a function over its own trait, which has the operations of a peer. [`BinaryTrees`]
+//! and [`GcBench`] are so small that each peer writes all allocating code. For [`Splay`] a peer
+//! writes its nodes, and the algorithm is shared.
 //!
-//! A load gives a checksum, the same with every peer.
+//! A load returns a checksum, which is the same for every peer.
 
 pub(crate) mod binary_trees;
 pub(crate) mod gcbench;
@@ -23,7 +23,7 @@ pub(crate) enum Load {
 }
 
 impl Load {
-    /// All, in the order in which they run.
+    /// All loads, in the order of the runs.
     pub(crate) const ALL: [Self; 3] = [Self::BinaryTrees, Self::GcBench, Self::Splay];
 
     /// Its name on the command line.
@@ -35,12 +35,12 @@ impl Load {
         }
     }
 
-    /// The load of a name.
+    /// Returns the load of a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|load| load.name() == name)
     }
 
-    /// How large it is: the slowest peer needs less than ten seconds.
+    /// The size of the load: the slowest peer needs less than ten seconds.
     pub(crate) fn sizes(self) -> Sizes {
         match self {
             Self::BinaryTrees | Self::GcBench => Sizes { depth: 16, size: 0, rounds: 0 },
@@ -49,24 +49,24 @@ impl Load {
     }
 }
 
-/// How large a load is.
+/// The size of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
-    /// Of the greatest tree of `binary-trees` and `gcbench`, but for the one that stretches.
+    /// The depth of the greatest tree of `binary-trees` and `gcbench`, except the stretching one.
     pub(crate) depth: u32,
     /// Nodes of the splay tree.
     pub(crate) size: usize,
-    /// Times that it is modified.
+    /// The number of modifications.
     pub(crate) rounds: usize,
 }
 
-/// What a collector tells of itself.
+/// A collector's own counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Collector {
-    /// Time that it took, as the load saw it.
+    /// The time of collections, as the load saw it.
     pub(crate) ns: u64,
     /// Collections.
     pub(crate) cycles: u64,
-    /// Those of them that looked at young values alone.
+    /// Those collections that visited only young values.
     pub(crate) minor_cycles: u64,
 }

@@ -1,5 +1,5 @@
-//! dumpster, the half for one thread: counted handles, and a search for cycles among what handles
-//! were dropped of. It begins one by itself, when more were dropped than there are.
+//! dumpster, the version for one thread: counted handles, and a search for cycles behind dropped
+//! handles. A search begins by itself when more handles were dropped than exist.
 
 use std::cell::RefCell as Place;
 

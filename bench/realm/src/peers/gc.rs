@@ -1,5 +1,5 @@
-//! gc: handles that know whether they lie on the stack or in a collected value. It collects by
-//! itself, when a value is made and enough was allocated. It has no handles of slices.
+//! gc: handles that know whether they lie on the stack or in a collected value. A collection
+//! starts by itself when a value is made and enough was allocated. There are no handles of slices.
 
 #![allow(non_local_definitions, reason = "this is how its derive macros of 2023 write them")]
 

@@ -1,8 +1,8 @@
 //! gc-arena: one arena a load. Each tree and each turn is one `mutate`, and a `collect_debt`
 //! behind it, with the default pacing.
 //!
-//! References are copied freely; what changes lies in a `Lock`, unlocked behind the write barrier.
-//! It has no strings of its own, so a leaf owns a boxed one.
+//! References are copied freely. Changing fields lie in a `Lock`, which opens behind the write
+//! barrier. gc-arena has no strings, so a leaf owns a boxed one.
 
 use gc_arena::barrier::{field, unlock};
 use gc_arena::lock::Lock;
@@ -12,7 +12,7 @@ use super::Peer;
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, GcBench, Splay, gcbench};
 
-/// Nothing is set.
+/// This peer has no settings.
 pub(super) struct GcArena;
 
 impl Peer for GcArena {

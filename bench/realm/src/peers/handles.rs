@@ -1,21 +1,21 @@
-//! The loads for a peer whose handles are cloned and dropped: what `rc`, `dumpster` and `gc` have
-//! in common. Each of them has this file as a module of its own, and says what the names stand for:
+//! The loads for peers whose handles are cloned and dropped: the common code of `rc`, `dumpster`
+//! and `gc`. Each includes this file as its own module, and defines these names:
 //!
 //! ```text
-//!   Shared            its handle             Tree, Node, SplayNode, Payload   what lies behind handles,
-//!   Place             its cell               Link                             as the peer has them declared
-//!   Values, values    an array, and how one is made
+//!   Shared            its handle             Tree, Node, SplayNode, Payload   the peer's types
+//!   Place             its cell               Link                             behind handles
+//!   Values, values    an array, and a function that makes one
 //! ```
 //!
-//! What changes lies in a cell of the peer's; handles are moved where they can be, for a copy is
-//! counted.
+//! Changing fields lie in a cell of the peer's. Handles are moved where possible, because a copy
+//! is counted.
 
 use super::{Link, Node, Payload, Place, Shared, SplayNode, Tree, Values, values};
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, GcBench, Splay, gcbench};
 use crate::peers::Peer;
 
-/// Nothing is set.
+/// This peer has no settings.
 pub(crate) struct Handles;
 
 impl Peer for Handles {

@@ -1,8 +1,8 @@
-//! heapwright's safe door. Each tree and each turn is one `mutate`, which pays for what it
-//! allocated when it returns: nothing else has to be called.
+//! heapwright's safe interface. Each tree and each turn is one `mutate`, which pays for its
+//! allocations when it returns: no other call is needed.
 //!
-//! References are copied freely, and what changes lies in a `Cell`, which is given the object
-//! it lies in. Strings lie in the realm too.
+//! References are copied freely. Changing fields lie in a `Cell`, which gets the object that
+//! contains it. Strings lie in the realm too.
 
 use heapwright::Rootable;
 use heapwright::gc::raw::Options;
@@ -12,9 +12,9 @@ use super::Peer;
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
 use crate::loads::{BinaryTrees, Collector, GcBench, Splay, gcbench};
 
-/// As a realm is by default, but that its heap may have a limit.
+/// A realm with the default options, except that its heap may have a limit.
 pub(super) struct Heapwright {
-    /// In bytes; 0: none.
+    /// The limit in bytes; 0: none.
     pub(super) most: usize,
 }
 
@@ -48,7 +48,7 @@ impl Peer for Heapwright {
     }
 }
 
-/// What the statistics say of the collector.
+/// Returns the collector's counts from the statistics.
 fn collector<R: ?Sized + for<'gc> Rootable<'gc>>(realm: &Realm<R>) -> Option<Collector> {
     let statistics = realm.statistics();
     let ns = statistics.pause_ns + statistics.sweep_ns;

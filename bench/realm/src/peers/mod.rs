@@ -1,7 +1,6 @@
-//! Who does it: five ways to share values in safe Rust, each in the words that its documentation
-//! would use.
+//! The peers: five ways to share values in safe Rust, each in the style of its documentation.
 //!
-//! | peer | what keeps a value | when it is looked for what is dead |
+//! | peer | a value lives while | dead values are found |
 //! |---|---|---|
 //! | `heapwright` | the root leads to it | when `mutate` returns, if it is time |
 //! | `gc_arena` | the root leads to it | in `collect_debt`, as far as was allocated |
@@ -9,8 +8,8 @@
 //! | `dumpster` | it is counted, cycles excepted | when a handle is dropped, if it is time |
 //! | `rc` | it is counted | |
 //!
-//! Where a store needs a cell it is the one that goes with the peer. Where a peer has to be called
-//! to collect, it is after each tree and each turn, for that is where a program would do so.
+//! A store that needs a cell uses the peer's own. A peer that must be called to collect is called
+//! after each tree and each turn, where a program would do so.
 
 #![allow(clippy::duplicate_mod, reason = "`handles.rs` is three peers' in common")]
 
@@ -27,20 +26,20 @@ mod gc_arena;
 mod heapwright;
 mod rc;
 
-/// Makes what does a load, with nothing in it.
+/// Makes the state of a load, which is empty at first.
 pub(crate) trait Peer {
-    /// Its way with trees that come and go.
+    /// For trees that come and go.
     fn binary_trees(&self) -> impl BinaryTrees;
-    /// Its way with trees that are stored into.
+    /// For trees whose nodes change.
     fn gcbench(&self) -> impl GcBench;
-    /// Its way with a tree that stays.
+    /// For a tree that stays.
     fn splay(&self) -> impl Splay;
 }
 
-/// Their names on the command line.
+/// The peers' names on the command line.
 pub(crate) const NAMES: [&str; 5] = ["heapwright", "gc-arena", "gc", "dumpster", "rc"];
 
-/// What came of a load. Time and memory are taken before what is alive at its end is given back.
+/// The result of a load. Time and memory are taken before the last live values are freed.
 pub(crate) struct Done {
     pub(crate) checksum: u64,
     pub(crate) wall: Duration,
@@ -48,7 +47,7 @@ pub(crate) struct Done {
     pub(crate) collector: Option<Collector>,
 }
 
-/// Does a load with a peer; `most`: bytes that heapwright's heap may have, 0 for any number.
+/// Runs a load with a peer; `most`: the byte limit of heapwright's heap, 0 for none.
 pub(crate) fn run(peer: &str, load: Load, sizes: Sizes, most: usize) -> Option<Done> {
     Some(match peer {
         "heapwright" => with(&heapwright::Heapwright { most }, load, sizes),

@@ -1,4 +1,4 @@
-//! std's `Rc`: counted handles, and nothing that finds cycles. None of the loads has any.
+//! std's `Rc`: counted handles, without a search for cycles. The loads have no cycles.
 
 use std::cell::RefCell as Place;
 use std::rc::Rc as Shared;

@@ -1,15 +1,15 @@
-//! Natural numbers of any length; every one is a block of its own.
+//! Natural numbers of any length, each in a separate block.
 //!
-//! Limbs of 32 bits, the lowest first, without noughts on top (nought itself
-//! has one limb). A block holds at least four limbs, as packages of this kind
-//! do. Division is Knuth's algorithm D.
+//! Limbs have 32 bits, the lowest comes first, and the highest is not zero (zero itself has one
+//! limb). A block holds at least four limbs, as in similar packages. Division is Knuth's algorithm
+//! D.
 
 use crate::memory::Array;
 use std::cmp::Ordering;
 
 const LEAST_LIMBS: usize = 4;
 
-/// A number that never changes.
+/// An immutable number.
 pub(super) struct Number {
     limbs: Array<u32>,
     len: usize,
@@ -28,7 +28,7 @@ impl Number {
         Self::from_limbs(self.limbs())
     }
 
-    /// A number of at most `len` limbs, which `write` gets as noughts.
+    /// Makes a number of at most `len` limbs; `write` gets them as zeros.
     fn build(len: usize, write: impl FnOnce(&mut [u32])) -> Self {
         let mut limbs = Array::new(len.max(LEAST_LIMBS));
         write(&mut limbs[..len]);
@@ -44,7 +44,7 @@ impl Number {
         self.limbs().get(at).map_or(0, |&limb| u64::from(limb))
     }
 
-    /// The lowest 64 bits.
+    /// Returns the lowest 64 bits.
     pub(super) fn low(&self) -> u64 {
         self.limb(0) | self.limb(1) << 32
     }
@@ -69,7 +69,7 @@ impl Number {
         })
     }
 
-    /// The difference to a number that is not larger.
+    /// Returns the difference to a number that is not larger.
     pub(super) fn minus(&self, other: &Self) -> Self {
         Self::build(self.len, |to| {
             let mut borrow = 0;
@@ -101,7 +101,7 @@ impl Number {
         self.limbs().iter().rev().fold(0, step) as u32
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     pub(super) fn divided_by(&self, divisor: &Self) -> (Self, Self) {
         if self.compare(divisor) == Ordering::Less {
             return (Self::small(0), self.copy());
@@ -109,8 +109,8 @@ impl Number {
         if divisor.len == 1 {
             return self.divided_by_limb(divisor.limbs[0]);
         }
-        // Both shifted until the divisor's top bit is set: then a digit guessed
-        // from the top limbs is wrong by two at most.
+        // Both are shifted until the divisor's top bit is set: then a digit guessed from the top
+        // limbs is wrong by at most two.
         let shift = divisor.limbs()[divisor.len - 1].leading_zeros();
         let divisor = divisor.shifted_left(shift);
         let mut rest = self.shifted_left(shift);
@@ -152,7 +152,7 @@ impl Number {
         (quotient, Self::small(rest as u32))
     }
 
-    /// Times a power of two below 2^32; its block has a limb more.
+    /// Multiplies by a power of two below 2^32; the result has one limb more.
     fn shifted_left(&self, bits: u32) -> Self {
         Self::build(self.len + 1, |to| {
             let mut carry = 0;
@@ -164,7 +164,7 @@ impl Number {
         })
     }
 
-    /// The lowest `len` limbs, divided by a power of two below 2^32.
+    /// Divides the lowest `len` limbs by a power of two below 2^32.
     fn shifted_right(&self, bits: u32, len: usize) -> Self {
         Self::build(len, |to| {
             for (at, limb) in to.iter_mut().enumerate() {
@@ -174,8 +174,7 @@ impl Number {
         })
     }
 
-    /// The largest number whose square is not larger (than one or more), by Newton's method from
-    /// above.
+    /// Returns the root of a number of at least one, rounded down: Newton's method from above.
     pub(super) fn square_root(&self) -> Self {
         let two = Self::small(2);
         let mut root = Self::build(self.len / 2 + 2, |to| to[self.len / 2 + 1] = 1);
@@ -189,7 +188,7 @@ impl Number {
     }
 }
 
-/// `rest -= digit * divisor`; true if that went below nought.
+/// `rest -= digit * divisor`; returns true if the result is negative.
 fn subtract_multiple(rest: &mut [u32], divisor: &[u32], digit: u64) -> bool {
     let mut borrow = 0u64;
     for (limb, &divisor) in rest.iter_mut().zip(divisor) {
@@ -204,7 +203,7 @@ fn subtract_multiple(rest: &mut [u32], divisor: &[u32], digit: u64) -> bool {
     below
 }
 
-/// `rest += divisor`, losing the carry that undoes a borrow.
+/// `rest += divisor`, without the carry that undoes a borrow.
 fn add_back(rest: &mut [u32], divisor: &[u32]) {
     let mut carry = 0u64;
     for (limb, &divisor) in rest.iter_mut().zip(divisor) {
@@ -222,7 +221,7 @@ mod tests {
     use crate::random::Random;
 
     fn random(random: &mut Random, limbs: usize) -> Number {
-        // Limbs of all ones and nought bring out the rare cases of division.
+        // Limbs of all ones and of zero reach the rare cases of division.
         let limbs: Vec<u32> = (0..limbs)
             .map(|_| match random.below(4) {
                 0 => u32::MAX,

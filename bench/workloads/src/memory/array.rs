@@ -1,15 +1,15 @@
-//! A run of plain numbers in one block, which may grow by `realloc`.
+//! A sequence of plain numbers in one block, which may grow by `realloc`.
 //!
-//! Like a `Vec` of exact capacity, but growth is asked for by the workload,
-//! step by step, and not by a rule of Rust's library.
+//! Like a `Vec` of exact capacity, but the workload requests each step of its growth, not a rule
+//! of Rust's library.
 
 use super::{allocate, allocate_zeroed, reallocate, release};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Numbers without padding, for which all bits nought is nought.
+/// Numbers without padding, for which zero bits mean zero.
 pub(crate) trait Plain: Copy {
-    /// Nought.
+    /// The number zero.
     const ZERO: Self;
 }
 
@@ -21,63 +21,62 @@ impl Plain for u64 {
     const ZERO: Self = 0;
 }
 
-/// At least one number, all of them written.
+/// At least one number, all of them initialised.
 pub(crate) struct Array<T: Plain> {
     start: NonNull<T>,
     len: usize,
 }
 
 impl<T: Plain> Array<T> {
-    /// Noughts by `calloc`.
+    /// Makes zeros by `calloc`.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self { start: allocate_zeroed(bytes::<T>(len)).cast(), len }
     }
 
-    /// Noughts by `malloc`, written here.
+    /// Makes zeros by `malloc`, and writes them.
     pub(crate) fn new(len: usize) -> Self {
         let start = allocate(bytes::<T>(len)).cast();
-        // SAFETY: new memory of this length.
+        // SAFETY: the new memory has this length.
         unsafe { fill(start, 0, len) };
         Self { start, len }
     }
 
-    /// A copy by `malloc`.
+    /// Makes a copy by `malloc`.
     pub(crate) fn copy(numbers: &[T]) -> Self {
         let start = allocate(bytes::<T>(numbers.len())).cast::<T>();
-        // SAFETY: both are as long as `numbers`, and the new one is nobody
-        // else's.
+        // SAFETY: both are as long as `numbers`, and no other code has the new one.
         unsafe { start.copy_from_nonoverlapping(NonNull::from(numbers).cast(), numbers.len()) }
         Self { start, len: numbers.len() }
     }
 
-    /// Grows or shrinks by `realloc`; what is new is nought.
+    /// Grows or shrinks by `realloc`; new numbers are zero.
     pub(crate) fn resize(&mut self, len: usize) {
-        // SAFETY: the old start is ours, and is replaced by the new one.
+        // SAFETY: the block is ours, and the result replaces its old start.
         self.start = unsafe { reallocate(self.start.cast(), bytes::<T>(len)) }.cast();
         if len > self.len {
-            // SAFETY: realloc made it this long.
+            // SAFETY: realloc made the block this long.
             unsafe { fill(self.start, self.len, len) };
         }
         self.len = len;
     }
 }
 
-/// Bytes in `len` numbers; never none, since `malloc(0)` is a story of its own.
+/// Returns the bytes of `len` numbers, at least one: allocators differ in `malloc(0)`.
 fn bytes<T>(len: usize) -> usize {
     assert!(len > 0, "an array has a number");
     len * size_of::<T>()
 }
 
-/// Writes noughts at `from..to`.
+/// Writes zeros at `from..to`.
 ///
 /// # Safety
 /// The block at `start` came from this module's parent, belongs to the caller
 /// alone and is at least `to` numbers long.
 unsafe fn fill<T: Plain>(start: NonNull<T>, from: usize, to: usize) {
     for at in from..to {
-        // SAFETY: within the block, by the caller's promise.
+        // SAFETY: the number lies within the block, by the caller's promise.
         let number = unsafe { start.add(at) };
-        // SAFETY: within the block, which is aligned for any number.
+        // SAFETY: the number lies within the block, which is aligned for any number.
         unsafe { number.write(T::ZERO) };
     }
 }
@@ -86,22 +85,21 @@ impl<T: Plain> Deref for Array<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` numbers are there, and all were written.
+        // SAFETY: the block has `len` numbers, all initialised.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl<T: Plain> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: `len` numbers are there, all were written, and they are ours
-        // alone.
+        // SAFETY: the block has `len` numbers, all initialised, and is ours alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
 impl<T: Plain> Drop for Array<T> {
     fn drop(&mut self) {
-        // SAFETY: `start` came from this module's parent, and dies with self.
+        // SAFETY: `start` came from this module's parent, and is not used after this.
         unsafe { release(self.start.cast()) }
     }
 }

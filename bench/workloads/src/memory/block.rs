@@ -6,20 +6,19 @@
 //!   |   stamp    |  filled, if at most 256 B  |   !stamp   |
 //!   +------------+----------------------------+------------+
 //! ```
-//! The stamp is written when the block is made and read when it is given back:
-//! a real program writes what it asks for, and reads it. What was read flows
-//! into the workload's checksum, so an allocator that hands out memory twice is
-//! found out. Small blocks are written whole, as programs do; large ones at
-//! their ends, and at every page by [`Block::touch_pages`].
+//! The stamp is written when the block is made and read when it is freed: a real program writes
+//! and reads its memory. The read stamp is part of the workload's checksum, so the checksum shows
+//! an allocator that hands out memory twice. Small blocks are written whole, as by programs; large
+//! ones at their ends, and in every page by [`Block::touch_pages`].
 
 use super::{allocate, allocate_aligned, allocate_zeroed, release};
 use std::hint::black_box;
 use std::ptr::NonNull;
 
-/// Blocks to this size are written whole.
+/// Blocks up to this size are written whole.
 const SMALL: usize = 256;
 
-/// How far apart [`Block::touch_pages`] writes: the smallest page there is.
+/// The distance between two writes of [`Block::touch_pages`]: the smallest page size.
 const PAGE: usize = 4096;
 
 const WORD: usize = size_of::<u64>();
@@ -30,25 +29,24 @@ pub(crate) struct Block {
     size: usize,
 }
 
-// SAFETY: a block is owned memory without ties to the thread that made it.
+// SAFETY: a block is owned memory, which any thread may use and free.
 unsafe impl Send for Block {}
 
 impl Block {
-    /// A block by `malloc`.
+    /// Makes a block by `malloc`.
     pub(crate) fn new(size: usize, stamp: u64) -> Self {
         Self { start: allocate(size), size }.stamped(stamp)
     }
 
-    /// A block by `calloc`, whose middle word flows into the stamp: it should
-    /// be nought.
+    /// Makes a block by `calloc`. Its middle word, which should be zero, is part of the stamp.
     pub(crate) fn zeroed(size: usize, stamp: u64) -> Self {
         let block = Self { start: allocate_zeroed(size), size };
         let middle = block.read(size / 2 - WORD / 2);
         block.stamped(stamp ^ middle)
     }
 
-    /// A block by `aligned_alloc`, whose alignment flows into the stamp: it
-    /// should leave no remainder.
+    /// Makes a block by `aligned_alloc`. Its address modulo the alignment, which should be zero,
+    /// is part of the stamp.
     pub(crate) fn aligned(alignment: usize, size: usize, stamp: u64) -> Self {
         let size = size.next_multiple_of(alignment);
         let block = Self { start: allocate_aligned(alignment, size), size };
@@ -56,7 +54,7 @@ impl Block {
         block.stamped(stamp ^ remainder as u64)
     }
 
-    /// How many bytes were asked for.
+    /// Returns the requested bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
@@ -66,7 +64,7 @@ impl Block {
         self.touch_pages_to(self.size);
     }
 
-    /// The same for the first `bytes` only.
+    /// Writes a word into every page of the first `bytes`.
     pub(crate) fn touch_pages_to(&mut self, bytes: usize) {
         let mut at = PAGE;
         while at + 2 * WORD < bytes.min(self.size) {
@@ -75,7 +73,7 @@ impl Block {
         }
     }
 
-    /// Counts the first word up, `times` over, each time through memory.
+    /// Increments the first word `times` times, each time in memory.
     pub(crate) fn count_up(&mut self, times: usize) {
         for _ in 0..times {
             let word = self.read(0).wrapping_add(1);
@@ -84,13 +82,13 @@ impl Block {
         }
     }
 
-    /// What the ends hold: the same number for the same stamp and size.
+    /// Returns a combination of both ends: the same number for the same stamp and size.
     pub(crate) fn read_stamp(&self) -> u64 {
         let last = self.read(self.size - WORD);
         self.read(0).wrapping_mul(3).wrapping_add(last).wrapping_add(self.size as u64)
     }
 
-    /// Gives the block back; answers what its ends held.
+    /// Frees the block. Returns the combination of its ends.
     pub(crate) fn release(self) -> u64 {
         self.read_stamp()
     }
@@ -108,25 +106,25 @@ impl Block {
 
     fn read(&self, at: usize) -> u64 {
         assert!(at + WORD <= self.size);
-        // SAFETY: just asked.
+        // SAFETY: the assertion above checked that the word lies within the block.
         let word = unsafe { self.start.add(at) };
-        // SAFETY: within the block, which is ours. Callers read the ends, which
-        // `stamped` wrote, or memory that calloc made.
+        // SAFETY: the word is within the block, which is ours. Callers read the ends, which
+        // `stamped` wrote, or memory that calloc zeroed.
         unsafe { word.cast::<u64>().read_unaligned() }
     }
 
     fn write(&mut self, at: usize, value: u64) {
         assert!(at + WORD <= self.size);
-        // SAFETY: just asked.
+        // SAFETY: the assertion above checked that the word lies within the block.
         let word = unsafe { self.start.add(at) };
-        // SAFETY: within the block, which is ours alone.
+        // SAFETY: the word is within the block, which is ours alone.
         unsafe { word.cast::<u64>().write_unaligned(value) }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `start` came from this module's parent, and dies with self.
+        // SAFETY: `start` came from this module's parent, and is not used after this.
         unsafe { release(self.start) }
     }
 }

@@ -1,4 +1,4 @@
-//! What a script's variables hold.
+//! The values of a script's variables.
 
 use crate::checksum::fold;
 use std::collections::HashMap;
@@ -41,8 +41,8 @@ impl Value {
         }
     }
 
-    /// A number made of all that the value holds. A table's order is its own
-    /// business, so its fields are added up.
+    /// Returns a number that depends on the whole value. A table's order is undefined, so the
+    /// numbers of its fields are added.
     pub(super) fn count(&self) -> u64 {
         match self {
             Self::Number(number) => *number as u64,

@@ -1,7 +1,7 @@
 //! From runs to ratios: compares allocators on one program and over many.
 //!
-//! A comparison of two allocators uses their own pairs of runs, round by round, even if neither is
-//! the baseline: ratios of ratios would add the baseline's noise.
+//! A comparison of two allocators always uses their own pairs of runs, round by round. Ratios of
+//! ratios to the baseline would add its noise.
 //!
 //! Groups, for means: the built-in workloads, the programs of the suite, all of them, and workloads
 //! with at least 32 MiB live. In the last group the memory above an empty program's depends on the

@@ -27,8 +27,8 @@ const APART: usize = 37;
 /// The share of the medians outside the interval, half at each end.
 const OUTSIDE: f64 = 0.05;
 
-/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases: 1 - 2 / 2^6 = 0.97,
-/// and with five rounds only 0.94.
+/// The fewest rounds whose extremes enclose the true median in 95 of 100 cases. Six rounds give 1
+/// - 2 / 2^6 = 0.97, and five only 0.94.
 pub(crate) const SURE_ROUNDS: usize = 6;
 
 /// The seed of every generator.

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! In a virtual machine free memory often has no pages of the host behind it. The host takes them
-//! back after seconds (free page reporting, balloons) or has never given them, and provides them at
-//! the first touch. Such a page costs ten times as much as its fault. Whether a run meets any
+//! back after seconds (free page reporting, balloons) or has never given them, and provides them
+//! at the first touch. Such a page costs ten times as much as its fault. Whether a run meets any
 //! depends on the run before it. So this module touches as much memory as the run may need,
-//! immediately before it, and gives it back: the kernel hands out first what was freed last. It
-//! does the same before every run, for every allocator. On a physical machine it changes little.
+//! immediately before it, and frees it. The kernel hands out the last freed pages first. It does
+//! the same before every run, for every allocator. On a physical machine it changes little.
 //!
 //! Only free memory is touched: the files that runs read stay in the page cache, which the host
 //! does not take. A child process does it. If there is less memory than it seems (in a container),

@@ -8,11 +8,11 @@
 //!                          all of it --summary--> Summary --> output (text, JSON, HTML)
 //! ```
 //!
-//! The file is read twice, first for the objects, then for their references, so that a reference is
-//! a 32-bit number at once. Objects stay in the order of the file, which in our dumps is address
-//! order. Arrays hold 12 bytes for each object and 4 for each reference. The dominators temporarily
-//! take some 40 bytes more for an object and 4 for a reference. Nothing recurses: a list of ten
-//! million objects is one path.
+//! The file is read twice, first for the objects, then for their references, so that a reference
+//! is a 32-bit number from the start. Objects stay in the order of the file, which in our dumps is
+//! address order. Arrays hold 12 bytes for each object and 4 for each reference. The dominators
+//! temporarily take some 40 bytes more for an object and 4 for a reference. Nothing recurses: a
+//! list of ten million objects is one path.
 //!
 //! `timeline` reads the other file of a collected heap: its collections, one after the other.
 //!

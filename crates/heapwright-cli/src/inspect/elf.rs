@@ -61,7 +61,7 @@ pub(super) struct Inside {
     pub(super) exports_malloc: Vec<String>,
     /// Whether it imports functions of malloc's family.
     pub(super) imports_malloc: bool,
-    /// Whether it has a malloc of its own that it does not export.
+    /// Whether it has a private malloc, which it does not export.
     pub(super) private_malloc: bool,
     /// Allocators that it contains.
     pub(super) carries: Vec<&'static str>,

@@ -60,7 +60,7 @@ impl Attached {
     }
 
     fn get(&self) -> &Status {
-        // SAFETY: the segment stays attached while `self` lives, and nobody can shrink it. Any
+        // SAFETY: the segment stays attached while `self` lives, and no process can shrink it. Any
         // bytes are a valid status, whose words are atomics.
         unsafe { self.at.as_ref() }
     }

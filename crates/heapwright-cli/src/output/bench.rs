@@ -6,8 +6,8 @@
 //! heapwright  50.0 ms  0.3%  0.50 (0.50..0.51)   49.8 ms   34.0 MiB   0.81      8,704
 //! ```
 //!
-//! On a screen, a few programs have a table each, the fastest allocator first; many have a matrix of
-//! ratios for time and one for peak memory.
+//! On a screen, a few programs have a table each, with the fastest allocator first. Many have a
+//! matrix of ratios for time and one for peak memory.
 
 use super::document::{Document, Part, Table, Words, cells};
 use super::race::{self, Middle, WIDTH};

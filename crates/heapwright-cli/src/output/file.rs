@@ -1,6 +1,6 @@
 //! Output files of reports.
 //!
-//! Files are opened before the work begins, so that a wrong name is noticed early. They are emptied
+//! Files are opened before the work begins, so a wrong name is noticed early. They are emptied
 //! only before the first write. At the end, a new file that is still empty is removed.
 
 use crate::symbols::rights::user;

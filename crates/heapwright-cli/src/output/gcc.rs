@@ -8,10 +8,10 @@
 //! src/b.c:7:13: warning: 24 B in 1 block are possibly lost [possibly-lost]
 //! ```
 //!
-//! The place is where a person looks first: the innermost call with a source under the current
-//! folder, else one outside the system's code, else any with a source. Notes are the other moments
-//! of an error, each at such a place. Without a source the line names the file of code, which
-//! editors skip. Levels are those of SARIF.
+//! The place is the innermost call with a source under the current folder, else one outside the
+//! system's code, else any with a source. Notes are the other moments of an error, each at such a
+//! place. Without a source the line names the file of code, which editors skip. Levels are those
+//! of SARIF.
 
 use super::found;
 use super::rules::Rule;

@@ -9,10 +9,10 @@
 //!            leads to them; a notification states the amounts
 //! ```
 //!
-//! The location of a result is where a person looks first: the innermost call with a source under
-//! the current folder, else one outside the system's code, else any; without a source, the file of
-//! code. An error that was found later is located where the block was freed or made. All stacks are
-//! in `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
+//! A result is located at the innermost call with a source under the current folder, else at one
+//! outside the system's code, else at any. Without a source, the location is the file of code. An
+//! error that was found later is located where the block was freed or made. All stacks are in
+//! `stacks`, the moments of an error in `relatedLocations` and, by thread, in `codeFlows`.
 //!
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
 //! `partialFingerprints` contain the rule and the functions' names: they stay the same from run to

@@ -55,8 +55,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the stack of the code at fault: where the error happened or, for an error that was found
-/// later, where the block was freed or made.
+/// Returns the stack of the code at fault: of the error itself or, if it was found later, of the
+/// block's free or allocation.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.finding.is_found_later()
         && error.moments.iter().any(|happened| happened.role == Role::Here);
@@ -139,7 +139,7 @@ pub(crate) fn block_for(
             lines += 1;
         }
         let names = frame.functions.iter().filter_map(|function| function.name.as_deref());
-        // In another C library the callers of `main` have other names.
+        // Other C libraries have other names for the callers of `main`.
         if names.into_iter().any(is_main) {
             break;
         }
@@ -148,8 +148,8 @@ pub(crate) fn block_for(
 }
 
 /// Returns the lines of a block for a frame. They hold on machines with and without separate debug
-/// files, which alone know private functions, and the versions of the C library's symbols:
-/// valgrind calls `fopen` there `fopen@@GLIBC_2.2.5`.
+/// files. Only these files name private functions, and versions of the C library's symbols
+/// (valgrind prints `fopen@@GLIBC_2.2.5`).
 fn block_lines(frame: &Frame) -> Vec<String> {
     let path = frame.place.as_ref().map(|place| printable((&*place.path).into()));
     let file = path.as_deref().map(|path| path.rsplit('/').next().unwrap_or_default());

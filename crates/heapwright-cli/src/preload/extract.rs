@@ -17,16 +17,16 @@
 //! valid. Our own folders belong to us. A place must also allow mapping code (no `noexec` mount),
 //! and have a path that LD_PRELOAD can carry.
 //!
-//! All users may read our folders and files, under any umask: a program may become another user
-//! before it starts the next one, and the files hold no secret. Only root can become any user, and
+//! All users may read our folders and files, under any umask. They hold no secret, and a program
+//! may become another user before it starts the next one. Only root can become any user, and
 //! root's home is closed, so root's place is /var/cache, which all users can reach.
 //!
-//! An existing file is used if its bytes are right, and replaced otherwise. Comparing two megabytes
-//! is a good part of the cost of checking a small program, so it is done once. A file beside it
-//! (`.seen`) then records the verified file's inode and ctime, which no user can set. A new file is
-//! written under another name and then renamed. So no program maps half a library, and programs
-//! keep the old file that they mapped. Threads and processes, also in other pid namespaces, may do
-//! so at once: each writes to a new file of its own.
+//! An existing file is used if its bytes are right, and replaced otherwise. Comparing two
+//! megabytes is a good part of the cost of checking a small program, so it is done once. A file
+//! beside it (`.seen`) then records the verified file's inode and ctime, which no user can set. A
+//! new file is written under another name and then renamed. So no program maps half a library, and
+//! programs keep the old file that they mapped. Threads and processes, also in other pid
+//! namespaces, may do so at the same time: each writes to its own new file.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;
@@ -262,7 +262,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Makes a new file beside `path`, to which nobody else writes.
+/// Makes a new file beside `path`, to which no other process writes.
 fn create_beside(path: &Path) -> std::io::Result<(PathBuf, fs::File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut tries = 0;

@@ -9,9 +9,9 @@
 //! their tables themselves. It is sealed, because a truncated file would fault in each process that
 //! has mapped it.
 //!
-//! The spill (`heapwright_record::spill`) has what a process could not write to its file: it may be
-//! another user by now, in a `chroot`, or without room on the disk; or the file was removed. After
-//! the run [`Shared::collect`] adds these entries to the process's record.
+//! The spill (`heapwright_record::spill`) has entries that a process could not write to its file.
+//! The process may be another user by now, or in a `chroot`; the disk may be full, or the file
+//! removed. After the run [`Shared::collect`] adds these entries to the process's record.
 //!
 //! Every process of the run can write to the spill, also one that root made another user's. So in
 //! such a run root's command gives these records to that user, and reads them with its rights.

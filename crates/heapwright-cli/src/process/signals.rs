@@ -21,8 +21,8 @@
 //! SIGTSTP has no handler. On Ctrl-Z we stop with the program, by the kernel's own rules (which
 //! refuse it if no shell could continue us), and `fg` continues both.
 //!
-//! A signal that was ignored at our start (`nohup`) is ignored in the program too, unless the
-//! program changes that; so it is passed on like others. A signal without a handler here (SIGSEGV,
+//! The program also ignores a signal that was ignored at our start (`nohup`), unless it changes
+//! that. So such a signal is passed on like others. A signal without a handler here (SIGSEGV,
 //! SIGXCPU, ...) concerns this process alone.
 
 use std::mem::MaybeUninit;

@@ -10,9 +10,9 @@
 //! Measures for fairness, beyond those of `bench`:
 //! - The player calls the allocator under test only for the story's operations. Its plan is a
 //!   mapped file, its places for blocks are mapped memory, and the C library starts its threads.
-//! - Each recorded thread is a real one, which begins and ends where the recorded one did.
-//! - A block that one thread allocates and another frees does move between them: the thread that
-//!   frees it waits until it arrives.
+//! - Each recorded thread is a real one, with the recorded beginning and end.
+//! - If one thread allocates a block and another frees it, the second waits until the block
+//!   arrives.
 //! - Threads drift apart by a bounded number of operations, so that as much is live at a time as in
 //!   the story.
 //! - Blocks are touched, and the written bytes are checked.

@@ -17,8 +17,8 @@
 //! So an allocator that gives one block to two threads fails here.
 //!
 //! **Measurements.** The time from the first operation to the last thread's end, CPU time, and
-//! memory: the peak resident size during the run, less the resident size before its first
-//! operation, when the player has touched its own memory.
+//! memory. Memory is the peak resident size minus the resident size before the first operation,
+//! when the player's own memory is touched.
 //!
 //! The player's answer is one line of numbers (see [`Answer`]).
 

@@ -60,8 +60,8 @@ pub(crate) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     from_look(stacks, stack).next()
 }
 
-/// Returns the call for outputs that need a line of source: the first one with a line, from the
-/// call that a person looks at first outwards. Calls of the system do not count.
+/// Returns the call for outputs that need a line of source: the first one with a line, outwards
+/// from the call of [`look_at`]. Calls of the system do not count.
 pub(crate) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
     let is_theirs = |call: &Call<'_>| known(call) && call.is_own();

@@ -1,8 +1,8 @@
 //! Compares two points in time, or two runs.
 //!
-//! Both are whole reports. Live blocks, by stack, are those that each process's last check counted;
-//! without a count, the groups of its leak checks, of all fates. In files that both runs have,
-//! stacks match by the places of their frames; in rebuilt files, by functions and lines.
+//! Both are whole reports. Live blocks, by stack, come from the count of each process's last
+//! check, or else from the groups of its leak checks. Stacks match by the places of their frames
+//! in files of both runs, and by functions and lines in rebuilt files.
 
 use super::model::{Amount, Error, Leak, Report, StackId};
 use crate::symbols::{Frame, Place};

@@ -15,7 +15,7 @@
 use super::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::cmp::Reverse;
 
-/// The share of its bytes that a stack frees at once if it counts as `mixed`.
+/// The share of bytes that a `mixed` stack frees immediately.
 const MOSTLY: f64 = 0.5;
 
 /// The explanation of a process's memory.
@@ -73,7 +73,7 @@ impl<'r> Explained<'r> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// Returns the stacks that free most of what they allocate at once, but have blocks older than
+    /// Returns the stacks that free most of their bytes immediately, but have blocks older than
     /// half of the time.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {

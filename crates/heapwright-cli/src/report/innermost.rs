@@ -26,7 +26,7 @@ pub(crate) enum Innermost {
 /// Calls, innermost first, by their linker names.
 type Calls = &'static [&'static str];
 
-/// What memcheck's versions show for an allocating function; the first list is generated.
+/// The calls that memcheck's versions show for an allocating function. The first list is generated.
 const ALLOCATORS: [(Origin, &[Calls]); 13] = [
     (Origin::Malloc, &[&["malloc"], &["malloc", "realloc"]]),
     (Origin::Calloc, &[&["calloc"]]),
@@ -93,8 +93,8 @@ impl Innermost {
         }
     }
 
-    /// Returns what memcheck's versions show, the form of version 3.19 first. All forms, if the
-    /// call is unknown; none for an access, because its function has many names.
+    /// Returns the calls that memcheck's versions show, the form of version 3.19 first. All forms,
+    /// if the call is unknown; none for an access, because its function has many names.
     pub(super) fn forms(self) -> Vec<Calls> {
         let known = match self {
             Self::Accessed(_) => return Vec::new(),

@@ -74,7 +74,7 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Returns whether a user's record belongs to the run whose records lie in a folder. The user must
 /// be this command's, or one that a process of the run became. (If only this command's user may
-/// write there, nobody else can have made a folder for such a user.)
+/// write there, no other user can have made a folder for such a user.)
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)

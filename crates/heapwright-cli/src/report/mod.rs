@@ -238,7 +238,7 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     Ok(gathered)
 }
 
-/// Selects what to report, and names it.
+/// Selects the reported findings, and names their frames.
 fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> Report {
     let order = in_order(gathered);
     let mut places = vec![0; order.len()];

@@ -196,7 +196,7 @@ pub(crate) struct Sample {
     pub(crate) bytes: u64,
 }
 
-/// One leak check, or one count of what is live.
+/// One leak check, or one count of live blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Check {
     pub(crate) number: u32,

@@ -409,8 +409,8 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
-/// Makes a heap profile of the server after a minute: a growing cache, short-lived buffers, an
-/// index that exists from the beginning, and a name that HTML must escape.
+/// Makes a heap profile of the server after a minute. It has a growing cache, short-lived buffers,
+/// an early index, and a name that HTML must escape.
 pub(crate) fn profile() -> Report {
     const MIB: u64 = 1 << 20;
     let amount = |bytes: u64, size: u64| Amount { blocks: bytes / size, bytes };

@@ -31,11 +31,11 @@
 //! (`fopen@@GLIBC_2.2.5`). Callers of `main` are also called `(below main)`, `__libc_start_main`
 //! and `_start`. A function without a name is called `???`.
 //!
-//! Valgrind's stacks begin in its own `malloc`, ours in its caller. A block whose first line names
-//! an allocating or freeing function is compared with a stack that begins with the function that
-//! was called ([`super::innermost`]); another block is compared with the stack as it is. Lines up
-//! to the C library's function that made an access count as matched, by its name or by valgrind's
-//! names for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
+//! Valgrind's stacks begin in its own `malloc`, ours in its caller. If a block's first line names
+//! an allocating or freeing function, its stack begins with the called function
+//! ([`super::innermost`]). Other blocks are compared with the stack as it is. Lines up to the C
+//! library's function that made an access count as matched, by its name or by valgrind's names for
+//! it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`.
 //!
 //! As in valgrind, a block is compared with the stack on which the mistake was seen. If its traces
 //! were found later, any stack of the finding may match.
@@ -223,9 +223,9 @@ pub(crate) fn is_main(name: &str) -> bool {
     name == "main" || name.strip_suffix("::main").is_some_and(is_path)
 }
 
-/// Returns the narrowest pattern that hides a finding with this stack and also holds for another
-/// build of the program: the innermost calls, up to `main` or a thread's first function. `None` if
-/// no call has a name. A function that only a separate debug file names counts by its module.
+/// Returns the narrowest pattern that hides a finding with this stack in any build of the program.
+/// It has the innermost calls, up to `main` or a thread's first function. `None` if no call has a
+/// name. A function that only a separate debug file names counts by its module.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     let call = |line: &Line<'_>| {
         let file = line.module.rsplit('/').next().unwrap_or_default();
@@ -482,7 +482,7 @@ fn are_at_start(patterns: &[Pattern], lines: &[Line<'_>], innermost: Innermost) 
             || behind.is_some_and(|behind| is_start(behind, lines, 0));
     }
     let with = |(form, calls): (usize, &&[&'static str])| {
-        // Only names, not wildcards, match what other versions of valgrind show.
+        // Only names, not wildcards, match the functions of other valgrind versions.
         let named = patterns
             .iter()
             .zip(*calls)
@@ -541,8 +541,8 @@ fn is_called(pattern: &str, function: Function) -> bool {
     names.any(|name| glob(pattern, name) || glob(bare, name))
 }
 
-/// Returns the lines of a stack that chains are compared with: from the first one that is no
-/// plumbing (all without such a line), without calls that only a separate debug file knows of.
+/// Returns the lines of a stack for the comparison with chains. It skips plumbing at the start
+/// (unless all lines are plumbing), and inlined calls that only a separate debug file names.
 fn chained<'a>(stack: &[Line<'a>]) -> Vec<Line<'a>> {
     let first = stack.iter().position(|line| !is_plumbing_name(line.name));
     let lines = stack[first.unwrap_or_default()..].iter();

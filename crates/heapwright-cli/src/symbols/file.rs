@@ -4,10 +4,10 @@
 //! Without it, they come from the symbols, which have no lines. Variables come from the symbols
 //! only.
 //!
-//! A function has one name, whatever a separate debug file calls it: the shortest one that the file
-//! itself has for it, or exports if it has debug information. So `strdup` is `strdup` with and
-//! without the C library's debug file, which calls it `__GI___strdup`. Functions that only a
-//! separate debug file names are private.
+//! A function's name does not depend on a separate debug file. It is the shortest name in the file
+//! itself, or the shortest exported one if the file has debug information. So `strdup` is `strdup`
+//! with and without the C library's debug file, which calls it `__GI___strdup`. Functions that
+//! only a separate debug file names are private.
 //!
 //! Files are mapped, and symbols are collected and sorted at the first request: a report needs a
 //! few pages of a large program. Parts that do not parse are left out.

@@ -70,8 +70,8 @@ pub(crate) struct Function {
     pub(crate) column: Option<u32>,
     /// The linker's name, if it differs.
     pub(crate) symbol: Option<String>,
-    /// Whether only a separate debug file names it: on a machine without that file, the function
-    /// has no name, or no call of its own if it was inlined.
+    /// Whether only a separate debug file names it. Without that file the function has no name, or
+    /// no call if it was inlined.
     pub(crate) is_private: bool,
 }
 

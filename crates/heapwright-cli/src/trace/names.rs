@@ -12,8 +12,8 @@
 //! A realloc may come in two halves. In between, the block's old name may already be another
 //! block's. Its thread holds the block meanwhile.
 //!
-//! Impossible events are counted and corrected, so that every story can be replayed: a free of an
-//! unknown name is left out; a new block under a live block's name ends the live one first.
+//! Impossible events are counted and corrected, so that every story can be replayed. A free of an
+//! unknown name is left out; a new block under a live block's name frees the live one first.
 
 use super::story::{Event, Story, What};
 use std::collections::HashMap;

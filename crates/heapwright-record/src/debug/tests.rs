@@ -337,7 +337,7 @@ fn what_does_not_fit_is_cut_and_marked() {
     let Some(Entry::Process(read)) = Reader::new(&bytes).unwrap().next() else { panic!() };
     assert_eq!(read.version, "0.1.0".into());
     assert!(read.exe.cut && !read.exe.bytes.is_empty() && long.starts_with(read.exe.bytes));
-    // The first takes what there is; what is empty was not cut.
+    // The first text takes all bytes; an empty one was not cut.
     assert_eq!(read.command, Text { bytes: b"", cut: true });
     assert_eq!(read.options, Text::default());
 

@@ -53,9 +53,9 @@
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at the end of
 //! Start and End. A reader may ignore unknown flags among the low 16, but not among the high 16.
-//! Other changes need another version. Version 1, which is also read, had neither ages nor moves:
-//! its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and `old`, and it
-//! has no Age.
+//! Other changes need another version. The reader also reads version 1, which had neither ages nor
+//! moves. Its start ends behind the pools, its pages have no `aside`, `pins`, `moved in` and
+//! `old`, and it has no Age.
 //!
 //! **Damage.** A reader stops at the first wrong frame, and says where it is. Each frame tells the
 //! number of entries before it, and the end tells the number of each sort, so missing and double

@@ -78,7 +78,7 @@ struct State {
 struct Entries<'a> {
     coder: Coder,
     rest: &'a [u8],
-    /// An entry that is a frame of its own.
+    /// An entry that is a separate frame.
     alone: Option<Entry<'a>>,
 }
 

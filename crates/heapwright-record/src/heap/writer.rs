@@ -196,7 +196,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         self.good
     }
 
-    /// Writes a frame of its own.
+    /// Writes a separate frame.
     fn frame(&mut self, tag: u32, put: impl Fn(&mut Out<'_>)) -> bool {
         let mut out = Out { place: self.buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
         put(&mut out);

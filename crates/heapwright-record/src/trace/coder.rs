@@ -26,8 +26,8 @@ impl Coder {
         Self { block: 0 }
     }
 
-    /// Writes an operation to the start of `place`, and returns its number of bytes: 0 if it does
-    /// not fit, which cannot happen with [`Coder::MOST`] bytes.
+    /// Writes an operation to the start of `place`, and returns its number of bytes, or 0 if it
+    /// does not fit. [`Coder::MOST`] bytes are always enough.
     #[inline]
     pub fn put(&mut self, operation: Operation, place: &mut [u8]) -> usize {
         let mut out = Out { place, at: 0 };

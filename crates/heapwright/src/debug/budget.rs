@@ -13,10 +13,10 @@
 //!                       but for the first four of a length and one in 64
 //! ```
 //!
-//! A program that makes few blocks, or makes them slowly, behaves as under `guard=all`, except for
-//! emptied buckets of small blocks once 4 MiB are open. A program that only allocates gets the
-//! blocks that its sites are due. The budget pays for these, too, and they wait while the debt is
-//! large: two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
+//! A program with few or slow allocations behaves as under `guard=all`, except for emptied buckets
+//! of small blocks once 4 MiB are open. A program that only allocates gets the blocks that its
+//! sites are due. The budget pays for these, too, and they wait while the debt is large. Otherwise
+//! two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
 //! machine. It is small, because a build is a thousand processes of 20 ms. With 512 blocks, guards
@@ -24,8 +24,8 @@
 //! the advance, the process's CPU time decides, so a busy machine guards as much as a quiet one.
 //! The cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
 //! guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or many
-//! threads. A bucket or large block that is guarded by choice is also charged for its pages, which
-//! the program faults in again at the next use. These faults are most of such a guard's cost.
+//! threads. A bucket or large block that is guarded by choice also pays for its pages, which fault
+//! at the next use. These faults are most of such a guard's cost.
 //!
 //! A forked child continues with its parent's remainder. A sandbox may forbid the clocks' system
 //! calls; then no time is earned, and sites get their due blocks.
@@ -152,7 +152,7 @@ impl GuardBudget {
             match self.left.load(Ordering::Relaxed) {
                 1.. => Allowance::Some,
                 left if left > -DEBT_MOST_NS => Allowance::Due,
-                // In a sandbox no time is earned, so the debt would last for ever.
+                // A sandbox earns no time, so the debt would last for ever.
                 _ if memory_limit::is_in_sandbox() => Allowance::Due,
                 _ => Allowance::None,
             }

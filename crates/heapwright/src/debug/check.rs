@@ -40,9 +40,9 @@ const HURRY: usize = 100;
 ///
 /// # Complexity
 ///
-/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
-/// also reads the whole heap. It then waits at most two seconds for running threads of the closure,
-/// and a tenth of a second for other threads that may have received a block.
+/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left,
+/// `check` also reads the whole heap. It then waits at most two seconds for threads of the
+/// closure, and a tenth of a second for others that may have received a block.
 ///
 /// # Limits of the search
 ///

@@ -38,8 +38,8 @@ const ENTRY_COST: usize = 64;
 const UNIT_COST: usize = 700;
 /// An unguarded large block up to this size stays filled.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;
-/// Blocks up to this size (a sampled page, a large block with large alignment) are filled whole;
-/// the kernel is not called for their touched pages.
+/// Blocks up to this size (a sampled page, a large block with large alignment) are filled whole,
+/// without a query for touched pages.
 const ASKED_FROM: usize = 2 * PAGE;
 
 /// Emptied buckets, oldest first out.
@@ -122,8 +122,8 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // The whole span is decommitted: an earlier, longer block may have left the pattern behind
-        // this one, if the kernel refused a guard for its pages. Guards stay.
+        // The whole span is decommitted. An earlier, longer block may have left the pattern behind
+        // this one, if the kernel refused its guard. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {

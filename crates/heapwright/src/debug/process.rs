@@ -252,7 +252,7 @@ fn region_of(address: usize) -> Region {
         Contents::Data => Region::Globals,
         Contents::Code => Region::Code,
         Contents::Break => Region::OtherHeap,
-        // A library's zeroed data has no name of its own.
+        // A library's zeroed data has no name.
         Contents::Anonymous if mapping.name().is_empty() && module_of(address).is_some() => {
             Region::Globals
         }

@@ -12,8 +12,8 @@
 //! time. A site that runs a million times costs ten guards, or as many as there is time for. New
 //! and rare sites come before old, hot ones. Blocks stand alternately at the end and at the start
 //! of their page: one catches reads beyond the end, the other reads before the start. A late
-//! finding (a damaged canary) makes a site *flagged*, as does a guard hit that may not repeat
-//! (`flagged`), in this run or an earlier one. All its blocks are guarded from then on, at the end
+//! finding (a damaged canary) in this run or an earlier one makes a site *flagged*. So does a
+//! guard hit that may not repeat (`flagged`). All its blocks are guarded from then on, at the end
 //! that matters, so the next wrong access is caught at once. The record notes each flagged site
 //! once.
 //!

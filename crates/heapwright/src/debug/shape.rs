@@ -6,10 +6,10 @@
 //! ```
 //!
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
-//! block pins its bucket, so buckets are as small as waste allows: a sixteenth of the touched
-//! pages, more for larger slots; 8 KiB slots have buckets of one. The *lead* is memory of ours
-//! before the first slot, so that a write before it is seen. Its size is the largest power of two
-//! that divides the slot's, up to 1 KiB, so slots stay aligned.
+//! block pins its bucket, so buckets are small. Waste may be a sixteenth of the touched pages, and
+//! more for larger slots; 8 KiB slots have buckets of one. The *lead* is memory of ours before the
+//! first slot, so that a write before it is seen. Its size is the largest power of two that
+//! divides the slot's, up to 1 KiB, so slots stay aligned.
 //!
 //! Pure arithmetic.
 #![forbid(unsafe_code)]
@@ -24,8 +24,8 @@ pub(crate) const BUCKETS: usize = UNIT / PAGE;
 pub(crate) const SLOT_MAX: usize = 28 << 10;
 /// The largest alignment that buckets serve.
 pub(crate) const ALIGN_MAX: usize = 1024;
-/// Bytes at a bucket's ends, and before a large block, that get the pattern and are checked: those
-/// next to the slots, because a lead or a tail may be pages long.
+/// The checked bytes with the pattern at a bucket's ends, and before a large block. They are next
+/// to the slots: a lead or a tail may be pages long.
 pub(crate) const WATCHED: usize = 64;
 
 /// The division of a span of one class.
@@ -151,7 +151,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// Returns the class for a request and a spare byte. `None`: it needs a span of its own.
+/// Returns the class for a request and a spare byte. `None`: it needs its own span.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! A bucket is retired when its last block is freed, so one live block keeps the memory of all its
-//! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
-//! But some programs make long-lived and short-lived blocks by the same calls, and would keep
-//! several times their live bytes (redis under load: 129 MiB open for 36 MiB live). So when the
-//! open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one. At
-//! least half of its slots are freed, and a quarter of them for [`AGE`] operations or longer. These
-//! slots are verified first, like a bucket that leaves the history. If there are too many findings
-//! to record, the other slots wait. (The peak fell by a quarter for redis and a tenth for python3,
-//! or by 32 and 16 % with the history's budget, which also follows [`spared`].)
+//! neighbours. A few such buckets are useful: their freed slots are checked and keep their
+//! history. But some programs make long-lived and short-lived blocks by the same calls. They would
+//! keep several times their live bytes (redis under load: 129 MiB open for 36 MiB live). So when
+//! the open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one.
+//! At least half of its slots are freed, and a quarter of them for [`AGE`] operations or longer.
+//! These slots are verified first, like a bucket that leaves the history. If there are too many
+//! findings to record, the other slots wait. (The peak fell by a quarter for redis and a tenth for
+//! python3, or by 32 and 16 % with the history's budget, which also follows [`spared`].)
 //!
 //! Invariants:
 //!

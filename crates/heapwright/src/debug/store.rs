@@ -39,8 +39,8 @@ const LARGE: usize = CLASSES + 1;
 /// Large spans up to this many units are reused whole.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// The default budget of the history: the part of the idle bytes that sparse buckets leave, within
-/// these shares of the open bytes, and at least `BUDGET_LEAST`.
+/// The history's default budget is the idle bytes without those of sparse buckets, within these
+/// shares of the open bytes, and at least `BUDGET_LEAST`.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
@@ -570,7 +570,7 @@ impl Store {
     }
 
     /// Takes a bucket with only freed slots out of use. Returns whether to guard the bucket instead
-    /// of filling it: there is time, it is one of the first of its class, or one in
+    /// of filling it. Guards go to buckets if there is time, to the first of a class, and to one in
     /// [`GUARD_ONE_IN`]. A large bucket is also guarded unless the budget is deep in debt.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);

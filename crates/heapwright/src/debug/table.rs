@@ -164,7 +164,7 @@ pub(super) fn room(bytes: usize) -> *mut u8 {
     // SAFETY: just reserved.
     unsafe { os::keep_out_of_dumps(at, bytes + 2 * page) };
     let start = at.wrapping_add(page);
-    // SAFETY: whole pages inside what was just reserved.
+    // SAFETY: these are whole pages inside the new reservation.
     if unsafe { SYSTEM.commit(start, bytes) } {
         return start;
     }

@@ -850,7 +850,7 @@ fn a_detection_that_is_switched_off_is_missed_by_the_model() {
         |d| d.canary = false,
         |d| d.size = false,
     ];
-    // A debug heap without guards, and a checked one; both remember what was freed.
+    // A debug heap without guards, and a checked one; both remember freed blocks.
     for first in [3, 195] {
         for (at, switch) in switches.iter().enumerate() {
             let mut detect = Detect::ALL;

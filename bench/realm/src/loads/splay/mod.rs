@@ -1,17 +1,17 @@
 //! The splay load of V8's benchmarks, as in `bench/gc/loads/splay.c`: a self-adjusting tree under
-//! random keys, each node with a payload that is a tree of its own.
+//! random keys. Each node has a payload, which is another tree.
 //!
 //! ```text
 //!   node --> branch --> branch --> ... --> leaf --> array of ten numbers
 //!   node --> ...    --> ...                    --> string
 //! ```
 //!
-//! A turn puts in 80 new nodes and takes out for each the greatest whose key is below. Most of
-//! the heap stays and all of it is linked, and the tree's references change all the time:
-//! what it costs is keeping up with that.
+//! A turn inserts 80 new nodes, and for each removes the greatest node with a smaller key. Most of
+//! the heap stays and is linked, and the tree's references change all the time: the load measures
+//! the cost of tracking them.
 //!
-//! - here: the load, and what a tree has to do
-//! - `shared`: a tree of nodes that are shared; a peer writes the node
+//! - here: the load, and the operations of a tree
+//! - `shared`: a tree of shared nodes; a peer writes the node
 
 use figures::random::Random;
 
@@ -21,37 +21,37 @@ mod shared;
 
 pub(crate) use shared::Node;
 
-/// Nodes that a turn puts in.
+/// The nodes that a turn inserts.
 const MODIFIED: usize = 80;
 /// Branches from a node to each leaf of its payload.
 pub(crate) const PAYLOAD_DEPTH: u32 = 5;
 /// The array of each leaf.
 pub(crate) const NUMBERS: [u64; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 
-/// What a peer does.
+/// The operations of a peer.
 pub(crate) trait Splay {
-    /// Lends its tree to a turn, and keeps what comes back.
+    /// Lends its tree to a turn, and keeps the returned tree.
     fn turn(&mut self, turn: &mut Turn);
 
-    /// What the peer's collector did, if it says so.
+    /// The counts of the peer's collector, if it has any.
     fn collector(&self) -> Option<Collector> {
         None
     }
 }
 
-/// A sorted tree; `Heap` is what its nodes are made in.
+/// A sorted tree, whose nodes are allocated in a `Heap`.
 pub(crate) trait Tree {
-    /// What its nodes are made in.
+    /// The heap of the nodes.
     type Heap;
-    /// Puts a new node in, unless the key is there.
+    /// Inserts a new node, unless the key exists.
     fn insert(&mut self, heap: &Self::Heap, key: u64);
-    /// Takes out the node with the greatest key up to this one, or with the least of all.
+    /// Removes the node with the greatest key up to this one, or with the least key of all.
     fn take_out(&mut self, heap: &Self::Heap, key: u64);
-    /// Takes out the node with the least key, and says what [`look`] saw there.
+    /// Removes the node with the least key. Returns the result of [`look`] there.
     fn take_least(&mut self, heap: &Self::Heap) -> Option<u64>;
 }
 
-/// What is done to the tree in one go.
+/// A group of operations on the tree.
 pub(crate) struct Turn {
     what: What,
     random: Random,
@@ -59,16 +59,16 @@ pub(crate) struct Turn {
 }
 
 enum What {
-    /// So many nodes are put in.
+    /// Inserts this many nodes.
     Grow(usize),
-    /// Nodes are put in, and for each another one is taken out.
+    /// Inserts nodes, and removes another one for each.
     Modify,
-    /// All are taken out, from the least key on, and looked at.
+    /// Removes all nodes, from the least key on, and reads them.
     Empty,
 }
 
 impl Turn {
-    /// Does it. The tree is lent and given back, for in some heaps it cannot be borrowed.
+    /// Runs the operations. The tree moves in and out, because some heaps cannot lend it.
     pub(crate) fn with<T: Tree>(&mut self, heap: &T::Heap, mut tree: T) -> T {
         match self.what {
             What::Grow(nodes) => (0..nodes).for_each(|_| tree.insert(heap, key(&mut self.random))),
@@ -89,7 +89,7 @@ impl Turn {
     }
 }
 
-/// The load: a tree of so many nodes, modified so often.
+/// Runs the load: a tree of `size` nodes, with `rounds` modifications.
 pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
     let mut turn = Turn { what: What::Modify, random: Random::new(42), checksum: 0 };
     for from in (0..size).step_by(MODIFIED) {
@@ -100,31 +100,31 @@ pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
     (0..rounds).for_each(|_| peer.turn(&mut turn));
 }
 
-/// What became of it. Not part of the load: whoever counts gives the whole tree back here, and
-/// whoever traces does not.
+/// Returns the checksum. This is not part of the load: peers that count references free the whole
+/// tree here, and peers that trace do not.
 pub(crate) fn checksum(peer: &mut impl Splay) -> u64 {
     let mut turn = Turn { what: What::Empty, random: Random::new(42), checksum: 0 };
     peer.turn(&mut turn);
     turn.checksum
 }
 
-/// Where the way to a leaf goes on: one bit of it tells.
+/// Chooses a branch to a leaf by one bit.
 pub(crate) fn fork<T>(way: &mut u64, left: T, right: T) -> T {
     let bit = *way & 1;
     *way >>= 1;
     if bit == 0 { left } else { right }
 }
 
-/// A node's number in the checksum: its key, and a little of the leaf that its bits lead to.
+/// Returns a node's part of the checksum: its key, and a little of the leaf that its bits select.
 pub(crate) fn look(key: u64, numbers: &[u64; 10], text: &str) -> u64 {
     key ^ numbers[9] ^ u64::from(text.as_bytes()[15])
 }
 
-/// The string of a leaf, with the key in it.
+/// The string of a leaf, which contains the key.
 pub(crate) struct Text([u8; 44]);
 
 impl Text {
-    /// As the script makes it, by hand: formatting would be half of the time.
+    /// Makes the string by hand, in the script's form: formatting would take half of the time.
     pub(crate) fn of(key: u64) -> Self {
         let mut text = *b"String for key 0123456789abcdef in leaf node";
         for (digit, at) in text[15..31].iter_mut().enumerate() {
@@ -133,13 +133,13 @@ impl Text {
         Self(text)
     }
 
-    /// As a string.
+    /// Returns the string.
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("letters and digits")
     }
 }
 
-/// A key, the same with every peer; never 0.
+/// Returns a key, the same for every peer; never 0.
 fn key(random: &mut Random) -> u64 {
     random.bits().max(1)
 }

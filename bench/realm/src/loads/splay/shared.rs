@@ -1,7 +1,7 @@
-//! Sleator and Tarjan's top-down splay, over nodes that are shared.
+//! Sleator and Tarjan's top-down splay, over shared nodes.
 //!
-//! The way to the key is taken apart into two trees, of what is less and of what is greater,
-//! and put together again under the node that was found:
+//! The path to the key is taken apart into two trees, of lesser and of greater keys. Then both are
+//! joined under the found node:
 //!
 //! ```text
 //!        less       found      greater                found
@@ -11,9 +11,9 @@
 //!            tail           tail                      in in
 //! ```
 //!
-//! References are moved from place to place, never looked up twice. What [`Node::take`] leaves
-//! behind is not looked at before something is put over it, so whoever counts references
-//! moves, and whoever does not copies.
+//! References move from place to place, and are never looked up twice. The rest that
+//! [`Node::take`] leaves is overwritten before it is read. So peers that count references move
+//! them, and other peers copy them.
 
 use super::Tree;
 
@@ -24,28 +24,28 @@ const RIGHT: usize = 1;
 
 /// A reference to a node.
 pub(crate) trait Node: Clone {
-    /// What nodes are made in.
+    /// The heap of the nodes.
     type Heap;
-    /// A node with its payload, and nothing below it.
+    /// Makes a node with its payload and no children.
     fn new(heap: &Self::Heap, key: u64) -> Self;
-    /// Its key.
+    /// Returns the key.
     fn key(&self) -> u64;
-    /// The key of the node below it at a side.
+    /// Returns the key of the child at a side.
     fn key_below(&self, side: usize) -> Option<u64>;
-    /// Takes what is below it at a side, and leaves there whatever is cheapest.
+    /// Takes the child at a side, and leaves any cheap value there.
     fn take(&self, heap: &Self::Heap, side: usize) -> Option<Self>;
-    /// Puts something below it.
+    /// Sets the child at a side.
     fn put(&self, heap: &Self::Heap, side: usize, below: Option<Self>);
-    /// What [`look`](super::look) sees in it.
+    /// Returns the result of [`look`](super::look) for the node.
     fn look(&self) -> u64;
 }
 
-/// At which side of a node a key lies; none: it is the node's.
+/// Returns the side of a node at which a key lies; `None` if the key is the node's.
 fn side_of(key: u64, node: u64) -> Option<usize> {
     (key != node).then_some(if key < node { LEFT } else { RIGHT })
 }
 
-/// What is less than the key, or what is greater.
+/// The tree of lesser keys, or that of greater keys.
 struct Apart<N> {
     root: Option<N>,
     tail: Option<N>,
@@ -54,7 +54,7 @@ struct Apart<N> {
 impl<N: Node> Apart<N> {
     const EMPTY: Self = Self { root: None, tail: None };
 
-    /// Hangs a node to the tail, at the side where the key is.
+    /// Appends a node to the tail, at the side of the key.
     fn append(&mut self, heap: &N::Heap, side: usize, node: N) {
         let last = self.tail.replace(node.clone());
         match last {
@@ -63,7 +63,7 @@ impl<N: Node> Apart<N> {
         }
     }
 
-    /// Hangs the last of it to the tail, and gives the whole.
+    /// Appends the last subtree to the tail. Returns the whole tree.
     fn close(self, heap: &N::Heap, side: usize, last: Option<N>) -> Option<N> {
         match self.tail {
             Some(tail) => {
@@ -75,7 +75,7 @@ impl<N: Node> Apart<N> {
     }
 }
 
-/// Brings the node with the key, or one beside where it would be, to the root.
+/// Brings the node with the key, or a neighbour of its place, to the root.
 fn splay<N: Node>(heap: &N::Heap, root: N, key: u64) -> N {
     let mut apart = [Apart::EMPTY, Apart::EMPTY];
     let mut current = root;
@@ -84,7 +84,7 @@ fn splay<N: Node>(heap: &N::Heap, root: N, key: u64) -> N {
     {
         let across = 1 - side;
         let mut next = current.take(heap, side).expect("it has a key");
-        // Twice to the same side: a rotation.
+        // Two steps to the same side: a rotation.
         if side_of(key, below) == Some(side) {
             current.put(heap, side, next.take(heap, across));
             next.put(heap, across, Some(current));
@@ -129,13 +129,13 @@ impl<N: Node> Tree for Option<N> {
         let root = splay(heap, root, key);
         let less = root.take(heap, LEFT);
         *self = match less {
-            // The greatest of what is less goes.
+            // Removes the greatest of the lesser keys.
             Some(less) if root.key() > key => {
                 let greatest = splay(heap, less, u64::MAX);
                 root.put(heap, LEFT, greatest.take(heap, LEFT));
                 Some(root)
             }
-            // The root goes, and the greatest of what is less takes its place.
+            // Removes the root. The greatest of the lesser keys replaces it.
             Some(less) => {
                 let greatest = splay(heap, less, u64::MAX);
                 greatest.put(heap, RIGHT, root.take(heap, RIGHT));

@@ -424,7 +424,7 @@ impl Parser {
             "run-cxx-freeres" => asked.cxx_library_frees = yes()?,
             "show-mismatched-frees" => asked.mismatched = yes()?,
             "command-line-only" => _ = yes()?,
-            // These values switch nothing on. With others, heapwright cannot do what they ask for.
+            // These values switch nothing on. heapwright does not support other values.
             "xtree-leak" | "wait-for-gdb" | "db-attach" | "profile-heap" | "trace-malloc"
                 if value == "no" => {}
             "trace-syscalls" | "trace-signals" | "trace-symtab" | "trace-sched"

@@ -2,7 +2,7 @@
 //!
 //! File names have valgrind's syntax: `%p` is the pid, `%q{VAR}` a variable of the environment,
 //! `%n` a number, `%%` a `%`. A file without `%p` and `%n`, and a socket, are opened before the
-//! program runs: a mistake costs no run, and a listening reader sees the connection.
+//! program runs. So a mistake costs no run, and a listening reader sees the connection.
 
 use super::refused;
 use std::fs::File;

@@ -13,7 +13,7 @@
 //!
 //! Sample types are `inuse_objects/count` and `inuse_space/bytes`. A heap profile has
 //! `alloc_objects/count` and `alloc_space/bytes` before them, as in Go, and the mean distance of
-//! samples as the period. For its peak the names are `peak_objects` and `peak_space`. Every sample
+//! samples as the period. A profile of the peak has `peak_objects` and `peak_space`. Every sample
 //! has the labels `reach` (the fate of the blocks) and `pid`, for `-tagfocus` and `-tagroot`.
 //!
 //! Addresses are not those of a process. Files follow each other in order of appearance, each at a

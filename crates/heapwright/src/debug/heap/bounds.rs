@@ -41,7 +41,7 @@ pub(crate) struct Asked {
 }
 
 /// Returns the bytes from an address in a span to the end of its live block, or to the next
-/// poisoned byte; 0 if the address is in no live block.
+/// poisoned byte. Returns 0 if the address is in no live block.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }

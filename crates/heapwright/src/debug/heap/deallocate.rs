@@ -6,7 +6,7 @@
 //!     FREEING, filled, FREED; the bucket's last? --> retired
 //! ```
 //!
-//! If two threads free one block at once, the exchange of the record's word lets one through.
+//! If two threads free one block together, the exchange of the record's word succeeds for one.
 //!
 //! Called by `debug`'s entry points and by `resize`.
 

@@ -112,9 +112,9 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. `None`: the stack must be new and is not, open
-    /// buckets would exceed `most` bytes of addresses, there are no guards or no memory, or no
-    /// guard is due.
+    /// Serves a request with a guarded block. `None`: no guard is due, or the stack must be new
+    /// and is not. Or open buckets would exceed `most` bytes of addresses, or there are no guards,
+    /// or no memory.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -327,7 +327,7 @@ impl Heap {
         }
     }
 
-    /// Places a block in a span of its own.
+    /// Places a block in its own span.
     #[cold]
     fn place_large(
         &'static self,

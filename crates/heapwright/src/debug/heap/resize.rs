@@ -14,10 +14,9 @@
 //!
 //! A block that grows in small steps would be copied each time. So a block that grew twice at one
 //! place gets room for half as much again, and a large block that grew once. It stays there until
-//! it has outgrown the room. A program's first resize of a block moves it, and so does a doubling:
-//! a pointer that the program did not renew then leads to a freed block. With `guard=all`, or if
-//! freed blocks are kept for ever, every resize moves, because the block's ends must stand at
-//! guards.
+//! it has outgrown the room. A program's first resize of a block moves it, and so does a doubling.
+//! A stale pointer then leads to a freed block. With `guard=all`, or if freed blocks are kept for
+//! ever, every resize moves, because the block's ends must stand at guards.
 //!
 //! Called by `debug`'s entry points.
 

@@ -21,8 +21,8 @@
 //! definitely lost, and the others as lost with it. A definitely lost block that another lost block
 //! leads to becomes indirectly lost.
 //!
-//! Breadth first: `via`, the address of the word that led to a block, follows a shortest path from
-//! the first kind of root with a path.
+//! The search is breadth first. So `via`, the address of the word that led to a block, follows a
+//! shortest path from the first kind of root with a path.
 //!
 //! Most processes have no leaks, and their globals lead to all blocks. Marking stops when every
 //! live block is reachable, and reads nothing if no block is live.

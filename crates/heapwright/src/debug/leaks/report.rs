@@ -8,9 +8,9 @@
 //! a path from a root to one of its blocks; the others are counted. The timeline converts sequence
 //! numbers to times.
 //!
-//! A check is *brief* if it is the process's only one and reachable blocks are not wanted (option
-//! `reachable=none`, which `heapwright check` sets for its text). It leaves out live blocks by
-//! stack, size and time. Without losses it consists of two sums and a few blocks.
+//! A check is *brief* if it is the process's only one, under the option `reachable=none`.
+//! `heapwright check` sets this option for its text. It leaves out live blocks by stack, size and
+//! time. Without losses it consists of two sums and a few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 
