@@ -548,7 +548,7 @@ impl Table {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Makes the next segment. It has fewer slots than indexes if there is no memory for all, but at
+    /// Makes the next segment. Without memory for all indexes it has fewer slots, but at
     /// least this many. False: no memory, or the limit is reached.
     #[cold]
     fn open(&mut self, form: Form, segment: usize, least: usize) -> bool {
