@@ -60,7 +60,7 @@ pub const fn word(process: u32, bytes: usize, kind: Kind) -> u64 {
 /// ```
 pub fn blocks(spill: &[u8]) -> impl Iterator<Item = (u32, Kind, &[u8])> {
     let (all, _) = spill.as_chunks::<BLOCK>();
-    let used = all.first().map_or(0, |first| word_of(first));
+    let used = all.first().map_or(0, word_of);
     let used = usize::try_from(used).unwrap_or(usize::MAX);
     all.iter().skip(1).take(used).filter_map(|block| {
         let word = word_of(block);
