@@ -18,7 +18,7 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     let of_processes = report
         .processes
         .iter()
-        .flat_map(|process| unchecked(process).into_iter().chain(line(process).into_iter()));
+        .flat_map(|process| unchecked(process).into_iter().chain(line(process)));
     of_processes.chain(report.foreign.iter().cloned()).collect()
 }
 
