@@ -107,9 +107,10 @@ macro_rules! functions {
             })+)+
         }
 
-        /// Prints a line for each function and contender: `function, call, nanoseconds`.
-        pub fn print(turns: usize) {
-            let data = data();
+        /// Prints a line for each function and contender: `function, call, nanoseconds`. `None`: the
+        /// number of turns is none.
+        pub fn print(turns: &str) -> Option<()> {
+            let (turns, data) = (turns.parse::<usize>().ok()?, data());
             $({
                 let mut contenders: Vec<(&str, Turn<'_>, Vec<f64>)> = Vec::new();
                 $({
@@ -127,6 +128,7 @@ macro_rules! functions {
                     println!("{}\t{call}\t{:.2}", $row, times[times.len() / 2]);
                 }
             })+
+            Some(())
         }
     };
 }
@@ -273,7 +275,7 @@ functions! {
         };
     }
     "a box, made and dropped" {
-        call_arena_box |a: Arena, d| (*ArenaBox::new_in(Counted(d.count as u64), &*a)).0 as usize;
+        call_arena_box |a: Arena, d| ArenaBox::new_in(Counted(d.count as u64), &*a).0 as usize;
         call_bumpalo_box |a: Bump, d| {
             (*bumpalo::boxed::Box::new_in(Counted(d.count as u64), a)).0 as usize
         };

@@ -50,8 +50,8 @@ pub fn main() -> ExitCode {
         ["run", "map", ref rest @ ..] => maps::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
         ["golden"] => golden::run(),
-        ["functions"] => Some(functions::print(301)),
-        ["functions", turns] => turns.parse().ok().map(functions::print),
+        ["functions"] => functions::print("301"),
+        ["functions", turns] => functions::print(turns),
         _ => None,
     };
     if done.is_none() {
