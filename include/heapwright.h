@@ -1413,7 +1413,8 @@ void *hw_heap_alloc_aligned(struct hw_heap *heap, size_t size, size_t alignment)
  * heap is a heap of hw_heap_new that was not destroyed; block is NULL or a
  * block of it that was not freed.
  */
-void hw_heap_free(struct hw_heap *heap, void *block);
+void hw_heap_free(struct hw_heap *heap,
+                  void *block);
 
 /**
  * Gives back a heap and every block in it. NULL is ignored.
