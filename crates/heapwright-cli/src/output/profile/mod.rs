@@ -7,7 +7,7 @@
 //! dhat        JSON for the viewer of valgrind's DHAT
 //! ```
 //!
-//! All formats have the same data: [`crate::report::held`]. The fate of blocks (definitely lost, still
+//! All formats have the data of [`crate::report::held`]. The fate of blocks (definitely lost, still
 //! reachable, ...) is the outermost level. Errors are not in these formats, but in text, JSON,
 //! HTML, SARIF and JUnit.
 
