@@ -755,10 +755,19 @@ fn leaks_are_looked_for_whichever_thread_ends_the_program() {
 #include <unistd.h>
 static const char *how;
 static char *volatile lost;
-static void *work(void *nothing) {
-    usleep(30000);
+static __attribute__((noinline)) void lose(void) {
     lost = malloc(123);
     lost = 0;
+}
+static __attribute__((noinline)) void forget(void) {
+    volatile char stack[4000];
+    for (unsigned i = 0; i < sizeof stack; i++)
+        stack[i] = 0;
+}
+static void *work(void *nothing) {
+    usleep(30000);
+    lose();
+    forget();
     if (strcmp(how, \"exits\") == 0)
         exit(0);
     if (strcmp(how, \"quits\") == 0)

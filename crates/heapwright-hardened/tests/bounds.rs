@@ -100,7 +100,13 @@ fn one_character_more_is_refused() {
     for (name, _) in &all {
         let by = format!(", by {} of ", plain(name));
         let outcome = hardened_run(&writers, DEBUG, &["beyond", name]);
-        was_found(&outcome, &["buffer-overflow: write at offset 64 of a 64-byte block", &by]);
+        // A call whose result is short wrote nothing beyond the block.
+        if outcome.stderr.contains(": may-overflow: ") {
+            let by = format!("{} may write up to ", plain(name));
+            was_found(&outcome, &[&by, "beyond the end of a 64-byte block"]);
+        } else {
+            was_found(&outcome, &["buffer-overflow: write at offset 64 of a 64-byte block", &by]);
+        }
     }
     for options in ["", "mode=fast"] {
         for (name, _) in &all {

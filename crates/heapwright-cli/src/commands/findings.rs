@@ -33,6 +33,7 @@ const PAGES: &[(&str, &str)] = pages![
     "alignment-mismatch",
     "allocator-mismatch",
     "buffer-overflow",
+    "may-overflow",
     "buffer-underflow",
     "write-after-free",
     "use-after-free",

@@ -100,7 +100,8 @@ F(pools, 620) F(mutators, 624) F(finalizers_pending, 628) F(handles, 632) F(pool
 F(minor_cycles, 5760) F(old_bytes, 5768) F(cleared, 5776) F(compactions, 5784)
 F(moved_objects, 5792) F(moved_bytes, 5800) F(evacuated_pages, 5808) F(kept_pages, 5816)
 F(pause_wall_max_ns, 5824) F(pause_wall_histogram, 5832) F(safepoint_ns, 6344)
-F(safepoint_max_ns, 6352) F(lists_bytes, 6360) F(lists_peak_bytes, 6368) SIZE(6376)
+F(safepoint_max_ns, 6352) F(lists_bytes, 6360) F(lists_peak_bytes, 6368) F(free_bytes, 6376)
+SIZE(6384)
 #undef T
 
 #define T hw_pool_statistics
