@@ -174,8 +174,10 @@ macro_rules! becoming {
             let variables = [$($variables)?].first().copied();
             becoming(stringify!($name), $path, $words, variables, |room| {
                 let path = room.map_or($path, |room| room.pass($path));
+                let words = room.map_or($words, |room| room.pass($words));
+                $(let $variables = room.map_or($variables, |room| room.pass($variables));)?
                 // SAFETY: as the caller promises.
-                unsafe { real(path, $words $(, $variables)?) }
+                unsafe { real(path, words $(, $variables)?) }
             })
         }
     )* };
@@ -199,8 +201,11 @@ pub(super) unsafe fn fexecve<const READS: bool>(
     words: Strings,
     variables: Strings,
 ) -> c_int {
-    // SAFETY: as the caller promises.
-    let call = |_: Option<&Room>| unsafe { real(file, words, variables) };
+    let call = |room: Option<&Room>| {
+        let passed = |list| room.map_or(list, |room| room.pass(list));
+        // SAFETY: as the caller promises.
+        unsafe { real(file, passed(words), passed(variables)) }
+    };
     becoming("fexecve", c"an open file".as_ptr(), words, Some(variables), call)
 }
 
@@ -218,8 +223,9 @@ pub(super) unsafe fn execveat<const READS: bool>(
 ) -> c_int {
     becoming("execveat", path, words, Some(variables), |room| {
         let path = room.map_or(path, |room| room.pass(path));
+        let passed = |list| room.map_or(list, |room| room.pass(list));
         // SAFETY: as the caller promises.
-        unsafe { real(folder, path, words, variables, flags) }
+        unsafe { real(folder, path, passed(words), passed(variables), flags) }
     })
 }
 
@@ -252,6 +258,8 @@ unsafe fn spawn(
             Some(room) => (room.pass(path), room.pass(to)),
             None => (path, to),
         };
+        let passed = |list| room.map_or(list, |room| room.pass(list));
+        let (words, variables) = (passed(words), passed(variables));
         // SAFETY: as the caller promises; the function writes one number.
         let result = unsafe { real(place, path, actions, attributes, words, variables) };
         if result == 0 && room.is_none() {
