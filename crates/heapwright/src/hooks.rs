@@ -154,6 +154,13 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
+/// Returns whether the debug heap's block at an address belongs to a pool, an arena or a first-class
+/// heap of C.
+#[cfg(feature = "debug")]
+pub(crate) fn is_owned(address: usize) -> bool {
+    crate::debug::is_owned(address)
+}
+
 /// Returns whether `bytes` bytes at `address`, in this unit, are certainly in a live block of a
 /// debug heap, without poison.
 #[inline(always)]

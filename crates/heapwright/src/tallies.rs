@@ -29,6 +29,7 @@ use core::ptr;
 
 use crate::cache::{CACHES, Use};
 use crate::describe::{self, BlockState, Kind};
+use crate::hooks;
 use crate::os::{Memory, SYSTEM};
 use crate::paged_table::{Keyed, Table};
 use crate::registry::thread_index::{self, MOST_THREADS};
@@ -201,6 +202,7 @@ fn size_of_block(address: usize) -> Option<usize> {
         {
             return None;
         }
+        Kind::Debug if hooks::is_owned(address) => return None,
         _ => {}
     }
     let is_block = found.block == address && found.state == BlockState::InUse;

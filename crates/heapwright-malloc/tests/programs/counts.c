@@ -289,10 +289,7 @@ int main(void)
     inner_counts_are_the_outer_ones_too();
     stacks_say_who_asks();
     threads_count_for_themselves();
-    /* (In the debug heap they are blocks like others.) */
-    const char *options = getenv("HEAPWRIGHT");
-    if (options == NULL || strstr(options, "mode=debug") == NULL)
-        heaps_are_not_counted();
+    heaps_are_not_counted();
     /* And then the thread has what it had. */
     for (int i = 0; i < 1000; i++)
         free(malloc(i));

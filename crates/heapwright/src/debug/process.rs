@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use heapwright_record::debug::{NOT_CHECKED, NOT_STARTED, Occasion, Region};
+use heapwright_record::debug::{self as record, NOT_CHECKED, NOT_STARTED, Occasion, Region};
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk;
@@ -36,7 +36,7 @@ use super::poisoned;
 use super::slot::State;
 use super::span::{Found, Span};
 use super::{HEAPS, join_forks, take_heap};
-use crate::request::{Request, Return};
+use crate::request::{Origin, Request, Return};
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
 /// The id of the process that ran the check at exit.
@@ -311,6 +311,17 @@ pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'s
     let moment = if was_freed { block.freed } else { block.allocated };
     let is_known = word.state() != State::Unused && !moment.is_unknown();
     is_known.then(|| (moment.thread, stacks::frames(Stack(moment.stack))))
+}
+
+/// Returns whether the block in use at an address belongs to a pool, an arena or a first-class heap
+/// of C.
+pub(crate) fn is_owned(address: usize) -> bool {
+    let Some(Found::Slot(place)) = Span::of(address).map(|span| span.locate(address)) else {
+        return false;
+    };
+    let word = place.record().word();
+    let origin = Origin::of_record(record::Origin::from_u8(word.origin()));
+    word.state() == State::Live && matches!(origin, Origin::Pool | Origin::Arena | Origin::Heap)
 }
 
 /// Declares the block at an address as no leak, or withdraws that.
