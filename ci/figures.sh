@@ -1,11 +1,11 @@
-# What the scripts that measure with bench/figures share; sourced behind common.sh, not run: the command line, the
-# plan that is run in turns, and the report by a file of figures (bench/figures/src/asked.rs).
+# The common part of the scripts that measure with bench/figures: the command line, the plan that runs in turns, and
+# the report by a file of figures (bench/figures/src/asked.rs). Scripts source it behind common.sh.
 #
 # The script sets SECTIONS, defines section_NAME for each of them and calls
 #
 #   figures_begin FOLDER PREFIX ASKED "$@"   reads the command line; results go to the target folder's
 #                                            FOLDER, as results-PREFIX...SECTION.tsv
-#   figures_end                              runs the sections that were asked for, and reports
+#   figures_end                              runs the sections of the command line, and reports
 #
 # SETTINGS names options with a value (--NAME VALUE, in the variable given_NAME); --with NAME=[VAR=VALUE ...]PATH may be
 # given several times. PEERS, if set, names who else runs. In a section: planned and its kin, then run_plan. Sections of

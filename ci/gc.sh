@@ -72,9 +72,9 @@ scheme() {
 
     tells() { # TEXT WANTED
         printf '%s\n' "$1" >"$SCRATCH/wrong.scm"
-        local told
-        told=$(timeout 60 "$scheme" --limit 64 "$SCRATCH/wrong.scm" 2>&1) && die "no error was reported for: $1"
-        [ "$told" = "$SCRATCH/wrong.scm:$2" ] || die "the message for \"$1\" is \"$told\", not \"$2\""
+        local printed
+        printed=$(timeout 60 "$scheme" --limit 64 "$SCRATCH/wrong.scm" 2>&1) && die "no error was reported for: $1"
+        [ "$printed" = "$SCRATCH/wrong.scm:$2" ] || die "the message for \"$1\" is \"$printed\", not \"$2\""
     }
     tells $'(define (f x)\n  (car x))\n(f 5)' '2:3: car: a pair is wanted, not 5'
     tells $'(let ((x 1))\n  (+ x y))' '2:3: `y` is not defined'

@@ -34,7 +34,7 @@ impl Drop for Counted {
     }
 }
 
-/// What the calls are made with, and the compiler does not know.
+/// The arguments of the calls, hidden from the compiler.
 pub struct Data {
     words: Vec<u64>,
     text: &'static str,

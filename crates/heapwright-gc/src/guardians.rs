@@ -248,6 +248,15 @@ impl Inner {
         }
     }
 
+    /// Returns whether a guardian's object is marked. False: there is no such guardian.
+    fn is_marked<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
+        &mut self,
+        guardian: u32,
+        judge: &Judge<U, M>,
+    ) -> bool {
+        self.guardians.get(guardian).is_some_and(|of| !(judge.is_unmarked)(of.node.object()))
+    }
+
     /// Visits up to `most` guardians behind the number `at`, which changes, and marks what can be
     /// retrieved from those that are marked. Returns whether none is left.
     pub(super) fn visit_guardians<U: Fn(*mut u8) -> bool, M: FnMut(*mut u8)>(
@@ -260,7 +269,7 @@ impl Inner {
         for _ in 0..most {
             let Some(number) = self.guardians.next(*at, minor) else { return true };
             *at = number;
-            if self.guardians.get(number).is_some_and(|of| !(judge.is_unmarked)(of.node.object())) {
+            if self.is_marked(number, judge) {
                 self.mark_retrieved(number, &mut |object| _ = judge.keep(object));
             }
         }
@@ -279,8 +288,7 @@ impl Inner {
             let Some(number) = self.registered.next(*at, minor) else { return true };
             *at = number;
             let guardian = self.registered.get(number).map_or(0, |entry| entry.guardian);
-            if self.guardians.get(guardian).is_some_and(|of| !(judge.is_unmarked)(of.node.object()))
-            {
+            if self.is_marked(guardian, judge) {
                 self.consider(number, judge);
             }
         }
@@ -296,8 +304,7 @@ impl Inner {
     ) {
         let mut number = self.registered.first(object);
         while let Some(&mut entry) = self.registered.get(number) {
-            let guardian = self.guardians.get(entry.guardian);
-            if guardian.is_some_and(|of| !(judge.is_unmarked)(of.node.object())) {
+            if self.is_marked(entry.guardian, judge) {
                 judge.keep(entry.representative);
             }
             number = self.registered.behind(number);

@@ -68,7 +68,7 @@ fn link(next: *mut Cell) -> *mut u8 {
 /// # Safety
 ///
 /// The cell belongs to a live heap, and is free from now on.
-unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
+pub(super) unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
     // SAFETY: a cell of a live heap, as the caller promises.
     unsafe { &*cell }.store(link(free), Ordering::Relaxed);
     cell
@@ -79,9 +79,25 @@ unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
 /// # Safety
 ///
 /// The cell belongs to a live heap, and is in a chain of free cells.
-unsafe fn behind(cell: *mut Cell) -> *mut Cell {
+pub(super) unsafe fn behind(cell: *mut Cell) -> *mut Cell {
     // SAFETY: a cell of a live heap, as the caller promises.
     unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
+}
+
+/// Puts the cells of a chain on another one, `free`, and returns that.
+///
+/// # Safety
+///
+/// Both chains are the caller's, of free cells of a live heap.
+pub(super) unsafe fn put_all(mut free: *mut Cell, mut cell: *mut Cell) -> *mut Cell {
+    while !cell.is_null() {
+        // SAFETY: a free cell of the chain.
+        let next = unsafe { behind(cell) };
+        // SAFETY: a free cell, which has left its chain.
+        free = unsafe { put(free, cell) };
+        cell = next;
+    }
+    free
 }
 
 impl Handles {
@@ -135,15 +151,9 @@ impl Handles {
     /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
-        let mut cell = own.free.get();
+        // SAFETY: the heap's free cells, and the mutator's, which it forgets below.
+        inner.free.0 = unsafe { put_all(inner.free.0, own.free.get()) };
         own.free.set(ptr::null_mut());
-        while !cell.is_null() {
-            // SAFETY: one of the mutator's free cells, in their chain.
-            let next = unsafe { behind(cell) };
-            // SAFETY: a free cell, which has left the mutator's chain.
-            inner.free.0 = unsafe { put(inner.free.0, cell) };
-            cell = next;
-        }
     }
 
     /// A mutator leaves: keeps its balance of made and freed handles.

@@ -74,7 +74,7 @@ impl NativeStack {
             return top <= base;
         }
         let (mut start, mut end, mut found) = (0, 0, false);
-        let told = os::each_mapping(&mut |mapping| {
+        let is_known = os::each_mapping(&mut |mapping| {
             if mapping.start != end || start == 0 || !mapping.readable {
                 start = if mapping.readable { mapping.start } else { 0 };
             }
@@ -82,7 +82,7 @@ impl NativeStack {
             found = end >= base.addr();
             !found
         });
-        if !(told && found) {
+        if !(is_known && found) {
             return true;
         }
         self.readable_from.set(start);

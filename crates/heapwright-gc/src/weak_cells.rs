@@ -29,7 +29,7 @@ use heapwright_substrate::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxe
 
 use super::array::Array;
 use super::cell::Ptr;
-use super::handles::Cell;
+use super::handles::{Cell, behind, put, put_all};
 use super::locks::With;
 
 /// Cells of a group, and of a block.
@@ -88,19 +88,6 @@ fn place(cell: *mut Cell) -> (&'static Block, usize) {
     (unsafe { &*block }, within / size_of::<Cell>())
 }
 
-/// Puts a cell on a chain, and returns it.
-fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of a live heap, which is free from now on and the caller's.
-    unsafe { &*cell }.store(free.cast::<u8>().map_addr(|at| at | 1), Relaxed);
-    cell
-}
-
-/// The cell behind the first of a chain.
-fn behind(cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a free cell of a live heap, the caller's.
-    unsafe { &*cell }.load(Relaxed).map_addr(|at| at & !1).cast()
-}
-
 /// Has collections look at a cell.
 fn look_at(block: &Block, number: usize) {
     block.look[number].store(1, Relaxed);
@@ -114,7 +101,8 @@ impl WeakCells {
             own.free.set(self.take_batch()?);
         }
         let cell = own.free.get();
-        own.free.set(behind(cell));
+        // SAFETY: the first of the mutator's free cells.
+        own.free.set(unsafe { behind(cell) });
         self.set(cell, object);
         Some(cell)
     }
@@ -128,7 +116,8 @@ impl WeakCells {
 
     /// Frees a cell of this heap that nobody uses any more.
     pub(super) fn free(&self, own: &Own, cell: *mut Cell) {
-        own.free.set(put(own.free.get(), cell));
+        // SAFETY: a cell of this heap, which is free from now on.
+        own.free.set(unsafe { put(own.free.get(), cell) });
     }
 
     #[cold]
@@ -151,9 +140,11 @@ impl WeakCells {
                 inner.used += 1;
                 self.made.fetch_add(1, Relaxed);
             } else {
-                inner.free = behind(cell);
+                // SAFETY: the first of the heap's free cells.
+                inner.free = unsafe { behind(cell) };
             }
-            chain = put(chain, cell);
+            // SAFETY: a cell that was just made, or taken out of the free ones.
+            chain = unsafe { put(chain, cell) };
         }
         (!chain.is_null()).then_some(chain)
     }
@@ -161,13 +152,9 @@ impl WeakCells {
     /// Takes a mutator's free cells back.
     pub(super) fn take_back(&self, own: &Own) {
         let mut inner = self.inner.lock();
-        let mut cell = own.free.get();
+        // SAFETY: the heap's free cells, and the mutator's, which it forgets below.
+        inner.free = unsafe { put_all(inner.free, own.free.get()) };
         own.free.set(ptr::null_mut());
-        while !cell.is_null() {
-            let next = behind(cell);
-            inner.free = put(inner.free, cell);
-            cell = next;
-        }
     }
 
     /// How many cells there are, free ones included.

@@ -71,6 +71,8 @@ struct Checked {
     objects: Owned,
     layout: Layout,
     limit: u32,
+    /// The pool's name; NULs behind its end.
+    name: [u8; NAME],
 }
 
 /// The pool of a handle. `Err`: the pool is checked.
@@ -80,41 +82,34 @@ struct Checked {
 /// The handle is one of hw_pool_create that was not destroyed, and no other thread
 /// uses it now.
 #[inline(always)]
-unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Whole> {
+unsafe fn of<'a>(pool: *mut Pool) -> Result<&'a mut RawPool, &'a mut Checked> {
     // SAFETY: by the contract the handle leads to a pool, which no other thread uses now.
     let whole = unsafe { &mut *pool.cast::<Whole>() };
-    if whole.checked.is_some() { Err(whole) } else { Ok(&mut whole.pool) }
+    match &mut whole.checked {
+        Some(checked) => Err(checked),
+        None => Ok(&mut whole.pool),
+    }
 }
 
-impl Whole {
-    /// The name up to its end.
-    fn name(&self) -> &[u8] {
-        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
-        if end == 0 { b"raw" } else { &self.name[..end] }
+impl Checked {
+    /// Whether the limit allows `count` objects more.
+    fn has_room(&self, count: usize) -> bool {
+        self.limit == 0 || self.objects.count().saturating_add(count) <= self.limit as usize
     }
 
     #[cold]
     fn allocate(&mut self) -> *mut u8 {
-        let Some(Checked { objects, layout, limit }) = &mut self.checked else {
-            return core::ptr::null_mut();
-        };
-        if *limit != 0 && objects.count() >= *limit as usize {
+        if !self.has_room(1) {
             return core::ptr::null_mut();
         }
-        objects.allocate(layout.size(), layout.align(), false)
+        self.objects.allocate(self.layout.size(), self.layout.align(), false)
     }
 
     #[cold]
     fn free(&mut self, object: *mut u8) {
-        let (name, length) = (self.name, self.name().len());
-        let name = if self.name[0] == 0 { b"raw" } else { &name[..length] };
-        if let Some(Checked { objects, .. }) = &mut self.checked {
-            objects.free(object, "hw_pool_free", name);
-        }
-    }
-
-    fn objects(&mut self) -> Option<&mut Owned> {
-        self.checked.as_mut().map(|checked| &mut checked.objects)
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME);
+        let name = if end == 0 { b"raw" } else { &self.name[..end] };
+        self.objects.free(object, "hw_pool_free", name);
     }
 }
 
@@ -176,7 +171,7 @@ pub unsafe extern "C" fn hw_pool_create_with(
 unsafe fn create(
     size: usize,
     alignment: usize,
-    PoolOptions { name, limit, checked }: PoolOptions,
+    PoolOptions { name, limit, checked: is_checked }: PoolOptions,
 ) -> *mut Pool {
     if !alignment.is_power_of_two() {
         return errno::fail(libc::EINVAL).cast();
@@ -219,7 +214,8 @@ unsafe fn create(
     // SAFETY: the record has room for the pool, and only this call knows it.
     unsafe { pool_at.write(builder.build()) };
     let objects = Owned::new(Owner::Pool);
-    let checked = (checked || heap::debugging()).then_some(Checked { objects, layout, limit });
+    let checked = Checked { objects, layout, limit, name: kept };
+    let checked = (is_checked || heap::debugging()).then_some(checked);
     // SAFETY: `at` has room for the record, and only this call knows it.
     let checked_at = unsafe { &raw mut (*at).checked };
     // SAFETY: the record has room for the value, and only this call knows it.
@@ -239,7 +235,7 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
     // SAFETY: as the caller promises.
     let object = match unsafe { of(pool) } {
         Ok(pool) => pool.alloc(),
-        Err(whole) => whole.allocate(),
+        Err(checked) => checked.allocate(),
     };
     if object.is_null() {
         return errno::fail(libc::ENOMEM);
@@ -264,7 +260,7 @@ pub unsafe extern "C" fn hw_pool_free(pool: *mut Pool, object: *mut c_void) {
         match unsafe { of(pool) } {
             // SAFETY: as the caller promises.
             Ok(pool) => unsafe { pool.free(object.cast()) },
-            Err(whole) => whole.free(object.cast()),
+            Err(checked) => checked.free(object.cast()),
         }
     }
 }
@@ -279,10 +275,7 @@ pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_voi
     // SAFETY: as the caller promises.
     match unsafe { of(pool) } {
         Ok(pool) => pool.contains(address.cast()),
-        Err(whole) => {
-            let block = heapwright::describe(address.cast()).block;
-            whole.objects().is_some_and(|objects| objects.has(block))
-        }
+        Err(checked) => checked.objects.has(heapwright::describe(address.cast()).block),
     }
 }
 
@@ -299,11 +292,7 @@ pub unsafe extern "C" fn hw_pool_preheat(pool: *mut Pool, count: usize, touch: b
     // SAFETY: as the caller promises.
     match unsafe { of(pool) } {
         Ok(pool) => pool.preheat(count, touch),
-        Err(Whole { checked, .. }) => {
-            checked.as_ref().is_some_and(|Checked { objects, limit, .. }| {
-                *limit == 0 || objects.count().saturating_add(count) <= *limit as usize
-            })
-        }
+        Err(checked) => checked.has_room(count),
     }
 }
 
@@ -327,7 +316,7 @@ pub unsafe extern "C" fn hw_pool_walk(
     // SAFETY: as the caller promises.
     match unsafe { of(pool) } {
         Ok(pool) => pool.walk(visit),
-        Err(whole) => whole.objects().is_none_or(|objects| objects.walk(visit)),
+        Err(checked) => checked.objects.walk(visit),
     }
 }
 
@@ -348,11 +337,7 @@ pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
     // SAFETY: as the caller promises.
     match unsafe { of(pool) } {
         Ok(pool) => pool.reset(how),
-        Err(whole) => {
-            if let Some(objects) = whole.objects() {
-                objects.free_from(0);
-            }
-        }
+        Err(checked) => _ = checked.objects.free_from(0),
     }
 }
 
@@ -395,10 +380,9 @@ pub unsafe extern "C" fn hw_pool_stats(
                 reserved_bytes: stats.reserved_bytes as u64,
             }
         }
-        Err(whole) => {
-            let layout = whole.checked.as_ref().map_or(Layout::new::<()>(), |known| known.layout);
-            let live = whole.objects().map_or(0, |objects| objects.count()) as u64;
-            let slot_size = layout.pad_to_align().size() as u64;
+        Err(checked) => {
+            let live = checked.objects.count() as u64;
+            let slot_size = checked.layout.pad_to_align().size() as u64;
             let reserved_bytes = live * slot_size;
             PoolStatistics { live, capacity: live, slot_size, segments: 0, reserved_bytes }
         }
@@ -444,10 +428,8 @@ pub unsafe extern "C" fn hw_pool_destroy(pool: *mut Pool) {
         return;
     }
     // SAFETY: as the caller promises.
-    if let Err(whole) = unsafe { of(pool) }
-        && let Some(objects) = whole.objects()
-    {
-        objects.free_from(0);
+    if let Err(checked) = unsafe { of(pool) } {
+        checked.objects.free_from(0);
     }
     let whole = pool.cast::<Whole>();
     // SAFETY: `whole` is the record that `hw_pool_create` made, and no code uses it any more.

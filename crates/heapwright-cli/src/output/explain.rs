@@ -5,7 +5,7 @@
 //! 120.3 MiB resident, 71.9 MiB of it live
 //!
 //! partial slabs: 30.2 MiB (25.1 %)
-//!     free slots in slabs that hold live blocks too; the largest:
+//!     free slots in slabs that also hold live blocks; the largest:
 //!          2048 bytes     12.1 MiB free    11 % in use
 //!     ...
 //!
@@ -182,10 +182,7 @@ fn memory(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memo
             .line(format!("    {} blocks", units::count(stats.live_blocks)))
             .line(from),
         Memory::of("partial slabs", parts.partial)
-            .line(
-                "free slots in slabs that hold live blocks too, which nobody asks for just now; the \
-                 largest:",
-            )
+            .line("free slots in slabs that also hold live blocks; the largest:")
             .lines(classes.iter().take(LISTED).map(class))
             .lines([PHASE_OVER, SURVIVORS])
             .line(format!("which they are: heapwright profile {pid} --figure live, the ages")),

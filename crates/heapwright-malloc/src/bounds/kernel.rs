@@ -832,7 +832,7 @@ mod lists {
             // SAFETY: as the caller promises.
             unsafe { sandbox::controlled_by_number(number, one, two, three, four, five) }
         } else {
-            let started = programs::started_by(number, one, two, three);
+            let started = programs::started_by(number, one, three);
             // SAFETY: as the caller promises.
             let result = unsafe { real(number, one, two, three, four, five, six) };
             programs::returned(started);

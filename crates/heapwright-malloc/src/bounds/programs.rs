@@ -125,16 +125,19 @@ pub(super) fn returned(started: Option<Unchecked>) {
     }
 }
 
-/// The note for a call by number.
-pub(super) fn started_by(number: c_long, one: Word, two: Word, three: Word) -> Option<Unchecked> {
-    let _ = two;
-    let (name, variables) = match number {
-        libc::SYS_execve => (one, three),
-        _ => return None,
-    };
+/// The note for `SYS_execve` by number, with its first and third argument.
+pub(super) fn started_by(number: c_long, name: Word, variables: Word) -> Option<Unchecked> {
+    if number != libc::SYS_execve {
+        return None;
+    }
     let name = core::ptr::with_exposed_provenance(name);
     let variables = core::ptr::with_exposed_provenance(variables);
     note(process::id(), b"", name, variables)
+}
+
+/// An argument, or its copy in the room of a call whose memory is guarded.
+fn passed<T: Copy>(room: Option<&Room>, argument: T) -> T {
+    room.map_or(argument, |room| room.pass(argument))
 }
 
 /// Makes a call that becomes another program.
@@ -173,9 +176,8 @@ macro_rules! becoming {
         ) -> c_int {
             let variables = [$($variables)?].first().copied();
             becoming(stringify!($name), $path, $words, variables, |room| {
-                let path = room.map_or($path, |room| room.pass($path));
-                let words = room.map_or($words, |room| room.pass($words));
-                $(let $variables = room.map_or($variables, |room| room.pass($variables));)?
+                let (path, words) = (passed(room, $path), passed(room, $words));
+                $(let $variables = passed(room, $variables);)?
                 // SAFETY: as the caller promises.
                 unsafe { real(path, words $(, $variables)?) }
             })
@@ -202,9 +204,8 @@ pub(super) unsafe fn fexecve<const READS: bool>(
     variables: Strings,
 ) -> c_int {
     let call = |room: Option<&Room>| {
-        let passed = |list| room.map_or(list, |room| room.pass(list));
         // SAFETY: as the caller promises.
-        unsafe { real(file, passed(words), passed(variables)) }
+        unsafe { real(file, passed(room, words), passed(room, variables)) }
     };
     becoming("fexecve", c"an open file".as_ptr(), words, Some(variables), call)
 }
@@ -222,10 +223,9 @@ pub(super) unsafe fn execveat<const READS: bool>(
     flags: Word,
 ) -> c_int {
     becoming("execveat", path, words, Some(variables), |room| {
-        let path = room.map_or(path, |room| room.pass(path));
-        let passed = |list| room.map_or(list, |room| room.pass(list));
+        let (words, variables) = (passed(room, words), passed(room, variables));
         // SAFETY: as the caller promises.
-        unsafe { real(folder, path, passed(words), passed(variables), flags) }
+        unsafe { real(folder, passed(room, path), words, variables, flags) }
     })
 }
 
@@ -254,12 +254,8 @@ unsafe fn spawn(
     let (mut number, child) = (0, Cell::new(0));
     let to = if process.is_null() { &raw mut number } else { process };
     let result = checked(function, look, |room| {
-        let (path, place) = match room {
-            Some(room) => (room.pass(path), room.pass(to)),
-            None => (path, to),
-        };
-        let passed = |list| room.map_or(list, |room| room.pass(list));
-        let (words, variables) = (passed(words), passed(variables));
+        let (path, place) = (passed(room, path), passed(room, to));
+        let (words, variables) = (passed(room, words), passed(room, variables));
         // SAFETY: as the caller promises; the function writes one number.
         let result = unsafe { real(place, path, actions, attributes, words, variables) };
         if result == 0 && room.is_none() {
@@ -274,41 +270,30 @@ unsafe fn spawn(
     result
 }
 
-/// # Safety
-///
-/// As the C library's.
-#[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
-pub(super) unsafe fn posix_spawn<const READS: bool>(
-    _: Check<'_, READS>,
-    real: Spawn,
-    process: *mut c_int,
-    path: ConstText,
-    actions: Word,
-    attributes: Word,
-    words: Strings,
-    variables: Strings,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { spawn("posix_spawn", real, process, path, actions, attributes, words, variables) }
+macro_rules! spawning {
+    ($($name:ident)*) => { $(
+        /// # Safety
+        ///
+        /// As the C library's.
+        #[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
+        pub(super) unsafe fn $name<const READS: bool>(
+            _: Check<'_, READS>,
+            real: Spawn,
+            process: *mut c_int,
+            path: ConstText,
+            actions: Word,
+            attributes: Word,
+            words: Strings,
+            variables: Strings,
+        ) -> c_int {
+            let name = stringify!($name);
+            // SAFETY: as the caller promises.
+            unsafe { spawn(name, real, process, path, actions, attributes, words, variables) }
+        }
+    )* };
 }
 
-/// # Safety
-///
-/// As the C library's.
-#[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
-pub(super) unsafe fn posix_spawnp<const READS: bool>(
-    _: Check<'_, READS>,
-    real: Spawn,
-    process: *mut c_int,
-    path: ConstText,
-    actions: Word,
-    attributes: Word,
-    words: Strings,
-    variables: Strings,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe { spawn("posix_spawnp", real, process, path, actions, attributes, words, variables) }
-}
+spawning! { posix_spawn posix_spawnp }
 
 /// # Safety
 ///
@@ -326,9 +311,8 @@ pub(super) unsafe fn system<const READS: bool>(
         "system",
         |check| check.names(command),
         |room| {
-            let command = room.map_or(command, |room| room.pass(command));
             // SAFETY: as the caller promises.
-            unsafe { real(command) }
+            unsafe { real(passed(room, command)) }
         },
     )
 }
@@ -347,12 +331,8 @@ pub(super) unsafe fn popen<const READS: bool>(
         check.names(mode);
     };
     let stream = checked("popen", look, |room| {
-        let (command, mode) = match room {
-            Some(room) => (room.pass(command), room.pass(mode)),
-            None => (command, mode),
-        };
         // SAFETY: as the caller promises.
-        unsafe { real(command, mode) }
+        unsafe { real(passed(room, command), passed(room, mode)) }
     });
     if !stream.is_null() {
         note(0, b"sh -c ", command, own_variables());

@@ -59,15 +59,19 @@ fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
 
 /// Serves a call for a large block that gives only the size.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    match quick_large(size, hot) {
+    match quick_large(size, hot, large::quickly) {
         Some(block) => block,
         None => (hot.serve().allocate)(size, 1, false, origin, hot),
     }
 }
 
-/// A large block of `size` bytes from the stash, if nothing else has to be done.
+/// A large block of `size` bytes that `take` finds in the stash, if nothing else has to be done.
 #[inline(always)]
-fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
+fn quick_large(
+    size: usize,
+    hot: &Hot,
+    take: impl FnOnce(usize, &Stash) -> Option<*mut u8>,
+) -> Option<*mut u8> {
     let cache = cache_of(hot);
     if Stash::LENGTHS.contains(&size)
         // Calls are counted if blocks are sampled or guarded, or will be. (If they are, the stash
@@ -75,7 +79,7 @@ fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
-        return large::quickly(size, &cache.stash);
+        return take(size, &cache.stash);
     }
     None
 }
@@ -96,7 +100,7 @@ pub(super) fn allocate(
         return allocate_slot(size, align, origin, hot);
     }
     if align <= UNIT
-        && let Some(block) = quick_large(size, hot)
+        && let Some(block) = quick_large(size, hot, large::quickly)
     {
         return block;
     }
@@ -106,11 +110,8 @@ pub(super) fn allocate(
 /// [`allocate`] for a large block, if the stash has no run of just its length.
 #[inline(never)]
 fn allocate_fitting(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8 {
-    let cache = cache_of(hot);
     if align <= UNIT
-        && !cache.is_asked_to_follow_sampling()
-        && let Some(_order) = cache.try_enter()
-        && let Some(block) = large::quickly_fitting(size, &cache.stash)
+        && let Some(block) = quick_large(size, hot, large::quickly_fitting)
     {
         return block;
     }

@@ -27,7 +27,7 @@ use core::slice;
 
 use super::layout::Shape;
 use super::returned::Levels;
-use crate::address_map::{Entry, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Side, Want};
 use crate::leases::Lease;
 use crate::os::SYSTEM;
@@ -62,6 +62,20 @@ pub(super) struct Of {
     pub(super) shape: Shape,
     pub(super) id: u32,
     pub(super) huge: bool,
+}
+
+/// Returns the number of the segment of pool `id` that an address lies in.
+#[inline]
+pub(super) fn number_of(id: u32, address: usize) -> Option<usize> {
+    let (unit, entry) = MAP.lookup(address);
+    let head = match entry.kind() {
+        Kind::PoolHead => unit,
+        Kind::PoolRest(head) => head,
+        _ => return None,
+    };
+    let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
+    let is_ours = entry.kind() == Kind::PoolHead && entry.owner() == id;
+    is_ours.then(|| MAP.record(head).heap.load(Ordering::Relaxed) as usize)
 }
 
 impl Segment {

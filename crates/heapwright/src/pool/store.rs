@@ -20,9 +20,8 @@
 //! Used by `raw` (one thread) and `shared` (under its lock).
 
 use super::layout::{SEGMENTS, Shape};
-use super::segment::{Of, Segment};
+use super::segment::{self, Of, Segment};
 use super::{Reset, Stats, fork};
-use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, Side};
 use crate::ids::Slot;
 use crate::leases::Lease;
@@ -30,7 +29,6 @@ use crate::misuse;
 use crate::names::Name;
 use crate::size_class::UNIT;
 use crate::substrate;
-use crate::sync::atomic::Ordering;
 
 use core::ptr;
 
@@ -336,15 +334,7 @@ impl Store {
     /// Returns the segment that `address` lies in.
     #[inline]
     pub(super) fn segment_of(&self, address: usize) -> Option<usize> {
-        let (unit, entry) = MAP.lookup(address);
-        let head = match entry.kind() {
-            Kind::PoolHead => unit,
-            Kind::PoolRest(head) => head,
-            _ => return None,
-        };
-        let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
-        let ours = entry.kind() == Kind::PoolHead && entry.owner() == self.id();
-        ours.then(|| MAP.record(head).heap.load(Ordering::Relaxed) as usize)
+        segment::number_of(self.id(), address)
     }
 
     /// Adds slots to their segments' sets; ends the process if one is there already.

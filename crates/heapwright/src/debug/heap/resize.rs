@@ -159,31 +159,22 @@ impl Heap {
         here: Here,
         request: Request,
     ) -> bool {
-        let (block, had) = (place.block(), place.size(word));
-        let is_more_than_half = had.min(request.size) > had.max(request.size) / 2;
+        let had = place.size(word);
         let (before, ..) = place.parts(had);
         let Some(room) = (before + request.size).checked_next_multiple_of(PAGE) else {
             return false;
         };
-        if !is_more_than_half
-            || self.is_over_limit(request.size.saturating_sub(had))
-            || !block.addr().is_multiple_of(request.align.max(1))
+        if !self.may_stay(place, had, request)
             || !self.store.lock().has_room(place.bucket, room)
+            || !self.begin_resize(entered, place, word, had, here)
         {
             return false;
         }
-        let record = place.record();
-        let resizing = word.freeing(entered.mine().thread);
-        if record.exchange(word, resizing).is_err() {
-            // Another thread frees the block meanwhile; `deallocate` reports that.
-            return false;
-        }
-        self.judge_call(entered, place, word, had, here);
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_lone_edges(entered, place, word, here);
         }
         if !self.store.lock().resize_large(place.bucket, room) {
-            record.set(word);
+            place.record().set(word);
             return false;
         }
         if place.bucket.span.has_poison() {
@@ -192,17 +183,8 @@ impl Heap {
         place.bucket.span.size.store(request.size, Ordering::Relaxed);
         let (_, _, behind) = place.parts(request.size);
         // SAFETY: the bytes behind the block, in its room.
-        unsafe { bytes::fill(block.wrapping_add(request.size), behind) };
-        if request.zero && request.size > had {
-            // SAFETY: the block's new bytes.
-            unsafe { block.wrapping_add(had).write_bytes(0, request.size - had) };
-        }
-        entered.state().count_freed(had);
-        entered.state().count_made(request.size);
-        let mine = entered.mine();
-        let sequence = mine.sequence(&self.sequence);
-        let word = Word::live(usize::MAX, request.align, request.maker() as u8, mine.thread);
-        record.hand_out(here.stack, sequence, word);
+        unsafe { bytes::fill(place.block().wrapping_add(request.size), behind) };
+        self.end_resize(entered, place, had, here, request, usize::MAX);
         self.note_peak();
         true
     }
@@ -216,22 +198,13 @@ impl Heap {
         here: Here,
         request: Request,
     ) -> bool {
-        let (block, had) = (place.block(), word.size());
-        let is_more_than_half = had.min(request.size) > had.max(request.size) / 2;
-        if !is_more_than_half
-            || request.size >= place.bucket.span.slot_bytes()
-            || self.is_over_limit(request.size.saturating_sub(had))
-            || !block.addr().is_multiple_of(request.align.max(1))
+        let had = word.size();
+        if request.size >= place.bucket.span.slot_bytes()
+            || !self.may_stay(place, had, request)
+            || !self.begin_resize(entered, place, word, had, here)
         {
             return false;
         }
-        let record = place.record();
-        let resizing = word.freeing(entered.mine().thread);
-        if record.exchange(word, resizing).is_err() {
-            // Another thread frees the block meanwhile; `deallocate` reports that.
-            return false;
-        }
-        self.judge_call(entered, place, word, had, here);
         let has_pattern = self.rules.canary.load(Ordering::Relaxed);
         if has_pattern {
             self.judge_small_edges(entered, place, word, here);
@@ -240,21 +213,60 @@ impl Heap {
             clear_poison(place, had);
         }
         if has_pattern && request.size < had {
+            let end = place.block().wrapping_add(request.size);
             // SAFETY: the end of the block, which the program gives up.
-            unsafe { bytes::fill(block.wrapping_add(request.size), had - request.size) };
+            unsafe { bytes::fill(end, had - request.size) };
         }
+        self.end_resize(entered, place, had, here, request, request.size);
+        true
+    }
+
+    /// Whether a block of `had` bytes may stay at its address: it grows or shrinks by less than
+    /// half, within the limit, and has the alignment.
+    fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
+        had.min(request.size) > had.max(request.size) / 2
+            && !self.is_over_limit(request.size.saturating_sub(had))
+            && place.block().addr().is_multiple_of(request.align.max(1))
+    }
+
+    /// Keeps frees of a block away while it is resized. False: another thread frees it meanwhile;
+    /// `deallocate` reports that.
+    fn begin_resize(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        word: Word,
+        had: usize,
+        here: Here,
+    ) -> bool {
+        let resizing = word.freeing(entered.mine().thread);
+        let is_ours = place.record().exchange(word, resizing).is_ok();
+        if is_ours {
+            self.judge_call(entered, place, word, had, here);
+        }
+        is_ours
+    }
+
+    /// Hands a resized block out again. `size` is the size for its word.
+    fn end_resize(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        had: usize,
+        here: Here,
+        request: Request,
+        size: usize,
+    ) {
         if request.zero && request.size > had {
-            // SAFETY: the block's new bytes, in its slot.
-            unsafe { block.wrapping_add(had).write_bytes(0, request.size - had) };
+            // SAFETY: the block's new bytes, in its room.
+            unsafe { place.block().wrapping_add(had).write_bytes(0, request.size - had) };
         }
         entered.state().count_freed(had);
         entered.state().count_made(request.size);
         let mine = entered.mine();
         let sequence = mine.sequence(&self.sequence);
-        let word =
-            Word::live(request.size, request.align, request.origin.record() as u8, mine.thread);
-        record.hand_out(here.stack, sequence, word);
-        true
+        let word = Word::live(size, request.align, request.maker() as u8, mine.thread);
+        place.record().hand_out(here.stack, sequence, word);
     }
 
     /// Abandons a large block whose addresses may no longer be ours: it is never handed out again.

@@ -34,10 +34,11 @@ use core::slice;
 use super::super::fork;
 use super::super::layout::Shape;
 use super::super::returned::Levels;
+use super::super::segment;
 use super::super::store::Config;
 use super::super::{Reset, Stats};
 use super::key::RawKey;
-use crate::address_map::{Entry, Kind, MAP};
+use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Side, Want};
 use crate::ids::Slot;
 use crate::names::Name;
@@ -689,17 +690,7 @@ impl Table {
 
     /// Returns the segment that an address lies in, and the bytes from its first slot to there.
     pub(super) fn segment_of(&self, form: Form, address: usize) -> Option<(usize, usize)> {
-        let (unit, entry) = MAP.lookup(address);
-        let head = match entry.kind() {
-            Kind::PoolHead => unit,
-            Kind::PoolRest(head) => head,
-            _ => return None,
-        };
-        let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
-        if entry.kind() != Kind::PoolHead || entry.owner() != self.id() {
-            return None;
-        }
-        let segment = MAP.record(head).heap.load(Ordering::Relaxed) as usize;
+        let segment = segment::number_of(self.id(), address)?;
         let first = self.slots.get(segment)?.addr();
         let first = first.wrapping_add(form.first_index(segment) * form.shape.size());
         Some((segment, address.wrapping_sub(first)))
