@@ -52,12 +52,15 @@ fn plain(name: &str) -> &str {
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
+/// Functions whose result is shorter than their limit in these tests, so that they write nothing
+/// beyond the block.
+const SHORT: [&str; 4] = ["getcwd", "getdents64", "gethostname", "readlink"];
+
 /// One finding, of this heading, by this function.
 #[track_caller]
 fn was_found(outcome: &Outcome, heading: &str, name: &str, does: &str) {
     let verb = if does == "reads" { "read" } else { "write" };
-    // A call whose result is short wrote nothing beyond the block.
-    let is_short = heading == "buffer-overflow" && outcome.stderr.contains(": may-overflow: ");
+    let is_short = heading == "buffer-overflow" && SHORT.contains(&name);
     let (begins, by) = if is_short {
         let by = format!("{} may {verb} up to ", plain(name));
         ("ERROR: heapwright: may-overflow: ".to_owned(), by)

@@ -100,8 +100,8 @@ fn one_character_more_is_refused() {
     for (name, _) in &all {
         let by = format!(", by {} of ", plain(name));
         let outcome = hardened_run(&writers, DEBUG, &["beyond", name]);
-        // A call whose result is short wrote nothing beyond the block.
-        if outcome.stderr.contains(": may-overflow: ") {
+        // Its result is shorter than the limit, so it writes nothing beyond the block.
+        if plain(name) == "getcwd" {
             let by = format!("{} may write up to ", plain(name));
             was_found(&outcome, &[&by, "beyond the end of a 64-byte block"]);
         } else {
