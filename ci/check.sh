@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `heapwright check` costs, beside valgrind's memcheck and AddressSanitizer, what
 # each of them finds, and how long a leak check stops a program: tables of medians, and
-# what was asked, measured and found (bench/check).
+# the targets and the measured figures (bench/check).
 #
 #   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
 #   ci/check.sh report       the tables of docs/check-figures.md again, from the results of the last

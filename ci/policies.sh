@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shared caches simulated on machines with many CPUs (bench/policies), by the library's own policy.
-# All output of a simulation says that it is simulated.
+# Each table of simulated figures names them as simulated.
 #
 #   ci/policies.sh simulate [OPTION...]  tables of time and of what the threads do: minutes;
 #                                        --cpus 16,64,192 --seeds 9 --ms 40 ...

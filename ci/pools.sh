@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# heapwright's pools and arenas beside Rust's pools (bench/pools): tables of medians, and what was asked,
-# measured and found.
+# heapwright's pools and arenas beside Rust's pools (bench/pools): tables of medians, and the targets
+# beside the measured figures.
 #
 #   ci/pools.sh [--rounds N] [--quick] [pairs | shared | churn | arenas | resident | instructions | report]...
 #

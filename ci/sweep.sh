@@ -10,7 +10,7 @@
 #   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
 #   ci/sweep.sh --quick                    an instant a cell, without peers: only that all runs
 #
-# Prints what is asked and found, the worst cells, and tables; the target folder's sweep/ gets the
+# Prints the targets with the measured figures, the worst cells, and tables; the target folder's sweep/ gets the
 # results, every cell with its rounds. With several threads there are three times as many rounds,
 # because other work on the machine disturbs these more. Ends with 1 if a figure is missed. Wants a
 # quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures another library.

@@ -50,7 +50,7 @@ static inline void door_open(size_t limit) {
         return;
     GC_set_max_heap_size(limit);
     size_t has = GC_get_heap_size(), wanted = limit / 100 * begins;
-    // The collector requests more memory than the call names, so the limit may refuse the last part.
+    // The collector requests more memory than the call names: the limit may refuse the last part.
     if (wanted > has)
         (void)(GC_expand_hp(wanted - has) || GC_expand_hp((wanted - has) / 100 * 95));
 }

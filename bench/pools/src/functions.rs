@@ -107,8 +107,8 @@ macro_rules! functions {
             })+)+
         }
 
-        /// Prints a line for each function and contender: `function, call, nanoseconds`. `None`: the
-        /// number of turns is none.
+        /// Prints a line for each function and contender: `function, call, nanoseconds`. `None`:
+        /// `turns` is no number.
         pub fn print(turns: &str) -> Option<()> {
             let (turns, data) = (turns.parse::<usize>().ok()?, data());
             $({

@@ -42,7 +42,7 @@ const PERL: &str =
 /// glibc fits 290 to 305 MB into 300,000 KiB. In debug mode guards and records take a quarter.
 /// Freed memory is available to others.
 #[test]
-#[ignore = "long"]
+#[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn address_space() {
     row(&format!("ulimit -v 65536; $PRE {PERL}"));
     row("ulimit -v 300000; PYTHONMALLOC=malloc $PRE python3 -c \
@@ -74,7 +74,7 @@ fn address_space() {
 }
 
 #[test]
-#[ignore = "long"]
+#[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn other_limits_and_layouts() {
     rows(&[
         "ulimit -d 65536; $PRE $A",
@@ -94,7 +94,7 @@ fn other_limits_and_layouts() {
 }
 
 #[test]
-#[ignore = "long"]
+#[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn environments() {
     rows(&[
         "MALLOC_CHECK_=3 MALLOC_PERTURB_=170 MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=0 \
@@ -119,7 +119,7 @@ fn environments() {
 /// The setting is for the whole machine. So this runs only on request, with a ratio that leaves the
 /// memory in use and gigabytes more. It takes seconds, and restores the setting.
 #[test]
-#[ignore = "long"]
+#[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn memory_may_be_strictly_accounted() {
     let setting = |name: &str| PathBuf::from(format!("/proc/sys/vm/overcommit_{name}"));
     let set = |name: &str, value: &str| std::fs::write(setting(name), value).is_ok();
@@ -235,7 +235,7 @@ fn refuse(command: &mut Command, calls: &[Refused], error: i32) {
 /// An old kernel answers ENOSYS, a container EPERM, gVisor EINVAL. In each mode a program with
 /// threads ends as it does without the library, which may write at most one line.
 #[test]
-#[ignore = "long"]
+#[ignore = "long; the steps limits and kernels of .ci/run have it"]
 fn kernels_may_lack_calls() {
     let plain = shared_library();
     let mut modes: Vec<(PathBuf, &str)> = [

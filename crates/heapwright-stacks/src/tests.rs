@@ -528,7 +528,7 @@ fn zeroed_memory_is_a_scratch() {
 
 /// Prints the cost of captures: see the module's measured figures.
 #[test]
-#[ignore = "prints figures"]
+#[ignore = "prints figures for ci/debug.sh"]
 fn stacks_figures() {
     use heapwright_substrate::os::now_ns;
 

@@ -154,8 +154,8 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Returns whether the debug heap's block at an address belongs to a pool, an arena or a first-class
-/// heap of C.
+/// Returns whether the debug heap's block at an address belongs to a pool, an arena or a
+/// first-class heap of C.
 #[cfg(feature = "debug")]
 pub(crate) fn is_owned(address: usize) -> bool {
     crate::debug::is_owned(address)

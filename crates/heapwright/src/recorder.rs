@@ -54,7 +54,7 @@ pub(crate) struct Recorder {
     is_of_user: bool,
     /// An open file that replaces the named one.
     file: Option<i32>,
-    /// Whether the record continues in the spill, and what is written there.
+    /// Whether the record continues in the spill, and the kind of its entries there.
     spills: bool,
     kind: Kind,
     /// The start of the process in nanoseconds since 1970; 0: the start of its record.

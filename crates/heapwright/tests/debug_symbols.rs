@@ -32,7 +32,7 @@ fn loses() {
 /// Fails by itself; the test below runs it. The outer check sees the mistake that the inner one
 /// finds, and none of the blocks for its names.
 #[test]
-#[ignore = "it fails, to be looked at"]
+#[ignore = "it fails; another test here runs it"]
 fn a_failing_test() {
     check(|| assert!(catch_unwind(|| check(loses)).is_err()));
 }
@@ -44,7 +44,7 @@ const MISTAKES: usize = 3;
 
 /// Fails by itself; the test below runs it.
 #[test]
-#[ignore = "it fails, to be looked at"]
+#[ignore = "it fails; another test here runs it"]
 fn many_failing_checks() {
     fn frees_twice(size: usize) {
         let layout = Layout::from_size_align(size, 8).expect("a layout");

@@ -70,7 +70,7 @@ fn formats_are_as_they_were() {
 
 /// Writes the pages to the folder in `HEAPWRIGHT_SAMPLES`, for people and for `ci/html.sh`.
 #[test]
-#[ignore = "makes files for others to look at"]
+#[ignore = "writes pages for ci/html.sh"]
 fn written_as_pages() {
     let folder = std::env::var_os("HEAPWRIGHT_SAMPLES").expect("is set");
     let folder = std::path::PathBuf::from(folder);

@@ -117,7 +117,7 @@ impl Shared {
                 Kind::Again => spilled.again.extend_from_slice(bytes),
             }
         }
-        // The blocks before the number of those in use.
+        // The blocks are cleared first, and then their number.
         let used = usize::try_from(u64::from_ne_bytes(used)).unwrap_or(usize::MAX);
         let end = used.saturating_add(1).saturating_mul(spill::BLOCK).min(BYTES);
         spill[..end].fill(0);

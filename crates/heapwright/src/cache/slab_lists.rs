@@ -94,7 +94,7 @@ impl Probe {
     }
 
     /// Whether nearly all pages of the slab's slots are in memory. False, too: it has left its
-    /// owner, or the kernel may not be asked.
+    /// owner, or a sandbox forbids the question.
     fn is_touched(&self, class: usize, mine: Entry) -> bool {
         let unit = self.unit.get() as usize;
         if unit == 0 || MAP.lookup(MAP.address_of(unit).addr()).1 != mine {
