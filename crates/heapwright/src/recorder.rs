@@ -54,9 +54,9 @@ pub(crate) struct Recorder {
     is_of_user: bool,
     /// An open file that replaces the named one.
     file: Option<i32>,
-    /// Whether the record continues in the spill, and the kind of its entries there.
+    /// Whether the record continues in the spill, and whether entries repeat others there.
     spills: bool,
-    kind: Kind,
+    repeats: bool,
     /// The start of the process in nanoseconds since 1970; 0: the start of its record.
     began: u64,
     /// The process whose record has begun; 0: none yet.
@@ -66,7 +66,7 @@ pub(crate) struct Recorder {
     modules: [usize; MODULES],
     module_count: usize,
     stacks: [u32; STACKS],
-    findings: [Option<Finding>; FINDINGS],
+    findings: [Finding; FINDINGS],
     finding_count: usize,
     /// The findings that the file has.
     findings_written: usize,
@@ -75,14 +75,15 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Creates a recorder without a file.
+    /// Creates a recorder without a file, equal to zeroed memory: it takes no room in the library's
+    /// file.
     pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
             is_of_user: false,
             file: None,
             spills: false,
-            kind: Kind::Next,
+            repeats: false,
             began: 0,
             process: 0,
             broken: false,
@@ -90,7 +91,7 @@ impl Recorder {
             modules: [0; MODULES],
             module_count: 0,
             stacks: [0; STACKS],
-            findings: [None; FINDINGS],
+            findings: [Finding::UNKNOWN; FINDINGS],
             finding_count: 0,
             findings_written: 0,
             pending: [0; PENDING],
@@ -196,10 +197,10 @@ impl Recorder {
     /// Adds an entry. (It is written at [`Recorder::flush`], or when the buffer is full.)
     pub(crate) fn put(&mut self, entry: &Entry<'_>) {
         if let Entry::Finding(finding) = entry
-            && self.kind == Kind::Next
+            && !self.repeats
             && let Some(place) = self.findings.get_mut(self.finding_count)
         {
-            *place = Some(*finding);
+            *place = *finding;
             self.finding_count += 1;
         }
         let mut buffer = [0; 4096];
@@ -243,7 +244,7 @@ impl Recorder {
     /// Repeats in the spill what the file has, which may be gone. A full disk is noted.
     #[cold]
     fn repeat(&mut self, why: NotAppended) {
-        self.kind = Kind::Again;
+        self.repeats = true;
         self.module_count = 0;
         self.put_process();
         for slot in 0..STACKS {
@@ -251,12 +252,10 @@ impl Recorder {
             self.put_stack(stack);
         }
         for finding in 0..self.findings_written {
-            if let Some(finding) = self.findings[finding] {
-                self.put(&Entry::Finding(finding));
-            }
+            self.put(&Entry::Finding(self.findings[finding]));
         }
         self.flush();
-        self.kind = Kind::Next;
+        self.repeats = false;
         if why == NotAppended::Full {
             let text = "its record's disk is full, or it may write no larger file (RLIMIT_FSIZE): \
                         the rest of its record was kept in memory";
@@ -271,7 +270,8 @@ impl Recorder {
             Some(file) if os::write_all(file, bytes) => return Ok(()),
             Some(_) => return Err(NotAppended::Closed),
             None if self.spills => {
-                let spilled = spill::append(self.process, bytes, self.kind);
+                let kind = if self.repeats { Kind::Again } else { Kind::Next };
+                let spilled = spill::append(self.process, bytes, kind);
                 return spilled.then_some(()).ok_or(NotAppended::Full);
             }
             None if self.is_of_user => self.path.of_user(os::user_id(), self.process),

@@ -19,7 +19,7 @@ struct seen {
     void *context;
 };
 
-enum origin { MALLOC, ALIGNED, NEW, NEW_ARRAY };
+enum origin { MALLOC, ALIGNED, NEW, NEW_ARRAY, POSIX_MEMALIGN = 5 };
 enum verdict { NOT_OURS, GO_ON, STOP };
 
 #ifdef __cplusplus

@@ -119,7 +119,7 @@ static void c(size_t n)
     is('f', MALLOC, NONE, NONE);
 
     CHECK(posix_memalign(&p, 8, n) == 0);
-    made(p, ALIGNED, n, 8);
+    made(p, POSIX_MEMALIGN, n, 8);
     free(p);
     is('f', MALLOC, NONE, NONE);
     p = made(aligned_alloc(256, n), ALIGNED, n, 256);

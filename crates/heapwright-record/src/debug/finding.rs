@@ -82,6 +82,9 @@ pub enum Role {
 }
 
 impl Moment {
+    /// An unknown moment, equal to zeroed memory.
+    pub const UNKNOWN: Self = Self { stack: 0, thread: 0, sequence: 0, ns: 0 };
+
     /// Returns whether nothing is known of the moment.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
@@ -90,6 +93,28 @@ impl Moment {
 }
 
 impl Finding {
+    /// A finding of which nothing is known, equal to zeroed memory.
+    pub const UNKNOWN: Self = Self {
+        kind: FindingKind::Unknown,
+        call: Call::Unknown,
+        origin: Origin::Unknown,
+        region: Region::Unknown,
+        access: Access::Unknown,
+        value: 0,
+        function: Function::Unknown,
+        pointer: 0,
+        block: 0,
+        size: 0,
+        align: 0,
+        offset: 0,
+        length: 0,
+        given_size: 0,
+        given_align: 0,
+        here: Moment::UNKNOWN,
+        freed: Moment::UNKNOWN,
+        allocated: Moment::UNKNOWN,
+    };
+
     /// Returns whether the access itself was seen, before or while it was made. Otherwise only its
     /// traces were.
     #[must_use]

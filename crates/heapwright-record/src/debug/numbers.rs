@@ -6,6 +6,21 @@
 
 use super::wire::{Cursor, Field, Sink};
 
+/// Returns the ends of words of these lengths that follow one another.
+///
+/// A word is a range of one text. A table of addresses would cost each process of the library a
+/// relocation for each word.
+const fn ends<const N: usize>(lengths: [usize; N]) -> [u16; N] {
+    let (mut ends, mut at, mut end) = ([0; N], 0, 0);
+    while at < N {
+        end += lengths[at];
+        assert!(end <= u16::MAX as usize, "the words are too long for their ends");
+        ends[at] = end as u16;
+        at += 1;
+    }
+    ends
+}
+
 macro_rules! numbers {
     ($(
         $(#[$doc:meta])*
@@ -40,11 +55,18 @@ macro_rules! numbers {
 
                 /// Returns the word for this value in texts and in JSON.
                 #[must_use]
+                #[inline(never)]
                 pub const fn word(self) -> &'static str {
-                    match self {
-                        Self::Unknown => "unknown",
-                        $( Self::$variant => $word, )*
+                    /// All words, and the end of each.
+                    const WORDS: &str = concat!("unknown", $($word),*);
+                    const ENDS: [u16; $name::ALL.len()] =
+                        ends(["unknown".len(), $($word.len()),*]);
+                    let mut at = 0;
+                    while Self::ALL[at] as $type != self as $type {
+                        at += 1;
                     }
+                    let start = if at == 0 { 0 } else { ENDS[at - 1] };
+                    WORDS.split_at(ENDS[at] as usize).0.split_at(start as usize).1
                 }
             }
 

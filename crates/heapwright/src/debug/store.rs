@@ -111,7 +111,8 @@ static NO_UNITS: Units = Units::new();
 /// All spans of one heap.
 pub(crate) struct Store {
     heap: u32,
-    units: &'static Units,
+    /// None before the heap begins: a static's address would cost each process a page.
+    units: Option<&'static Units>,
     pub(crate) limits: Limits,
     pub(crate) side: Side,
     available: [*mut Span; LISTS],
@@ -152,7 +153,7 @@ impl Store {
     pub(crate) const fn new() -> Self {
         Self {
             heap: 0,
-            units: &NO_UNITS,
+            units: None,
             limits: Limits {
                 guard: Guard::Sample,
                 touches: true,
@@ -181,8 +182,13 @@ impl Store {
     /// Sets the heap and the settings.
     pub(crate) fn begin(&mut self, heap: u32, units: &'static Units, limits: Limits) {
         self.heap = heap;
-        self.units = units;
+        self.units = Some(units);
         self.limits = limits;
+    }
+
+    /// Returns the range of the heap's units.
+    fn units(&self) -> &'static Units {
+        self.units.unwrap_or(&NO_UNITS)
     }
 
     /// Opens a bucket of a class. `now` is the sequence number; without it no sparse bucket is
@@ -236,7 +242,7 @@ impl Store {
             return None;
         }
         let bucket =
-            self.sparse.reopen((self.heap, self.units), class, now, self.limits.fills, found)?;
+            self.sparse.reopen((self.heap, self.units()), class, now, self.limits.fills, found)?;
         bucket.record().epoch.store(self.epoch, Ordering::Relaxed);
         Some(bucket)
     }
@@ -478,7 +484,7 @@ impl Store {
             // SAFETY: the run was just taken; no other code uses it, and the span has its units.
             unsafe { bytes::fill(span.start(), units * UNIT) };
         }
-        self.units.add(span);
+        self.units().add(span);
         Some(span)
     }
 
@@ -715,7 +721,7 @@ impl Store {
         (self.open_bytes, self.open_buckets, self.sampled_pages) = (0, 0, 0);
         (self.spare_bytes, self.live_bytes) = (0, 0);
         self.sweep_at = (0, 0);
-        self.units.forget();
+        self.units().forget();
     }
 
     fn record_bytes(span: &Span) -> usize {
@@ -738,7 +744,7 @@ impl Store {
                 self.sweep_at = (unit, index + 1);
                 return Some(BucketRef { span, index });
             }
-            self.sweep_at = (self.units.after(unit), 0);
+            self.sweep_at = (self.units().after(unit), 0);
         }
         None
     }

@@ -31,17 +31,20 @@ const PEAK_STEP: f64 = 50.0;
 /// The time from the start to the first copy of each stack's bytes, in nanoseconds.
 const FIRST_COPY_NS: u64 = 1 << 26;
 
-/// The times of the copies of each stack's bytes, and of the next one, in nanoseconds since the
-/// start.
+/// The times of the copies of each stack's bytes, in nanoseconds since the start.
 #[derive(Clone, Copy)]
 pub(super) struct Earlier {
     /// The older one first.
     pub(super) copied_ns: [u64; 2],
-    next_ns: u64,
 }
 
 impl Earlier {
-    const BEGINNING: Self = Self { copied_ns: [0; 2], next_ns: FIRST_COPY_NS };
+    const BEGINNING: Self = Self { copied_ns: [0; 2] };
+
+    /// Returns the time of the next copy, counted from the start.
+    fn next_ns(&self) -> u64 {
+        self.copied_ns[1].saturating_mul(2).max(FIRST_COPY_NS)
+    }
 }
 
 /// The whole state of a profile.
@@ -77,7 +80,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Creates an empty profile.
+    /// Creates an empty profile, equal to zeroed memory: it takes no room in the library's file.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -268,7 +271,7 @@ impl Samples {
         if self.points.is_due(ns) {
             self.points.add(ns, self.live_bytes, self.resident());
         }
-        while ns >= self.earlier.next_ns {
+        while ns >= self.earlier.next_ns() {
             self.copy_earlier();
         }
         now
@@ -283,9 +286,7 @@ impl Samples {
 
     #[cold]
     fn copy_earlier(&mut self) {
-        let Earlier { copied_ns: [_, last_ns], next_ns } = self.earlier;
-        self.earlier =
-            Earlier { copied_ns: [last_ns, next_ns], next_ns: next_ns.saturating_mul(2) };
+        self.earlier = Earlier { copied_ns: [self.earlier.copied_ns[1], self.earlier.next_ns()] };
         for site in self.sites.iter_mut() {
             site.earlier = [site.earlier[1], site.live.copy()];
         }

@@ -35,38 +35,49 @@ pub(super) struct Point {
 pub(super) struct Points {
     list: [Point; MOST],
     count: usize,
-    step_ns: u64,
-    /// The end of the cell of the last change.
-    next_ns: u64,
+    /// The number of doublings of the cells.
+    doublings: u32,
+    /// The start of the cell of the last change.
+    cell_ns: u64,
 }
 
 impl Points {
-    /// Creates a list without points.
+    /// Creates a list without points, equal to zeroed memory.
     pub(super) const fn new() -> Self {
         let none = Point { ns: 0, live: 0.0, resident: 0 };
-        Self { list: [none; MOST], count: 0, step_ns: FIRST_STEP_NS, next_ns: FIRST_STEP_NS }
+        Self { list: [none; MOST], count: 0, doublings: 0, cell_ns: 0 }
+    }
+
+    /// Returns the length of a cell.
+    fn step_ns(&self) -> u64 {
+        FIRST_STEP_NS << self.doublings
+    }
+
+    /// Returns the end of the cell of the last change.
+    fn next_ns(&self) -> u64 {
+        self.cell_ns.saturating_add(self.step_ns())
     }
 
     /// Forgets all points, and starts with one at the moment 0.
     pub(super) fn begin(&mut self, live: f64, resident: u64) {
-        (self.count, self.step_ns, self.next_ns) = (0, FIRST_STEP_NS, FIRST_STEP_NS);
+        (self.count, self.doublings, self.cell_ns) = (0, 0, 0);
         self.push(Point { ns: 0, live, resident });
     }
 
     /// Returns whether a change at that moment must add a point first.
     #[inline]
     pub(super) fn is_due(&self, ns: u64) -> bool {
-        ns >= self.next_ns
+        ns >= self.next_ns()
     }
 
     /// Adds points before a change at `ns` after the start, if [`Points::is_due`].
     pub(super) fn add(&mut self, ns: u64, live: f64, resident: u64) {
-        let (first, last) = (self.next_ns, ns - ns % self.step_ns);
+        let (first, last) = (self.next_ns(), ns - ns % self.step_ns());
         self.push(Point { ns: first, live, resident });
         if last > first {
             self.push(Point { ns: last, live, resident });
         }
-        self.next_ns = (ns / self.step_ns).saturating_add(1).saturating_mul(self.step_ns);
+        self.cell_ns = ns - ns % self.step_ns();
     }
 
     /// Returns all points, by time.
@@ -85,8 +96,9 @@ impl Points {
     /// Doubles the cells until half of the room is free; each keeps its last point.
     fn thin(&mut self) {
         while self.count > MOST / 2 {
-            self.step_ns = self.step_ns.saturating_mul(2);
-            let cell = |point: &Point| point.ns.div_ceil(self.step_ns);
+            self.doublings += 1;
+            let step_ns = self.step_ns();
+            let cell = |point: &Point| point.ns.div_ceil(step_ns);
             let mut kept = 0;
             for at in 0..self.count {
                 let next = self.list[..self.count].get(at + 1);
@@ -145,7 +157,7 @@ mod tests {
                 prop_assert_eq!(point.live, changes[before].1);
             }
             prop_assert!(all.len() <= MOST && all.len() >= made.min(MOST / 4));
-            prop_assert!(now < points.next_ns && points.next_ns - now <= points.step_ns);
+            prop_assert!(now < points.next_ns() && points.next_ns() - now <= points.step_ns());
         }
     }
 }

@@ -23,13 +23,14 @@ const NOTHING: Sample = Sample { ns: 0, sequence: 0, blocks: 0, bytes: 0 };
 pub(super) struct Timeline {
     samples: [Sample; LENGTH],
     count: usize,
-    step: u64,
+    /// The number of doublings of the time between two moments.
+    doublings: u32,
 }
 
 impl Timeline {
-    /// Creates a timeline without moments.
+    /// Creates a timeline without moments, equal to zeroed memory.
     pub(super) const fn new() -> Self {
-        Self { samples: [NOTHING; LENGTH], count: 0, step: FIRST_STEP }
+        Self { samples: [NOTHING; LENGTH], count: 0, doublings: 0 }
     }
 
     /// Returns the moments.
@@ -39,7 +40,8 @@ impl Timeline {
 
     /// Returns whether the next moment is due.
     pub(super) fn is_due(&self, ns: u64) -> bool {
-        self.samples().last().is_none_or(|last| ns >= last.ns + self.step)
+        let step = FIRST_STEP.saturating_mul(1 << self.doublings.min(63));
+        self.samples().last().is_none_or(|last| ns >= last.ns.saturating_add(step))
     }
 
     /// Adds a moment, which is not before the last.
@@ -49,7 +51,7 @@ impl Timeline {
                 self.samples[index] = self.samples[2 * index];
             }
             self.count = LENGTH / 2;
-            self.step *= 2;
+            self.doublings += 1;
         }
         self.samples[self.count] = sample;
         self.count += 1;
