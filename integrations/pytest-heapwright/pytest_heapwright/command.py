@@ -25,13 +25,9 @@ def find(asked):
 
 
 def environment():
-    """This process's environment without the preloaded library."""
-    clean = {key: value for key, value in os.environ.items() if key not in ("HEAPWRIGHT", ROLE)}
-    preloaded = clean.pop("LD_PRELOAD", "").replace(":", " ").split()
-    others = [path for path in preloaded if not os.path.basename(path).startswith("libheapwright")]
-    if others:
-        clean["LD_PRELOAD"] = ":".join(others)
-    return clean
+    """This process's environment, in which a program is not checked. With the library and another mode it leaves no
+    record; without the library `check` would report it as unchecked."""
+    return {key: value for key, value in os.environ.items() if key != ROLE} | {"HEAPWRIGHT": "mode=fast"}
 
 
 def output(arguments):

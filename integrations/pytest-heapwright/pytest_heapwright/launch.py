@@ -41,7 +41,7 @@ def run(heapwright, arguments, kept, suppressions, only_marked):
             code = 128 - code
         if code == NOT_SEEN and os.path.exists(text):
             with open(text, encoding="utf-8", errors="replace") as file:
-                sys.stderr.writelines(line for line in file if line.startswith("INCOMPLETE"))
+                sys.stderr.writelines(line for line in file if " INCOMPLETE: " in line)
         if code == REFUSED and not os.path.exists(os.path.join(state, TOLD)):
             return code  # The command has said why, and records in the folder are not of this run.
         others = [] if only_marked else outside(heapwright, state, suppressions)
