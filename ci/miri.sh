@@ -22,7 +22,8 @@ export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
 # A reference to a mutator or a collected heap covers some thousand cells, and Miri notes each cell
 # again each time. So these tests run without the model of aliasing, which takes ten times as long.
-# Their parts (arrays, local marks, tracers, bits) run with it.
+# Their parts (arrays, local marks, tracers, bits) run with it. The same holds for a cache, so the tests
+# with threads and seeds run without it, and once more with it among all tests.
 UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2
@@ -85,7 +86,7 @@ fi
 # A seed decides the schedule, the addresses, and the values of relaxed loads.
 for seed in $(seq "${MIRI_SEEDS:-$(is_quick && echo 1 || echo 4)}"); do
     say "miri: threads, with seed $seed"
-    miri 1500 "-Zmiri-seed=$seed -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \
+    miri 1500 "$UNALIASED -Zmiri-seed=$seed -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \
         blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
         threads_share objects_made_here thread_indices_are_passed
 done

@@ -91,7 +91,10 @@ fn a_buffer_that_grows_is_in_memory_once() {
         "beside-stashes",
     ] {
         let outcome = run(&mut growing(&[how]));
-        assert!(left(&outcome) <= 115, "{how}: {outcome:?}");
+        // A thread that is interrupted while it gives its old buffer back fills no new one, but the
+        // others do.
+        let most = if how == "threads" { 125 } else { 115 };
+        assert!(left(&outcome) <= most, "{how}: {outcome:?}");
     }
     let outcome = run(&mut growing(&["bursts"]));
     assert!(outcome.status.success(), "{outcome:?}");
