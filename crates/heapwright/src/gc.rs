@@ -1,7 +1,7 @@
 //! The public names of the collected heap: garbage collection for Rust programs and runtimes.
 //!
 //! ```text
-//!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
+//!   mutator  regions to bump through, each of a pool and kind       allocation: no lock, no list
 //!      |
 //!   page     pages by pool and kind; those in use and the       lazy sweeping, growth a pool
 //!   lists    empty ones

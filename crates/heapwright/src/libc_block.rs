@@ -126,8 +126,8 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// Returns the bytes of the mapped chunk with a readable header at an address, `before` bytes into
-/// its mapping. `None`: there is none.
+/// Returns the bytes of the mapped chunk with a header at an address, `before` bytes into its
+/// mapping. The header can be read. `None`: there is no such chunk.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;

@@ -18,8 +18,8 @@
 //!
 //! The profile covers blocks of `malloc` and first-class heaps. It also covers segments of pools,
 //! chunks of arenas and pages of collected heaps, each as a block of its length (`runs.rs`). The
-//! idea is TCMalloc's (Google, "Sampling"), and jemalloc does the same. They count bytes in each
-//! `malloc`; heapwright counts blocks when a thread's lists are filled, see `cache/sampling.rs`.
+//! idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too. Both count bytes in each
+//! `malloc`. heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
 
 use core::ffi::c_int;
 

@@ -1,7 +1,7 @@
 //! The trace: a file with every call for memory, for `heapwright replay`.
 //!
 //! ```text
-//!   heap      allocated(request, block)           after the block was got
+//!   heap      allocated(request, block)           once the block exists
 //!             freed(block)                        before it is given back
 //!             realloc_begins(block)  realloc_ends(block, size)
 //!     |  one operation, under one lock
@@ -38,9 +38,10 @@
 //! **Signal handlers** that interrupted the writing thread cannot write: the trace ends there, with
 //! a note.
 //!
-//! **Fork.** The lock is held across it. The child's own file begins with its first operation; the
-//! parent writes its pending operations. Inherited blocks have no allocation in the child's file,
-//! and readers know that. A child of `vfork` shares its parent's memory and trace.
+//! **Fork.** The forking thread holds the lock across the fork. The child's own file begins with
+//! its first operation; the parent writes its pending operations. Inherited blocks have no
+//! allocation in the child's file, and readers know that. A child of `vfork` shares its parent's
+//! memory and trace.
 //!
 //! Called by `heap::observed`, `heap::start`, and the C layer at the process's end.
 
@@ -61,26 +62,26 @@ use heapwright_record::trace::{
 use crate::request::Request;
 use crate::size_class::MIN_ALIGN;
 
-/// Bytes that are written at once, at most.
+/// The most bytes of one write.
 const CHUNK: usize = 64 << 10;
-/// The room that an operation needs, with all that may come before it.
+/// The most bytes of an operation, of the time and the thread before it, and of the chunk's end.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
-/// The longest wait of an operation in the buffer, if another one follows.
+/// The longest time that an operation waits in the buffer, if another operation follows.
 const PATIENCE_MS: u32 = 1000;
 
 /// The bits of a thread's word.
 const QUIET: usize = 1;
 const LATE: usize = 2;
-/// The thread is writing, or about to.
+/// The thread is writing, or about to write.
 const BUSY: usize = 4;
 const ONE: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// This is a forked child that has not begun its file.
+/// Whether this is a forked child that has not begun its file.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
-/// An operation could not be written, so the trace ends.
+/// Whether an operation could not be written, so that the trace ends.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// The thread that forks while it holds the recorder, or is about to; or 0.
+/// The token of the thread that forks and holds the recorder's lock, or is about to. 0: none.
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
@@ -236,7 +237,7 @@ fn set_word(word: usize) {
     os::watch_this_thread(Exit::Trace, ptr::without_provenance_mut(word));
 }
 
-/// The thread that is being given a word, and the word.
+/// The token of the thread that is getting its word now, and the word.
 static GIVEN_TO: AtomicUsize = AtomicUsize::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -288,7 +289,7 @@ unsafe fn unlock() {
 fn in_child(_alone: bool) {
     IS_CHILD.store(true, Ordering::Relaxed);
     IS_LOST.store(false, Ordering::Relaxed);
-    // Another thread may have been given its word.
+    // In the parent another thread may have been getting its word.
     GIVEN_TO.store(0, Ordering::Relaxed);
 }
 
