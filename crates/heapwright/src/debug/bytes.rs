@@ -103,7 +103,7 @@ unsafe fn read(at: *const u8) -> u64 {
 /// As [`check`].
 #[cold]
 unsafe fn damage(at: *const u8, size: usize) -> Option<Damage> {
-    // SAFETY: in the range, by the contract.
+    // SAFETY: the byte is in the range, which the caller may read.
     let byte = |i: usize| unsafe { at.wrapping_add(i).read_volatile() };
     // `None`: another thread restored the bytes meanwhile.
     let first = (0..size).find(|&i| byte(i) != PATTERN)?;

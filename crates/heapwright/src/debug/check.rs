@@ -52,10 +52,10 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// If a mistake or a leak was found. Each is reported on standard error, unless the configuration
-/// is `quiet`; the feature `symbols` reports them again with functions and lines. It also panics if
-/// no debug heap is in use, or if more than 127 checks run at a time. A panic of the closure passes
-/// through unchanged.
+/// `check` panics if it found a mistake or a leak. It reports each on standard error, unless the
+/// configuration is `quiet`. With the feature `symbols` it reports them again, with functions and
+/// lines. It also panics if no debug heap is in use, or if more than 127 checks run at a time. A
+/// panic of the closure passes through unchanged.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};

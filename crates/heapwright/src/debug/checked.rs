@@ -1,7 +1,7 @@
 //! `Checked`: checks the blocks of any other allocator.
 //!
 //! ```text
-//!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 and to the next 16 |
+//!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 to 47 |
 //!                          ........ PATTERN, 64 at most  PATTERN freed  PATTERN
 //!
 //!   record (see `table`)  stacks, threads, size, alignment, state: by the block's address

@@ -19,9 +19,10 @@
 //! or the size given to a free. Hardened mode judges both ([`made`]), and every finding ends the
 //! process. With `on_misuse=report` only a fault ends the process.
 //!
-//! **Cost.** Live blocks take at most half of `memory` in addresses, and blocks in pages take half
-//! of that in memory. Blocks up to an eighth of that half are guarded. Metadata adds 24 KiB for
-//! each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for stacks.
+//! **Cost.** Live blocks take at most half of `memory` in addresses. Of the addresses of blocks in
+//! pages, half have memory. Blocks up to an eighth of `memory` are guarded. Metadata adds 24 KiB
+//! for each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for
+//! stacks.
 //!
 //! Called by `drawn`, and by `stats`.
 
@@ -85,7 +86,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { MAKING.release() };
 }
 
-/// Makes the heap when the first block is drawn. It takes some 100 page faults, which a process
+/// Makes the heap when the first block is drawn. This takes some 100 page faults, which a process
 /// without guarded blocks avoids. `None`: there is no memory, or another thread is making the heap.
 #[cold]
 #[inline(never)]
@@ -127,7 +128,7 @@ fn make() -> Option<&'static Heap> {
 }
 
 /// Returns a guarded block for a request. `None`: no block is available now, or the draw requires a
-/// new stack and this one is known.
+/// new stack and this stack is known.
 ///
 /// The caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {

@@ -53,7 +53,7 @@ macro_rules! subject {
         }
     };
 }
-// At least one byte, up to the next possible slot.
+// A debug heap's block has at least one unused byte behind it, up to the next possible slot.
 subject!(DebugHeap, |size: usize| ((size + 1).next_multiple_of(16) - size, 1));
 subject!(Checked<System>, |_| (32, 32));
 
@@ -300,8 +300,8 @@ impl<S: Subject> World<S> {
                     self.heap.sweep();
                     self.live.push(block);
                 }
-                // Damage that touches the next block's start, but not this one's end, may be
-                // either's.
+                // Damage that touches the next block's start, but not this block's end, may belong
+                // to either block.
                 let either = [FindingKind::Overflow, FindingKind::Underflow];
                 let kinds = if distance == 0 { &either[..1] } else { &either };
                 let finding = self.expect(kinds);
@@ -379,8 +379,8 @@ pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
     // Without the system's guards the heap misses writes to the page before a span's first block or
-    // behind its last. This model does not know spans. (Miri's runs are too short for that. The
-    // fuzzer includes this file without the crate, so the constant is not available.)
+    // behind its last block. This model does not know spans. (Miri's runs are too short for that.
+    // The fuzzer includes this file without the crate, so the constant is not available.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

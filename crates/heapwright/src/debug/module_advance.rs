@@ -11,9 +11,9 @@
 //! has an advance: [`ADVANCE`] of its blocks are guarded in spite of the debt, at a cost of 0.2 ms.
 //! An advance is not repaid. All modules together have [`ALL`] such blocks, 9 ms in the worst case.
 //!
-//! A site belongs to a module if one of its [`FRAMES`] innermost calls does: an extension allocates
-//! through its interpreter. A module's range is looked up once. After [`LOOKUPS`] addresses in no
-//! module (code made at run time), no module is added.
+//! A site belongs to a module if one of its [`FRAMES`] innermost calls is in the module, because an
+//! extension allocates through its interpreter. A module's range is looked up once. After
+//! [`LOOKUPS`] addresses in no module (code made at run time), no module is added.
 //!
 //! Called by `sample` through `heap`, for due sites while the budget is in debt, and when code is
 //! unmapped.

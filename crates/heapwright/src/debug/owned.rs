@@ -2,7 +2,7 @@
 //!
 //! In `mode=debug` the C layer takes each object from here, so that it is checked as a block of
 //! `malloc` is. The block's record has its owner's kind: `free` of a pool's object is a mismatch.
-//! The C layer knows which pool has which objects, and refuses those of others.
+//! The C layer knows which pool has which objects, and refuses the objects of others.
 
 use core::ptr::NonNull;
 

@@ -1,4 +1,4 @@
-//! Reach: finds the suspects among live blocks that memory outside of them refers to.
+//! Reach: tells which of a check's live blocks (*suspects*) other memory still refers to.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames

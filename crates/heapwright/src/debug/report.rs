@@ -8,8 +8,8 @@
 //!     ...
 //! ```
 //!
-//! Each finding is one `write`. The first is followed by a line about functions and lines. The
-//! buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
+//! Each finding is one `write`. The first finding is followed by a line about functions and lines.
+//! The buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
 //! allocated and no lock of the loader is taken. Names are those of exported functions; `heapwright
 //! report` finds lines.
 //!
@@ -57,7 +57,8 @@ pub(crate) struct Reporter {
     state: Lock<State>,
 }
 
-/// The findings that end the process after their report. (An access ends it by its fault.)
+/// The findings that end the process after their report. (An access to a guard ends the process by
+/// its fault.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
     /// No finding.
@@ -335,7 +336,7 @@ impl Reporter {
         }
     }
 
-    /// Writes to the record a site whose blocks get guards in the next run.
+    /// Notes a site in the record. Its blocks get guards in the next run.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
         if let Some(mut recorder) = self.begun_recorder() {

@@ -4,7 +4,7 @@
 //!   a finding            printed at once, with addresses: the thread may hold any lock, and must not allocate
 //!     | noted, with its scope                                                      [`note`]
 //!     v
-//!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]
+//!   the check judges     its notes are taken while its scope runs (none is replaced)    [`take`]
 //!     v
 //!   the check has ended  no lock is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
@@ -29,7 +29,7 @@ use crate::sync::Lock;
 
 use super::scope;
 
-/// The most findings that wait for the end of their checks; others are printed without names only.
+/// The most findings that wait for the end of their checks. Others are printed only without names.
 const MOST: usize = 32;
 
 /// A finding and its scope.

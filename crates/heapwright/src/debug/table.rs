@@ -274,7 +274,8 @@ impl Table {
         }
     }
 
-    /// Makes as many chains as records, and twice as many when these are used up.
+    /// Doubles the number of chains, at first to 512, so that it stays at least the number of
+    /// records. False: there are no chains.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
         let chains: *mut u32 = room(size_of::<u32>() << bits).cast();

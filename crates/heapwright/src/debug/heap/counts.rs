@@ -1,6 +1,6 @@
 //! Counts: a heap's operations and live bytes, summed over its states.
 //!
-//! The thread of a state alone writes its counts; a reader adds them up. While threads run, a sum
+//! Only a state's thread writes its counts. A reader adds the counts up. While threads run, a sum
 //! mixes different moments.
 //!
 //! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by `debug`'s
@@ -62,8 +62,8 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
-    /// Takes the block with which the library prepared this thread out of the counts, which are the
-    /// program's.
+    /// Takes one block out of the counts, which are the program's: the library made it to prepare
+    /// this thread.
     pub(in crate::debug) fn leave_out_own_block(&'static self) {
         if let Some(entered) = self.enter() {
             entered.state().count_one_less();

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   malloc   | undefined ......................... |     calloc: none
-//!   realloc  | copied ......... | undefined ...... |     each a block of its site, as often as it has undefined bytes
+//!   realloc  | copied ......... | undefined ...... |     counts as a new block of its call's site
 //!                     pattern <-+-> zeros                the point that fill=N:before-... names
 //! ```
 //!

@@ -12,11 +12,12 @@
 //!   the old one is freed (see `deallocate`)
 //! ```
 //!
-//! A block that grows in small steps would be copied each time. So a block that grew twice at one
-//! place gets room for half as much again, and a large block that grew once. It stays there until
-//! it has outgrown the room. A program's first resize of a block moves it, and so does a doubling.
-//! A stale pointer then leads to a freed block. With `guard=all`, or if freed blocks are kept for
-//! ever, every resize moves, because the block's ends must stand at guards.
+//! A block that grows in small steps would be copied each time. So a block that grows for the
+//! second time at one place gets room for half as much again. A large block gets it when it first
+//! grows. The block stays until it has outgrown the room. A program's first resize of a block moves
+//! it, and so does a doubling. A stale pointer then leads to a freed block. With `guard=all`, or if
+//! freed blocks are kept for ever, every resize moves, because the block's ends must stand at
+//! guards.
 //!
 //! Called by `debug`'s entry points.
 
@@ -221,16 +222,16 @@ impl Heap {
         true
     }
 
-    /// Whether a block of `had` bytes may stay at its address: it grows or shrinks by less than
-    /// half, within the limit, and has the alignment.
+    /// Returns whether a block of `had` bytes may stay at its address: it grows or shrinks by less
+    /// than half, within the limit, and has the alignment.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
             && place.block().addr().is_multiple_of(request.align.max(1))
     }
 
-    /// Keeps frees of a block away while it is resized. False: another thread frees it meanwhile;
-    /// `deallocate` reports that.
+    /// Claims a block for a resize, so that no other thread frees it meanwhile. False: another
+    /// thread is freeing the block, and `deallocate` reports that.
     fn begin_resize(
         &'static self,
         entered: &mut EnteredState,

@@ -38,7 +38,8 @@ impl Heap {
         }
     }
 
-    /// The caller holds the store's lock, so no bucket is retired or guarded meanwhile.
+    /// Checks one bucket. The caller holds the store's lock, so no bucket is retired or guarded
+    /// meanwhile.
     fn sweep_bucket(&'static self, bucket: BucketRef, late: &mut Late) {
         let canary = self.rules.canary.load(Ordering::Relaxed);
         let fill = self.rules.fill.load(Ordering::Relaxed);

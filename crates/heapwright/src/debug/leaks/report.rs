@@ -9,8 +9,8 @@
 //! numbers to times.
 //!
 //! A check is *brief* if it is the process's only one, under the option `reachable=none`.
-//! `heapwright check` sets this option for its text. It leaves out live blocks by stack, size and
-//! time. Without losses it consists of two sums and a few blocks.
+//! `heapwright check` sets this option for its text. A brief check leaves out live blocks by stack,
+//! size and time. Without losses it consists of two sums and a few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 

@@ -51,9 +51,9 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) end: usize,
     kind: u8,
-    /// Whether pointers in it are surely the program's.
+    /// Whether pointers in the range are surely the program's.
     pub(super) sure: bool,
-    /// Whether no other process sees it.
+    /// Whether no other process sees the range.
     pub(super) private: bool,
     /// The thread of a stack, by the system's number.
     thread: u32,
@@ -63,7 +63,7 @@ pub(super) struct Region {
 unsafe impl Plain for Region {}
 
 impl Region {
-    /// Returns whether an address is in it.
+    /// Returns whether an address is in the range.
     pub(super) fn contains(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -169,7 +169,8 @@ impl Roots {
     }
 
     fn add_mapping(&mut self, proc_mem: &ProcMem, mapping: &Mapping, guarded: bool) {
-        // Most mappings of a small process, each behind a guard page as a thread's stack is.
+        // Most mappings of a small process are heapwright's. Each is behind a guard page, as a
+        // thread's stack is.
         if ours(mapping.start).is_some_and(|end| end >= mapping.end) {
             return;
         }
@@ -202,7 +203,7 @@ impl Roots {
             private: !mapping.shared,
             thread: 0,
         };
-        // (If a module is found only by reading all mappings, our own are not looked up.)
+        // (A look-up may read all mappings, so heapwright's own are not looked up.)
         if is_file
             || ours(mapping.start).is_none() && crate::stacks::module_range(mapping.start).is_some()
         {

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   | ns, sequence, blocks, bytes | ...        512 places
-//!   full: every other one goes, and the time between two doubles
+//!   full: every second moment goes, and the time between two doubles
 //! ```
 //!
-//! So it never grows and stays nearly even, for a run of a millisecond or of a month. The timeline
+//! So the timeline never grows and stays nearly even, for a run of a millisecond or of a month. It
 //! converts a block's sequence number to a time.
 //!
 //! Called by `leaks`, and when a bucket is opened.
