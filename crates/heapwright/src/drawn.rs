@@ -181,8 +181,8 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Samples runs of units if blocks are sampled. One thread may begin while another one ends:
-    /// the last setting counts for both.
+    /// Samples runs of units if blocks are sampled. One thread may begin sampling while another
+    /// thread ends it. The last setting counts for blocks and runs.
     fn sample_runs() {
         loop {
             let are_blocks = is_sampling();
@@ -491,7 +491,7 @@ mod with_stacks {
     }
 
     /// Returns a call that names only the block. Its size, alignment and origin are not checked, as
-    /// in the rest of fast mode.
+    /// elsewhere in fast mode.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }

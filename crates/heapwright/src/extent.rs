@@ -13,7 +13,7 @@
 //!
 //! The end is as exact as the block's heap knows it. The fast heap knows a slot's size, but neither
 //! the requested size nor whether the slot is free. The hardened heap (for one more load) and the
-//! debug heap know both.
+//! debug heap know both facts.
 //!
 //! Any caller may pass any address at any time, also in a signal handler: no lock is taken, nothing
 //! is allocated, and the memory is not touched.

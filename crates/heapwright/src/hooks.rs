@@ -102,7 +102,7 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     #[cfg(any(test, feature = "observe"))]
     observe::given(what);
     #[cfg(feature = "debug")]
-    // SAFETY: the caller gives up the block, if it is one of the debug heap's.
+    // SAFETY: the caller gives up the block, if it is the debug heap's.
     return unsafe { crate::debug::free(block, what) };
     #[cfg(not(feature = "debug"))]
     {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The kernel provides the memory, because a table grows while the heap allocates. A full table is
-//! copied into one of twice the size. A removal moves the following slots up, so there are no
+//! copied into a table of twice the size. A removal moves the following slots up, so there are no
 //! tombstones.
 //!
 //! Called by `samples`, under its lock, and by `tallies` for a thread's counts.

@@ -35,8 +35,8 @@ use crate::text::Line;
 /// `bytes` is clamped to 1 KiB to 1 GiB. Earlier samples that are live stay in the profile. Each
 /// thread follows at its next slow path, soon in a program that allocates.
 ///
-/// Returns false if there is no memory, or if this heap does not serve `malloc` in this process:
-/// another copy of heapwright does, or the mode is `debug`.
+/// Returns false if there is no memory, or if this heap does not serve `malloc` in this process.
+/// Then another copy of heapwright serves it, or the mode is `debug`.
 ///
 /// ```
 /// use heapwright::{heap, profile};

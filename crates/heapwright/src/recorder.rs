@@ -13,11 +13,12 @@
 //! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.
 //!
-//! If the file takes no more entries (another user, a `chroot`, a full disk, a file that is gone),
-//! the record continues in the run's shared memory (`spill`). The first write there repeats the
-//! beginning, the stacks and the findings, for a command that finds no file.
+//! The file may take no more entries: after a change of the user, a `chroot`, with a full disk, or
+//! if the file is gone. Then the record continues in the run's shared memory (`spill`). The first
+//! write there repeats the beginning, the stacks and the findings, for a command that finds no
+//! file.
 //!
-//! A module's number derives from its address, so two concurrent writers give it the same one.
+//! A module's number derives from its address, so two concurrent writers give it the same number.
 //!
 //! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) for findings, and
 //! by `samples` for profiles.

@@ -93,7 +93,7 @@ fn take(pot: &mut u64, want: u64) -> u64 {
 /// Returns the live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
-    // At most one of the two exists.
+    // A process has at most one of these two heaps.
     let ((blocks, bytes), guarded) = (crate::debug::live(), crate::debug::guards::live());
     (blocks + guarded.0, bytes + guarded.1)
 }
@@ -192,7 +192,7 @@ pub fn estimate(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` without a system call, for slow paths of a program in a sandbox: residency is
+/// Fills `stats` without a system call, for slow paths of a program in a sandbox. Residency is
 /// reckoned, and figures that only the kernel knows are 0. Takes some nanoseconds for each unit in
 /// use.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {

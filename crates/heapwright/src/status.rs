@@ -88,8 +88,9 @@ const NAME: usize = 64;
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
-/// shared memory: at once if the heap has started, else as soon as it starts. A preloaded library
-/// does this by itself; a program that links heapwright may. The caller holds no lock.
+/// shared memory. This happens at once if the heap has started, else as soon as it starts. A
+/// preloaded library does this by itself; a program that links heapwright may. The caller holds no
+/// lock.
 ///
 /// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
 /// the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or if the system
@@ -158,7 +159,8 @@ pub fn is_published() -> bool {
     status().is_some() && OWNER.load(Ordering::Relaxed) == substrate::process()
 }
 
-/// Gives the slot back before the process ends, without a system call. Not for a child of `vfork`.
+/// Gives the slot back before the process ends, without a system call. A child of `vfork` must not
+/// call this.
 ///
 /// ```
 /// heapwright::status::withdraw();

@@ -13,7 +13,7 @@
 //!
 //! So threads that do not count pay nothing.
 //!
-//! A block counts with its requested size. An older block, or one of another thread, counts with
+//! A block counts with its requested size. An older block, or another thread's block, counts with
 //! the size that the heap knows. In `mode=debug` and `mode=hardened` that is the requested size,
 //! else the usable size. Another thread may free a counted block unnoticed, and its address may be
 //! reused. So the heap's size is stored, too. If the heap later reports another size, that size
@@ -196,7 +196,7 @@ impl Level {
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
-        // For example the C library's own.
+        // For example, the block is the C library's own.
         Kind::Foreign => return Some(0),
         Kind::Small | Kind::Large
             if CACHES.get(found.owner).is_some_and(|heap| heap.owned_by() == Use::Heap) =>
@@ -490,7 +490,7 @@ mod tests {
         None
     }
 
-    /// One test, because no other test may count meanwhile.
+    /// This is one test, because no other test may count meanwhile.
     #[test]
     fn threads_that_end_or_are_not_there_do_not_count() {
         let counting = || COUNTING.load(Ordering::Relaxed);

@@ -15,11 +15,11 @@
 //! While the trace is on (`trace=PREFIX`), threads' fast words lead to a front (see
 //! `options::detailed`), so every call is observed (`heap::observed`).
 //!
-//! **One buffer and one lock serve all threads.** Buffers for each thread would need a shared
-//! number for each operation, and so the same contended line. A killed process would lose a
-//! different part of each thread's trace, and the parts would have to be merged. Here the file's
-//! order is the order in which memory changed hands: a free is written before its block is reused,
-//! and an allocation after that. So recording slows the program, but not the replay.
+//! **One buffer and one lock serve all threads.** If each thread had a buffer, each operation would
+//! need a shared number, and so the same contended line. A killed process would lose a different
+//! part of each thread's trace, and the parts would have to be merged. Here the file's order is the
+//! order in which memory changed hands. A free is written before its block is reused, and an
+//! allocation once it has its block. So recording slows the program, but not the replay.
 //!
 //! **A realloc** is written in two halves, because other threads may get the old block before the
 //! new one exists. The heap's own steps in between (allocate, copy, free) are not written: the
@@ -174,8 +174,8 @@ pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
     });
 }
 
-/// Writes the rest of the trace before the process ends. The thread that ends the process calls
-/// this once; later operations of other threads are not written.
+/// Writes the operations in the buffer and the trace's end, before the process ends. The thread
+/// that ends the process calls this once; later operations of other threads are not written.
 ///
 /// Only a C layer that sees the end calls this.
 ///
@@ -214,8 +214,8 @@ fn write(operation: Operation) {
 
 /// Runs `with` on the recorder for the calling thread, whose word is `word`.
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
-    // A signal handler that interrupted its own thread's writing cannot wait for it. (No handler
-    // interrupts a thread that forks while it holds all locks.)
+    // A signal handler that interrupted the writing in its own thread cannot wait for its end. (No
+    // handler interrupts a thread that forks while it holds all locks.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);
@@ -388,7 +388,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace at a missing operation, which would corrupt the rest.
+    /// Ends the trace at a missing operation. Later operations would not fit without it.
     fn notice_loss(&mut self) {
         if IS_LOST.load(Ordering::Relaxed) && self.process != 0 && !self.over {
             self.flush();

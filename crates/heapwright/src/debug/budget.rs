@@ -8,10 +8,9 @@
 //!   allowance   All     blocks are left of the first: each is guarded
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
 //!               Due     no time is left: the due blocks of each site
-//!               None    2.5 ms of debt: due blocks wait, except at sites with findings, and except
-//!                       the first blocks of each module (see `module_advance`); freed blocks up
-//!                       to 256 KiB, if large, are filled, except the first four of a length and
-//!                      one in 64
+//!               None    2.5 ms of debt: due blocks wait, except at sites with findings and for
+//!                       the first blocks of each module (see `module_advance`); freed large blocks
+//!                       (to 256 KiB) are filled, except the first four of a length and one in 64
 //! ```
 //!
 //! A program with few or slow allocations behaves as under `guard=all`, except for emptied buckets
@@ -74,7 +73,7 @@ pub(super) enum Allowance {
 }
 
 impl Allowance {
-    /// Returns whether there is time for guards beyond the due ones.
+    /// Returns whether there is time for guards of blocks that are not due.
     pub(super) fn is_generous(self) -> bool {
         matches!(self, Self::All | Self::Some)
     }

@@ -21,7 +21,7 @@ pub(crate) const PATTERN: u8 = 0xda;
 pub(crate) struct Damage {
     /// Bytes from the start of the checked range to the first changed byte.
     pub(crate) first: usize,
-    /// Bytes from the first to the last changed byte, both included.
+    /// Bytes from the first to the last changed byte, inclusive.
     pub(crate) length: usize,
     /// The present value of the first changed byte.
     pub(crate) value: u8,

@@ -13,11 +13,11 @@
 //! guarded blocks arrive here. Findings use the debug heap's texts, on standard error and in the
 //! record (`record=`), which `heapwright report` reads.
 //!
-//! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a
-//! full report. Fast mode would not notice changed bytes beside a block: these are reported at the
-//! free or at exit, and the program continues. Fast mode does not judge the call that made a block
-//! or the size given to a free. Hardened mode judges both ([`made`]), and every finding ends the
-//! process. With `on_misuse=report` only a fault ends the process.
+//! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a full
+//! report. Fast mode would not notice changed bytes beside a block: these are reported at the free
+//! or at exit, and the program continues. Fast mode does not judge the call that made a block or
+//! the size given to a free. Hardened mode judges this call and this size ([`made`]), and every
+//! finding ends the process. With `on_misuse=report` only a fault ends the process.
 //!
 //! **Cost.** Live blocks take at most half of `memory` in addresses. Of the addresses of blocks in
 //! pages, half have memory. Blocks up to an eighth of `memory` are guarded. Metadata adds 24 KiB

@@ -30,7 +30,7 @@ pub struct Leaks {
 
 /// A heap that reports misuse of its blocks.
 ///
-/// The idea is that of Zig's `DebugAllocator`. Every operation takes constant time, besides system
+/// The idea comes from Zig's `DebugAllocator`. Every operation takes constant time, besides system
 /// calls. A heap takes about 100 KiB, and each block a record of 24 bytes beside its own bytes.
 ///
 /// Mistakes are reported on standard error as they happen, and counted.

@@ -10,8 +10,9 @@
 //! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
 //! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
 //! history. A guard costs two system calls and faults, 2.4 us a page; filling and verifying cost
-//! 0.4 us. By default the heap guards large blocks (up to 256 KiB only if the budget's debt is
-//! small), the first buckets of each class, and then one in 64. `guard=all` guards all.
+//! 0.4 us. By default the heap guards large blocks, the first buckets of each class, and then one
+//! in 64. It guards large blocks up to 256 KiB only if the budget's debt is small. `guard=all`
+//! guards all.
 //!
 //! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
 //! `free` of a block is reported with the block and the call that freed it. The budget is a
@@ -123,13 +124,13 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
         // The whole span is decommitted. An earlier, longer block may have left the pattern behind
-        // this one, if the kernel refused its guard. Guards stay.
+        // this block, if the kernel refused its guard. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
             return Memory::Zero;
         }
-        // A large block may be sparse: filling all of it would commit the rest.
+        // A large block may be sparse. Filling all of it would commit its untouched pages.
         let pages = touched_pages(from, length);
         bucket.span.filled.store(pages, Ordering::Relaxed);
         for (at, size) in runs(pages, length) {

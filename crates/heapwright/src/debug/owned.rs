@@ -79,8 +79,8 @@ pub unsafe fn free_owned(owner: Owner, block: *mut u8) {
     }
 }
 
-/// Reports that an owner was given a block that is not its own, and leaves the block as it is.
-/// Constant time.
+/// Reports that an owner was given another owner's block, and leaves the block as it is. Constant
+/// time.
 ///
 /// ```
 /// use heapwright::debug::{Owner, refuse_owned};

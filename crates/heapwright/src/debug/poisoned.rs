@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
-//!                                                       |       a bit a word that may have a one
+//!                                                       |       a bit for each word that has ones
 //!                                                       v
 //!   side memory                                8 KiB: a bit for each byte of the unit
 //! ```
@@ -12,7 +12,7 @@
 //! lets a search skip 4 KiB without poison at once.
 //!
 //! Bits of a live block are set under the store's lock. The free of a block clears its bits without
-//! the lock. A word that becomes zero by this may get a neighbour's bit at the same time. So the
+//! the lock. A word that the free makes zero may get a neighbour's bit at the same time. So the
 //! word is read again after its summary bit was cleared.
 //!
 //! Called by `store` and `heap`. Any thread may read at any time.

@@ -51,7 +51,7 @@ fn heap() -> Option<&'static Heap> {
 /// record (option `record`) with their stacks, and are printed with the findings.
 ///
 /// The program stops while its threads publish their registers and the kernel copies its page
-/// tables. A copy of the process does the rest, and this call waits for it. Takes time in
+/// tables. A copy of the process does the further work, and this call waits for it. Takes time in
 /// proportion to the live bytes.
 ///
 /// `None`: the mode is not `mode=debug`, another check runs, there is no `/proc`, or no memory.

@@ -11,7 +11,7 @@
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
 //! time. A site that runs a million times costs ten guards, or as many as there is time for. New
-//! and rare sites come before old, hot ones. Blocks stand alternately at the end and at the start
+//! and rare sites come before old, hot sites. Blocks stand alternately at the end and at the start
 //! of their page. A block at the end catches accesses beyond it, and a block at the start catches
 //! accesses before it. A late finding (a damaged canary) in this run or an earlier one makes a site
 //! *flagged*. So does a guard hit that may not repeat (`flagged`). All blocks of a flagged site are
@@ -210,7 +210,7 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// Returns the guarded ones among `blocks` blocks of one site.
+    /// Returns the numbers of the guarded blocks among `blocks` blocks of one site.
     fn guarded(blocks: u32, allowance: Allowance) -> Vec<u32> {
         let mut word = 0;
         let mut guarded = Vec::new();
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(why, Some(Why::Due));
             let pause = after >> 8;
             assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
-            // As if this many blocks had been made meanwhile.
+            // The site is now as if this many blocks had been made meanwhile.
             (last, word) = (pause, after & 255);
         }
         assert_eq!(last, MOST);
@@ -353,7 +353,7 @@ mod tests {
             }
         }
         assert_eq!(sites.draw(9, Allowance::Due, || false, || (full, 1 << 30)), Some(Side::Right));
-        // Guards by choice leave room for due ones.
+        // Guards by choice leave room for due blocks.
         let draw = |pages| sites.draw(9, Allowance::All, || false, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }

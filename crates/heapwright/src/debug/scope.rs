@@ -80,7 +80,7 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for its scope and the outer ones. The scope is the failing thread's, or if it
+/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's, or if it
 /// has none, the scope of the thread that made the block. Damage always counts for the latter
 /// thread's scope. Returns the scope; 0: none.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {

@@ -263,8 +263,8 @@ mod tests {
             // SAFETY: the record's first byte, which stale readers of a span see.
             assert_eq!(unsafe { at.read() }, 0, "a record that has gone has a span's form");
         }
-        // The last ones released come first, without pages. The others kept their pages. All are
-        // clear.
+        // The records released last come first, without pages. The other records kept their pages.
+        // All are clear.
         for left in (0..24).rev() {
             let at = side.take(size);
             assert_eq!(at, taken[left]);
@@ -285,7 +285,7 @@ mod tests {
         // SAFETY: taken above with this size.
         unsafe { side.give(record, BITS) };
         assert_eq!(side.used(), 0);
-        // (In one common list the last one released would come first.)
+        // (In one common list the record released last would come first.)
         assert_eq!((side.take_bits(), side.take(BITS)), (bits, record));
         let (more_bits, another) = (side.take_bits(), side.take(BITS));
         assert!(![record, bits].contains(&more_bits) && ![record, bits].contains(&another));

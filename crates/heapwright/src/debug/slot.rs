@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The word changes by one compare-and-exchange. If two threads free a block at the same time, one
-//! fails. In the state `FREEING` the slot's bytes are being filled and must not be judged. All
-//! other fields are written before the word.
+//! exchange fails. In the state `FREEING` the slot's bytes are being filled and must not be judged.
+//! All other fields are written before the word.
 //!
 //! Sequence numbers count operations: their order is meaningful within one thread, and they wrap
 //! after four thousand million. Threads are numbered in order of arrival, up to 65534.

@@ -13,8 +13,8 @@
 //! least half of a sparse bucket's slots are freed, and at least a quarter of its slots for [`AGE`]
 //! operations or longer. The slots of this quarter are verified first, like a bucket that leaves
 //! the history. If there are too many findings to record, the other slots wait. (The peak fell by a
-//! quarter for redis and a tenth for python3, or by 32 and 16 % with the history's budget, which
-//! also follows [`spared`].)
+//! quarter for redis and a tenth for python3. With the history's budget, which also follows
+//! [`spared`], it fell by 32 and 16 %.)
 //!
 //! Invariants:
 //!

@@ -1,4 +1,4 @@
-//! The store: it chooses the next bucket, and retires emptied ones to the history.
+//! The store: it chooses the next bucket, and retires emptied buckets to the history.
 //!
 //! ```text
 //!   open      a free bucket of the class, the lowest in its span; else, if much is idle,
@@ -509,7 +509,7 @@ impl Store {
             Some(prev) => prev.next.store(next, Ordering::Relaxed),
             None => self.available[list] = next,
         }
-        // SAFETY: null, or the span behind this one in the list.
+        // SAFETY: null, or the next span in the list.
         if let Some(next) = unsafe { next.as_ref() } {
             next.prev.store(prev, Ordering::Relaxed);
         }

@@ -121,8 +121,8 @@ impl Text {
         }
     }
 
-    /// Adds a line for each function at an address: inlined ones and the one around them. Functions
-    /// of heapwright and std are left out.
+    /// Adds a line for each function at an address: inlined functions and the function around them.
+    /// Functions of heapwright and std are left out.
     fn frame(&mut self, number: usize, at: usize) {
         let mut is_known = false;
         backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {

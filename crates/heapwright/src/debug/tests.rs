@@ -286,8 +286,8 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
         let moves = |config| moves_of_a_growing_block(&quiet(config), step, steps);
         for guard in [Guard::Never, Guard::Sample] {
             let moves = moves(Config { guard, ..Config::DEFAULT });
-            // The block moves in the first half MiB, when it grows by 64 KiB or shrinks, and each
-            // time that its room is used up.
+            // The block moves at each step in the first half MiB, up and down, and each time that
+            // its room is used up.
             assert!(moves < 8 + 8 + 20, "{guard:?}: {moves}");
         }
         assert_eq!(moves(Config { guard: Guard::All, ..Config::DEFAULT }), 2 * (steps - 1));
@@ -406,7 +406,7 @@ fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     make_sparse_and_freed(heap, count, stays).0
 }
 
-/// Does the same, and also returns the freed blocks.
+/// Does [`make_sparse`], and also returns the freed blocks.
 fn make_sparse_and_freed(
     heap: &DebugHeap,
     count: usize,
@@ -853,7 +853,8 @@ fn a_detection_that_is_switched_off_is_missed_by_the_model() {
         |d| d.canary = false,
         |d| d.size = false,
     ];
-    // A debug heap without guards, and a checked one; both remember freed blocks.
+    // The first byte selects a debug heap without guards, or a `Checked`. Both remember freed
+    // blocks.
     for first in [3, 195] {
         for (at, switch) in switches.iter().enumerate() {
             let mut detect = Detect::ALL;

@@ -42,7 +42,7 @@ pub(crate) struct Current {
     pub(crate) zero: bool,
     /// Whether the bytes behind a block still need the pattern.
     pub(crate) lacks_pattern: bool,
-    /// Whether the bucket has more free slots behind used ones; see `sparse`.
+    /// Whether the bucket has more free slots behind used slots; see `sparse`.
     pub(crate) has_more: bool,
 }
 

@@ -19,7 +19,7 @@ impl Heap {
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
-        // In this order, so that a free in between does not make the result negative.
+        // This order of the sums keeps a free in between from making the result negative.
         let freed = self.sum(|state| state.freed_bytes.load(Ordering::Relaxed));
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }

@@ -94,7 +94,7 @@ impl Heap {
         entered.mine().lifetimes.gone(made_at, span.class());
         entered.state().count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
-            // SAFETY: the slot was freed by this call, so no other code uses it.
+            // SAFETY: this call freed the slot, so no other code uses it.
             unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
         }
         record.set(freeing.freed());
@@ -179,7 +179,7 @@ impl Heap {
         // SAFETY: no code uses the bucket, and it is not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
         // Counts the pages of a bucket that is guarded by choice and would have been filled, while
-        // the bucket is still ours. (Without time in the budget only the few buckets are guarded
+        // the bucket is still ours. (Without time in the budget, only those few buckets are guarded
         // that always are.)
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
@@ -203,8 +203,8 @@ impl Heap {
     /// Returns the bytes requested for the block at `address`. A pointer to no live block is a
     /// finding and `None`.
     ///
-    /// A block of size 0 becomes one of size 1, because callers write as many bytes as the usable
-    /// size. Until then its first byte is checked.
+    /// A block of size 0 gets size 1, because callers write as many bytes as the usable size. Until
+    /// then its first byte is checked.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,

@@ -13,7 +13,7 @@ use super::Heap;
 impl Heap {
     /// Takes the locks.
     pub(crate) fn before_fork(&self) {
-        // In the usual order: a thread that reports may be in the common state.
+        // This is the usual order of the locks: a thread that reports may be in the common state.
         self.common_order.acquire();
         self.table.acquire();
         self.store.acquire();

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A free checks bytes that are probably in its cache lines: the block's slack, and the last bytes
-//! before it. The neighbour's free or a sweep checks the rest. Reported damage is repaired, so it
-//! is reported once.
+//! before it. The neighbour's free or a sweep checks the other bytes. Reported damage is repaired,
+//! so it is reported once.
 //!
 //! Called by `deallocate`.
 
@@ -99,7 +99,7 @@ impl Heap {
         // This checks only the last bytes of the neighbour's slack. The neighbour's free checks all
         // of them.
         let its_slack = (slot_size - its.size()).min(16);
-        // SAFETY: the neighbour's slot lies before this one and has the same size.
+        // SAFETY: the neighbour's slot lies before this slot and has the same size.
         if !unsafe { bytes::ends_well(block, its_slack) } {
             self.judge_neighbour(entered, place, word, its_slack, here);
         }

@@ -95,7 +95,8 @@ fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
         kind = FindingKind::Underflow;
     } else if address >= end {
         kind = FindingKind::Overflow;
-        // Did the last bytes before the next block change, but not the first byte behind this one?
+        // Did the last bytes before the next block change, but not the first byte behind this
+        // block?
         let (_, _, behind) = place.parts(place.size(word));
         let next = Place { slot: place.slot + 1, ..place };
         if bucket.span.form() == Form::Small

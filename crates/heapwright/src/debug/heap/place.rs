@@ -209,7 +209,7 @@ impl Heap {
         let thread = mine.thread;
         let current = &mut mine.current[class][lifetime as usize];
         let block = current.at;
-        // SAFETY: a slot is left, so its record is one of the span's.
+        // SAFETY: a slot is left, so its record is among the span's records.
         let record = unsafe { &*current.record };
         current.at = block.wrapping_add(current.size as usize);
         current.record = current.record.wrapping_add(1);

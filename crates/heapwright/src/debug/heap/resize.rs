@@ -39,7 +39,7 @@ use super::enter::EnteredState;
 use super::findings::Here;
 use super::poison::clear_poison;
 
-/// Blocks above this size stay in place or move by pages; smaller ones are copied.
+/// Blocks above this size stay in place or move by pages. Smaller blocks are copied.
 const LARGE: usize = 512 << 10;
 
 impl Heap {
@@ -138,7 +138,7 @@ impl Heap {
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
         // If the kernel moves no page, the new block is abandoned. The bytes are copied into
-        // another one, because pages no longer move.
+        // another block, because pages no longer move.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
             // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
@@ -222,8 +222,8 @@ impl Heap {
         true
     }
 
-    /// Returns whether a block of `had` bytes may stay at its address: it grows or shrinks by less
-    /// than half, within the limit, and has the alignment.
+    /// Returns whether a block of `had` bytes may stay at its address. It must have the alignment,
+    /// and grow or shrink by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))

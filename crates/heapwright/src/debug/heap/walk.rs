@@ -124,8 +124,8 @@ impl Heap {
         self.reporter.forget();
     }
 
-    /// Counts, for tests, the open buckets of small spans, those with free slots, and those of
-    /// these that are no state's current bucket. No other code uses the heap meanwhile.
+    /// Counts, for tests, the open buckets of small spans, those of them with free slots, and of
+    /// the latter those that are no state's current bucket. No other code uses the heap meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);

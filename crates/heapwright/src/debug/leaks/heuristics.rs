@@ -79,7 +79,7 @@ fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     (got == 1).then_some(words[0])
 }
 
-/// Returns whether an address is that of a vtable.
+/// Returns whether a vtable is at an address.
 fn is_vtable(address: usize, proc_mem: &ProcMem, roots: &Roots) -> bool {
     if address < LEAST_VTABLE || !address.is_multiple_of(WORD) {
         return false;

@@ -75,8 +75,8 @@ pub(super) struct Marks<'a> {
     heuristics: Heuristics,
     /// A block's reach.
     reach: ZeroedArray<u8>,
-    /// The address of the first word that led to the block. For a block that is lost with another:
-    /// that block's number plus 1.
+    /// The address of the first word that led to the block. For a block that is lost with another
+    /// block: the other block's number plus 1.
     via: ZeroedArray<usize>,
     /// Starts of blocks to be read.
     queue: ZeroedArray<usize>,
@@ -86,7 +86,7 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether a block was found so far to which only a pointer to the middle leads.
+    /// Whether only a pointer to the middle has led to some block so far.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,

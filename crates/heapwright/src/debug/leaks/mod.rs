@@ -1,4 +1,4 @@
-//! Leak checks: find blocks that the program has lost, and the paths to the others.
+//! Leak checks: find blocks that the program has lost, and the paths to the other blocks.
 //!
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
@@ -205,7 +205,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     }
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
-    // Threads may start others before they are stopped.
+    // Threads may start other threads before they are stopped.
     let mut room =
         ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
@@ -312,8 +312,8 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The frames' return addresses are there, the one into `exit` first. The kernel reads them,
-    // because a stack may have inaccessible pages.
+    // The frames' return addresses are there, the return address into `exit` first. The kernel
+    // reads them, because a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Lost blocks are reported in full. The largest groups of reachable blocks are reported, each with
-//! a path from a root to one of its blocks; the others are counted. The timeline converts sequence
-//! numbers to times.
+//! a path from a root to one of its blocks. Smaller groups are counted. The timeline converts
+//! sequence numbers to times.
 //!
 //! A check is *brief* if it is the process's only one, under the option `reachable=none`.
 //! `heapwright check` sets this option for its text. A brief check leaves out live blocks by stack,

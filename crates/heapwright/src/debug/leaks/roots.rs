@@ -13,8 +13,8 @@
 //!
 //! The stack below the stack pointer holds stale pointers of finished calls. Only the part above
 //! counts. If a thread did not publish its stack pointer, the whole stack counts, as doubtful. A
-//! mapping is a thread's stack if it contains the thread's pointer and its stack pointer, and no
-//! other thread's. Stacks elsewhere (fibers) are read whole.
+//! mapping is a thread's stack if it contains the thread's pointer and stack pointer, and no other
+//! thread's pointer or stack pointer. Stacks elsewhere (fibers) are read whole.
 //!
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (Only on x86-64, by
@@ -404,7 +404,7 @@ fn ours(address: usize) -> Option<usize> {
     super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
 }
 
-/// Returns the next address behind this one where memory of heapwright's begins.
+/// Returns the next address behind `address` at which memory of heapwright's begins.
 fn next_of_ours(address: usize) -> usize {
     let own = super::own_module().map_or(0, |own| own.start);
     let window = MAP.base().addr();
