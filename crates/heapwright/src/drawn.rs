@@ -467,7 +467,7 @@ mod with_stacks {
         }
     }
 
-    /// Frees a guarded block. Misuse is reported and ends the process.
+    /// Frees a guarded block. Misuse is reported, and may end the process.
     ///
     /// # Safety
     ///
@@ -482,8 +482,8 @@ mod with_stacks {
         unsafe { guards::free(block, plain(call)) };
     }
 
-    /// Returns the bytes requested for a guarded block. A pointer to no block in use is reported
-    /// and ends the process.
+    /// Returns the bytes requested for a guarded block. A pointer to no block in use is reported,
+    /// and may end the process.
     #[cold]
     #[inline(never)]
     pub(crate) fn size_of_guarded(call: Call, block: *const u8) -> usize {

@@ -102,7 +102,7 @@ fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usiz
     }
 }
 
-/// Returns the room in a slot of a slab; 0 behind the last one.
+/// Returns the room in a slot of a slab; 0 behind the last slot.
 #[inline(always)]
 fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call
-//! reaches its table, which calls these hooks first. After "not mine" the call continues as in fast
-//! mode: the block is older than the options, or another allocator's. While the process does not
-//! debug, no hook is called.
+//! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
+//! in fast mode: the block is older than the options, or another allocator's. While the process
+//! does not debug, no hook is called.
 //!
 //! Without the feature `debug` the flag is never set, and every answer is "not mine". Tests observe
 //! the calls through `observe`, which is compiled only for them.

@@ -13,10 +13,9 @@
 //! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.
 //!
-//! The file may take no more entries: after a change of the user, a `chroot`, with a full disk, or
-//! if the file is gone. Then the record continues in the run's shared memory (`spill`). The first
-//! write there repeats the beginning, the stacks and the findings, for a command that finds no
-//! file.
+//! The process may lose the file: by a change of its user, a `chroot`, a full disk, or a deletion.
+//! Then the record continues in the run's shared memory (`spill`). The first write there repeats
+//! the beginning, the stacks and the findings, for a command that finds no file.
 //!
 //! A module's number derives from its address, so two concurrent writers give it the same number.
 //!

@@ -14,7 +14,7 @@
 //! The memory is made when the heap starts, or the library is loaded. Later ticks make no system
 //! call, because the program may be in a sandbox by then. Only an order to write a file or to
 //! sample leads to system calls. A forked child takes a slot of its own at its first tick. A
-//! process whose slot was taken by another one takes a new slot. A hardened process shows no
+//! process whose slot was taken by another process takes a new slot. A hardened process shows no
 //! address, and follows no order, because other processes can write into a slot.
 //!
 //! A process that no command watches reports rarely: at once, then after each eighth of its age,
@@ -149,7 +149,7 @@ fn open() -> Option<()> {
     Some(())
 }
 
-/// Returns whether other processes can see this one.
+/// Returns whether other processes can see this process.
 ///
 /// ```
 /// let _ = heapwright::status::is_published();

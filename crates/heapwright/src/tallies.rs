@@ -301,7 +301,7 @@ pub(crate) fn counts_here() -> bool {
 
 #[cold]
 fn counts_here_slowly() -> bool {
-    // (A signal handler that interrupted the counter interrupted a thread that counts.)
+    // (`None`: this signal handler interrupted the counter, so the thread counts.)
     place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
 }
 

@@ -68,7 +68,7 @@ pub(super) enum Allowance {
     Some,
     /// Due blocks are guarded.
     Due,
-    /// Only blocks of sites with findings are guarded.
+    /// Only blocks of sites with findings, and of modules with an advance left, are guarded.
     None,
 }
 

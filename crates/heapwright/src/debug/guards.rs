@@ -155,7 +155,7 @@ fn span(address: usize) -> Option<(&'static Heap, &'static Span)> {
     (span.heap.load(Ordering::Relaxed) == heap.id()).then_some((heap, span))
 }
 
-/// Frees a block. A mistake is reported and ends the process.
+/// Frees a block. A mistake is reported, and may end the process ([`Ends`]).
 ///
 /// # Safety
 ///
@@ -190,7 +190,8 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// Returns a block's requested bytes. Reports a pointer to no block in use, and ends the process.
+/// Returns a block's requested bytes. A pointer to no block in use is reported, and may end the
+/// process ([`Ends`]).
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)

@@ -1,10 +1,11 @@
 //! A model of a debug heap's findings, for a property test and for the fuzzer
 //! (`fuzz/fuzz_targets/debug_heap.rs` includes this file).
 //!
-//! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each one
-//! the number of findings must match, and the last one must have the right kind and byte. The model
-//! also checks contents, zeros, alignment, and the live blocks at the end. An invalid write happens
-//! only if it cannot fault. A free or a sweep follows at once, so the time of the finding is known.
+//! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each
+//! operation the number of findings must match, and the last finding must have the right kind and
+//! byte. The model also checks contents, zeros, alignment, and the live blocks at the end. An
+//! invalid write happens only if it cannot fault. A free or a sweep follows at once, so the time of
+//! the finding is known.
 
 extern crate std;
 
@@ -85,7 +86,7 @@ fn is_readable(at: *const u8, count: usize) -> bool {
     memory.read_at(&mut bytes[..count], at.addr() as u64).is_ok_and(|read| read == count)
 }
 
-/// Nothing is guarded.
+/// Returns true, because nothing is guarded.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn is_readable(_at: *const u8, _count: usize) -> bool {
     true

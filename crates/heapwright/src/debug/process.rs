@@ -126,7 +126,7 @@ pub(crate) fn begun() {
 #[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
     let id = span.heap.load(Ordering::Relaxed);
-    // Nearly always the process's own heap.
+    // The heap is nearly always the process's own.
     heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 

@@ -30,12 +30,13 @@ use super::shape::PAGE;
 
 /// The number of first blocks of a site that are due.
 const FIRST: u32 = 2;
-/// Blocks until the next due one; four times as many each time.
+/// Blocks until the next due block: at first `THEN`, then four times as many each time, up to
+/// `MOST`.
 const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
 /// Guarded pages that are always allowed.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
-/// The same for guards by choice.
+/// Guarded pages that are always allowed for guards by choice.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
 /// The record has the flagged site: for its blocks' ends (`NOTED`), or for their starts.
@@ -126,7 +127,7 @@ impl Sites {
         pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
-        // Two threads at one site may draw the same; the odds stay the same.
+        // Two threads at one site may make the same draw. The odds stay the same.
         let word = site.load(Ordering::Relaxed);
         let asks = allowance == Allowance::None && word & WAITS == 0 && is_due(word);
         let (after, why) = next(word, if asks { Allowance::Due } else { allowance });
@@ -148,7 +149,7 @@ impl Sites {
         if !asks {
             site.store(after ^ turns, Ordering::Relaxed);
         } else if has_advance() {
-            // The call takes a while: a flag that was set meanwhile stays.
+            // `has_advance` takes a while. If the site was flagged meanwhile, the flag stays.
             let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = site.compare_exchange(word, after ^ turns, set, seen);
         } else {

@@ -86,7 +86,7 @@ impl Units {
         self.first.load(Ordering::Relaxed).min(end)..end
     }
 
-    /// Returns the unit after `unit`, or the first again.
+    /// Returns the unit after `unit`. The first unit follows the last one.
     pub(crate) fn after(&self, unit: usize) -> usize {
         let all = self.all();
         if all.contains(&(unit + 1)) { unit + 1 } else { all.start }

@@ -377,7 +377,7 @@ fn leaks_are_counted_and_the_limit_is_kept() {
 
 #[test]
 fn all_buckets_but_the_current_ones_are_full() {
-    // The worst case of the original: one block of each bucket survives.
+    // This is the worst case of Zig's heap: one block of each bucket survives.
     let heap = quiet(Config { slots: 32, guard: Guard::Never, traces: 0, ..Config::DEFAULT });
     let mut kept = Vec::new();
     let rounds = if cfg!(miri) { 4 } else { 2000 };
@@ -401,7 +401,7 @@ fn all_buckets_but_the_current_ones_are_full() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Makes `count` blocks, frees all but every `stays`th one, and returns these.
+/// Makes `count` blocks, frees all but every `stays`th block, and returns the blocks that stay.
 fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     make_sparse_and_freed(heap, count, stays).0
 }
@@ -691,7 +691,8 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
                 };
                 for _ in 0..phases {
                     for _ in 0..rounds {
-                        // Mostly few classes, so that buckets fill up, and now and then any class.
+                        // Most sizes are of few classes, so that buckets fill up. Now and then a
+                        // size is of any class.
                         let size = if draw(8) == 0 { draw(30_000) } else { 40 + draw(4) * 100 };
                         let block = alloc(heap, size, 8).expose_provenance();
                         let mut blocks = shared.lock().unwrap();

@@ -5,7 +5,7 @@
 //!                          | recent stacks | counts
 //! ```
 //!
-//! Only its own thread uses a state, so no lock is needed. A signal handler that interrupted its
+//! Only a state's own thread uses it, so no lock is needed. A signal handler that interrupted its
 //! thread inside the heap finds the state *busy*. Such a handler, or a thread without an index,
 //! uses the *common state*, under a lock.
 //!

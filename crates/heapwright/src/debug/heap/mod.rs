@@ -18,12 +18,13 @@
 //!       fork      locks, and other threads' states
 //! ```
 //!
-//! Only the store has a lock, taken once for each bucket. If two threads free one block at once,
-//! the exchange of the record's word fails for one of them. That free is reported. The thread that
-//! frees the last block of a bucket owns the bucket.
+//! The usual paths take only the store's lock, once for each bucket. If two threads free one block
+//! at once, the exchange of the record's word fails for one of them. That free is reported. The
+//! thread that frees the last block of a bucket owns the bucket.
 //!
 //! After a finding the program continues if that does no further harm. The heap ignores a wrong
-//! free, corrects a mismatched one, and repairs damaged bytes, so that they are reported once.
+//! free, corrects a mismatched free, and repairs damaged bytes, so that each damage is reported
+//! once.
 //!
 //! Called by `debug`'s entry points.
 

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! A block that grows in small steps would be copied each time. So a block that grows for the
-//! second time at one place gets room for half as much again. A large block gets it when it first
-//! grows. The block stays until it has outgrown the room. A program's first resize of a block moves
-//! it, and so does a doubling. A stale pointer then leads to a freed block. With `guard=all`, or if
-//! freed blocks are kept for ever, every resize moves, because the block's ends must stand at
+//! second time at one place gets room for half as much again. A large block gets such room when it
+//! first grows. The block stays until it has outgrown the room. A program's first resize of a block
+//! moves it, and so does a doubling. A stale pointer then leads to a freed block. With `guard=all`,
+//! or if freed blocks are kept for ever, every resize moves, because the block's ends must stand at
 //! guards.
 //!
 //! Called by `debug`'s entry points.

@@ -112,7 +112,7 @@ struct Assignment {
     thread: u32,
     /// The time when the program was stopped.
     began: u64,
-    /// In a forked child: only blocks with later sequence numbers are reported.
+    /// In a forked child: the first sequence number whose blocks are reported.
     since: Option<u32>,
 }
 
