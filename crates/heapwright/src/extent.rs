@@ -15,7 +15,7 @@
 //! the requested size nor whether the slot is free. The hardened heap (for one more load) and the
 //! debug heap know both facts.
 //!
-//! Any caller may pass any address at any time, also in a signal handler: no lock is taken, nothing
+//! Any caller may pass any address at any time, also in a signal handler. No lock is taken, nothing
 //! is allocated, and the memory is not touched.
 
 use crate::address_map::{Entry, HARDENED, Kind, MAP};

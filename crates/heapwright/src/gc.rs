@@ -16,8 +16,8 @@
 //! - [`raw`]: the interface for runtimes, and the base of the C interface (`heapwright_gc.h`)
 //!
 //! The idea is Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
-//! Aaron Patterson) and Ruby's later work: empty pages, growth by pool, and stable heaps.
-//! Incremental marking follows Dijkstra. Sparse pages are evacuated a few at a time.
+//! Aaron Patterson). Ruby's later work gave the ideas of empty pages, growth by pool, and stable
+//! heaps. Incremental marking follows Dijkstra. Sparse pages are evacuated a few at a time.
 
 #[doc(inline)]
 pub use heapwright_gc::*;

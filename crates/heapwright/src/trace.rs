@@ -15,33 +15,17 @@
 //! While the trace is on (`trace=PREFIX`), threads' fast words lead to a front (see
 //! `options::detailed`), so every call is observed (`heap::observed`).
 //!
-//! **One buffer and one lock serve all threads.** If each thread had a buffer, each operation would
-//! need a shared number, and so the same contended line. A killed process would lose a different
+//! One buffer and one lock serve all threads. If each thread had a buffer, each operation would
+//! need a shared number, whose cache line is as contended. A killed process would lose a different
 //! part of each thread's trace, and the parts would have to be merged. Here the file's order is the
 //! order in which memory changed hands. A free is written before its block is reused, and an
 //! allocation once it has its block. So recording slows the program, but not the replay.
 //!
-//! **A realloc** is written in two halves, because other threads may get the old block before the
-//! new one exists. The heap's own steps in between (allocate, copy, free) are not written: the
-//! thread is *quiet* meanwhile.
+//! A realloc is written in two halves, because other threads may get the old block before the new
+//! block exists. The heap's own steps in between (allocate, copy, free) are not written.
 //!
-//! **Threads** have numbers, kept in a word of a pthread key, whose destructor writes the thread's
-//! end:
-//!
-//! ```text
-//!   number | busy: it writes | late: its end was written | quiet: in a realloc       0: no number yet
-//!   61 ..    bit 2             bit 1                    bit 0
-//! ```
-//!
-//! A thread's operations in later destructors are still written.
-//!
-//! **Signal handlers** that interrupted the writing thread cannot write: the trace ends there, with
-//! a note.
-//!
-//! **Fork.** The forking thread holds the lock across the fork. The child's own file begins with
-//! its first operation; the parent writes its pending operations. Inherited blocks have no
-//! allocation in the child's file, and readers know that. A child of `vfork` shares its parent's
-//! memory and trace.
+//! A signal handler that interrupted the writing thread cannot write. The trace ends there, with a
+//! note.
 //!
 //! Called by `heap::observed`, `heap::start`, and the C layer at the process's end.
 
@@ -69,7 +53,13 @@ const ROOM: usize = 3 * Coder::MOST + BEHIND;
 /// The longest time that an operation waits in the buffer, if another operation follows.
 const PATIENCE_MS: u32 = 1000;
 
-/// The bits of a thread's word.
+/// The bits of a thread's word, which a pthread key holds. The key's destructor writes the thread's
+/// end. Operations of the thread in later destructors are still written.
+///
+/// ```text
+///   number | busy: it writes | late: its end was written | quiet: in a realloc   0: no number yet
+///   61 ..    bit 2             bit 1                       bit 0
+/// ```
 const QUIET: usize = 1;
 const LATE: usize = 2;
 /// The thread is writing, or about to write.
@@ -270,6 +260,9 @@ unsafe extern "C" fn thread_ends(token: *mut c_void) {
     }
 }
 
+/// The forking thread holds the lock across the fork. The child's own file begins with its first
+/// operation. The parent writes its pending operations. Inherited blocks have no allocation in the
+/// child's file, and readers know that. A child of `vfork` shares its parent's memory and trace.
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
 
 fn before_fork() {

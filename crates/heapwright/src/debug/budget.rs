@@ -27,9 +27,6 @@
 //! threads. A bucket or large block that is guarded by choice also pays for its pages, which fault
 //! at the next use. These faults are the largest part of such a guard's cost.
 //!
-//! A forked child continues with the time that its parent had left. A sandbox may forbid the
-//! clocks' system calls; then no time is earned, and sites get their due blocks.
-//!
 //! Called by `heap`, one budget a heap.
 
 use crate::memory_limit;
@@ -80,6 +77,9 @@ impl Allowance {
 }
 
 /// The time that a heap may spend on guards. The zero value has none and is not charged.
+///
+/// A forked child continues with the time that its parent had left. A sandbox may forbid the
+/// clocks' system calls. Then no time is earned, and sites get their due blocks.
 pub(super) struct GuardBudget {
     /// The blocks left of the advance.
     first: AtomicU32,

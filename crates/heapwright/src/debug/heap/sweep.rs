@@ -94,8 +94,8 @@ impl Heap {
     }
 
     /// Checks everything for the last time. A forked child checks its own blocks. It checks
-    /// inherited blocks only for a limited time, because its parent checks them, too, and a program
-    /// may fork a child for each line that it reads.
+    /// inherited blocks only for a limited time, because its parent checks them, too. (A program
+    /// may fork a child for each line that it reads.)
     pub(in crate::debug) fn sweep_last(&'static self) {
         let forked_at = self.forked_at.load(Ordering::Relaxed);
         if forked_at == 0 {

@@ -16,9 +16,8 @@
 //! A snapshot is a copy of the process (`os`: `standstill`), like the kernel's `fork` but without a
 //! thread, handler or signal that the program could notice. It needs no special rights, so it works
 //! in containers without ptrace. The program stops only while its threads answer and the kernel
-//! copies its page tables; the copy does the rest.
-//!
-//! A process of one thread is not copied at its end, because it no longer changes.
+//! copies its page tables; the copy does the check. A process of one thread is not copied at its
+//! end, because it no longer changes.
 //!
 //! A forked child only reads its parent's blocks. It reports its own blocks, or all if the parent
 //! has ended.
