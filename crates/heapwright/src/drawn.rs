@@ -22,7 +22,7 @@
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
 //!
-//! Called by `heap`, where `modes` decides which call has a block drawn.
+//! Called by `heap`, where `modes` decides which call gets a drawn block.
 
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::*;
@@ -155,7 +155,7 @@ mod with_stacks {
 
     /// Samples a block every `period` bytes, on average, from now on. The heap has started.
     fn begin(period: usize) {
-        // No sample is made meanwhile: it would count by the new distance.
+        // No sample is made meanwhile: it would count by the new period.
         magazines::sample_every(0);
         samples::begin(period);
         COUNTED.begin(period);
@@ -181,8 +181,8 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Samples runs of units if blocks are sampled. One thread may begin while another one ends:
-    /// the last setting counts for both.
+    /// Samples runs of units if blocks are sampled. One thread may begin sampling while another
+    /// thread ends it. The last setting counts for blocks and runs.
     fn sample_runs() {
         loop {
             let are_blocks = is_sampling();
@@ -223,17 +223,17 @@ mod with_stacks {
     }
 
     fn heap() -> Option<&'static Cache> {
-        // SAFETY: null, or a cache, which is never freed.
+        // SAFETY: the pointer is null or a cache, which is never freed.
         if let Some(heap) = unsafe { HEAP.load(Ordering::Acquire).as_ref() } {
             return Some(heap);
         }
-        // Another thread is making it.
+        // Another thread is making the heap.
         if OWNER.load(Ordering::Relaxed) != 0 {
             return None;
         }
         let heap = CACHES.make_new(|cache| cache.become_heap(Use::Samples))?;
         let made = ptr::from_ref(heap).cast_mut();
-        // Set before any thread can have a block of it.
+        // The id is set before any thread can have a block of this heap.
         match OWNER.compare_exchange(0, heap.id(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 HEAP.store(made, Ordering::Release);
@@ -378,7 +378,8 @@ mod with_stacks {
         samples::made(block, size, size);
     }
 
-    /// Takes out the sample of a block of a first-class heap or the samples' heap that may move.
+    /// Takes a block's sample, if it has one, out of the records, because the block may move. The
+    /// block is of a first-class heap or of the samples' heap.
     pub(crate) fn take(block: *mut u8) -> Option<samples::Moving> {
         let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
         if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
@@ -409,7 +410,7 @@ mod with_stacks {
     }
 
     /// Returns a guarded block for a request of the hardened heap, whose refill is about to bring
-    /// `blocks` blocks. `None`: none is drawn, or none is possible.
+    /// `blocks` blocks. `None`: no block is drawn, or none is possible.
     #[cold]
     pub(crate) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
         let draw = draw::draws_apart(blocks)?;
@@ -420,9 +421,9 @@ mod with_stacks {
         block
     }
 
-    /// Returns a block between guards. `None`: too many are live, this one is too large, there is
-    /// no memory, or the caller must not wait. Or the draw requires a new stack, and this one is
-    /// known.
+    /// Returns a block between guards. `None`: too many guarded blocks are live, the request is too
+    /// large, there is no memory, or the caller must not wait. Or the draw requires a new stack,
+    /// and this stack is known.
     pub(crate) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
@@ -434,8 +435,8 @@ mod with_stacks {
         Some(block)
     }
 
-    /// Returns the guarded block that a thread's own cache has due for a request. `None`: none can
-    /// be made, and the next refill skips the draw.
+    /// Serves a request with the guarded block that is due in a thread's own cache. `None`: no
+    /// block can be made, and the next refill skips the draw.
     #[cold]
     pub(crate) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
@@ -448,8 +449,8 @@ mod with_stacks {
         block
     }
 
-    /// Returns a guarded block for a request that a refill of a shared cache, of about `blocks`
-    /// blocks, is about to serve. `None`: none is drawn, or none is possible.
+    /// Returns a guarded block for a request to a shared cache, whose refill is about to bring
+    /// about `blocks` blocks. `None`: no block is drawn, or none is possible.
     #[cold]
     pub(crate) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
@@ -466,7 +467,7 @@ mod with_stacks {
         }
     }
 
-    /// Frees a guarded block. Misuse is reported and ends the process.
+    /// Frees a guarded block. Misuse is reported, and may end the process.
     ///
     /// # Safety
     ///
@@ -481,8 +482,8 @@ mod with_stacks {
         unsafe { guards::free(block, plain(call)) };
     }
 
-    /// Returns the bytes requested for a guarded block. A pointer to no block in use is reported
-    /// and ends the process.
+    /// Returns the bytes requested for a guarded block. A pointer to no block in use is reported,
+    /// and may end the process.
     #[cold]
     #[inline(never)]
     pub(crate) fn size_of_guarded(call: Call, block: *const u8) -> usize {
@@ -490,7 +491,7 @@ mod with_stacks {
     }
 
     /// Returns a call that names only the block. Its size, alignment and origin are not checked, as
-    /// in the rest of fast mode.
+    /// elsewhere in fast mode.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }
@@ -533,7 +534,7 @@ mod without_stacks {
 
     /// # Safety
     ///
-    /// Never called: no owner is the samples'.
+    /// Never called: no heap is the samples'.
     pub(crate) unsafe fn free_slot(_class: usize, _block: *mut Block) {}
 
     pub(crate) fn free_large(_unit: usize, _heap: &Cache) -> bool {

@@ -7,15 +7,15 @@
 //!                                -> any other: by its record (`describe`)
 //! ```
 //!
-//! An address outside of the window costs a subtraction and a compare. One in a slab costs two more
-//! loads and two multiplications, and one in a large block two loads of its record. The copy waits
-//! for none of them.
+//! An address outside of the window costs a subtraction and a compare. An address in a slab costs
+//! two more loads and two multiplications. An address in a large block costs two loads of its
+//! record. The copy waits for none of these.
 //!
-//! The precision is that of the block's heap. The fast heap knows a slot's size, but neither the
-//! requested size nor whether the slot is free. The hardened heap (for one more load) and the debug
-//! heap know both.
+//! The end is as exact as the block's heap knows it. The fast heap knows a slot's size, but neither
+//! the requested size nor whether the slot is free. The hardened heap (for one more load) and the
+//! debug heap know both facts.
 //!
-//! Any caller may pass any address at any time, also in a signal handler: no lock is taken, nothing
+//! Any caller may pass any address at any time, also in a signal handler. No lock is taken, nothing
 //! is allocated, and the memory is not touched.
 
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
@@ -102,13 +102,13 @@ fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usiz
     }
 }
 
-/// Returns the room in a slot of a slab; 0 behind the last one.
+/// Returns the room in a slot of a slab; 0 behind the last slot.
 #[inline(always)]
 fn room_in_slot(class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let size = size_class::size(class);
     let end = (size_class::slot_of(class, offset) + 1) * size;
-    // The rest behind the last slot is too small for one.
+    // The bytes behind the last slot are too few for another slot.
     if end > UNIT { 0 } else { end - offset }
 }
 
@@ -147,13 +147,13 @@ fn room_in_large(head: usize, address: usize) -> usize {
     (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 
-/// Returns whether functions of the C library are checked: not with `detect=-bounds`.
+/// Returns whether functions of the C library are checked: false with `detect=-bounds`.
 #[must_use]
 pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Returns whether a limit beyond a block's end is reported: not with `detect=-limit`.
+/// Returns whether a limit beyond a block's end is reported: false with `detect=-limit`.
 #[must_use]
 pub fn checks_limits() -> bool {
     options::get().detect.limit

@@ -1,7 +1,7 @@
 //! The public names of the collected heap: garbage collection for Rust programs and runtimes.
 //!
 //! ```text
-//!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
+//!   mutator  regions to bump through, each of a pool and kind       allocation: no lock, no list
 //!      |
 //!   page     pages by pool and kind; those in use and the       lazy sweeping, growth a pool
 //!   lists    empty ones
@@ -16,8 +16,8 @@
 //! - [`raw`]: the interface for runtimes, and the base of the C interface (`heapwright_gc.h`)
 //!
 //! The idea is Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
-//! Aaron Patterson) and Ruby's later work: empty pages, growth by pool, and stable heaps.
-//! Incremental marking follows Dijkstra. Sparse pages are evacuated a few at a time.
+//! Aaron Patterson). Ruby's later work gave the ideas of empty pages, growth by pool, and stable
+//! heaps. Incremental marking follows Dijkstra. Sparse pages are evacuated a few at a time.
 
 #[doc(inline)]
 pub use heapwright_gc::*;

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! While the process debugs, threads' fast words lead to a front (`heap::modes`). So every call
-//! reaches its table, which calls these hooks first. After "not mine" the call continues as in fast
-//! mode: the block is older than the options, or another allocator's. Otherwise no hook is called.
+//! reaches the front's table, which calls these hooks first. After "not mine" the call continues as
+//! in fast mode: the block is older than the options, or another allocator's. While the process
+//! does not debug, no hook is called.
 //!
 //! Without the feature `debug` the flag is never set, and every answer is "not mine". Tests observe
 //! the calls through `observe`, which is compiled only for them.
@@ -101,7 +102,7 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     #[cfg(any(test, feature = "observe"))]
     observe::given(what);
     #[cfg(feature = "debug")]
-    // SAFETY: the caller gives up the block, if it is one of the debug heap's.
+    // SAFETY: the caller gives up the block, if it is the debug heap's.
     return unsafe { crate::debug::free(block, what) };
     #[cfg(not(feature = "debug"))]
     {
@@ -173,7 +174,8 @@ pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
     false
 }
 
-/// Returns the bytes from an address in a debug heap's unit to its block's end; 0 in no live block.
+/// Returns the bytes from an address in a debug heap's unit to its block's end. 0: the address is
+/// in no live block.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);
@@ -185,8 +187,8 @@ pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
 }
 
 /// Poisons `bytes` bytes from `address` on, up to the end of their live block, or unpoisons them.
-/// Accesses to them by functions of the C library are findings ([`room`](crate::heap::room)). Does
-/// nothing outside of `mode=debug`.
+/// If a function of the C library accesses poisoned bytes, that is a finding
+/// ([`room`](crate::heap::room)). Does nothing outside of `mode=debug`.
 ///
 /// ```
 /// heapwright::heap::poison(0, 16, true);
@@ -350,8 +352,9 @@ pub fn forget_code() {
     crate::debug::forget_code();
 }
 
-/// Prepares the debug heap before `main`: signals that the options name, and the leak check's data
-/// about threads. The C layer's constructor calls this once, while [`debugging`].
+/// Prepares the debug heap before `main`: begins the record, installs the leak check's signal
+/// handler, and notes the place of thread-local variables. The C layer's constructor calls this
+/// once, while [`debugging`].
 pub fn debug_prepare() {
     #[cfg(feature = "debug")]
     crate::debug::prepare();

@@ -3,7 +3,7 @@
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(docsrs, doc(auto_cfg(hide(loom))))]
-// This crate has no lock-free part for loom; those are in the crates below.
+// The lock-free parts for loom are in the crates below.
 #![cfg(not(loom))]
 #![cfg_attr(
     not(all(
@@ -26,8 +26,8 @@
 #[doc(hidden)]
 pub use core::{mem::needs_drop as __needs_drop, ops::Drop as __Drop};
 
-/// For the derive: whether a type is [`Send`], as a constant. An inherent constant wins over a
-/// trait's, and it exists only if the type is `Send`.
+/// For the derive: tells whether a type is [`Send`], as a constant. The inherent constant exists
+/// only if the type is `Send`, and then hides the trait's constant.
 #[doc(hidden)]
 pub struct __IsSend<T: ?Sized>(core::marker::PhantomData<T>);
 
@@ -106,7 +106,7 @@ pub mod options {
     //! | `on_misuse` | `abort`, `report` | hardened: end the process at misuse, or print a line and go on |
     //! | `cache` | `auto`, `exclusive`, `shared`, `shared:K`, `percpu` | how threads share caches |
     //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
-    //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
+    //! | `stats_file` | a path | write these figures to `PATH.<pid>`, for the command to read |
     //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
     //! | `timeline` | a path | write the collections of collected heaps to `PATH.<pid>` for `heapwright run --timeline` and `heapwright heap --timeline` |
     //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between two bounds, longer if the program soon touches many of them again |
@@ -197,7 +197,8 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// Returns the process's id. In a sandbox it is the id read before; a forked child has its own.
+    /// Returns the process's id. In a sandbox this is the id that was read earlier. A forked child
+    /// has its own id.
     #[must_use]
     pub fn id() -> u32 {
         crate::os::process_id()
@@ -221,9 +222,9 @@ pub mod process {
         crate::debug::give_record(from, to);
     }
 
-    /// Notes in the record that a program starts without heapwright (it gets other environment
-    /// variables), so that the report names it. `process`: 0 if it is not known yet. Does nothing
-    /// without a record (option `record`).
+    /// Notes in the record that a program starts without heapwright, because it gets other
+    /// environment variables. The report then names the program. `process`: 0 if it is not known
+    /// yet. Does nothing without a record (option `record`).
     ///
     /// The function takes no lock and keeps `errno`: a child of `vfork` may call it.
     ///
@@ -276,7 +277,7 @@ pub use heapwright_record::Stats;
 /// freed, unmapped or invalid. The answer holds at the time of the call; other threads may change
 /// it.
 ///
-/// The idea is that of snmalloc's pagemap and Zig's address masking. The metadata is out of band,
+/// The idea comes from snmalloc's pagemap and Zig's address masking. The metadata is out of band,
 /// so pointers into a block have an answer, too.
 ///
 /// ```

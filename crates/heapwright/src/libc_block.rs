@@ -62,8 +62,8 @@ unsafe fn word(address: usize) -> usize {
     unsafe { ptr::with_exposed_provenance::<usize>(address).read() }
 }
 
-/// Lists the live chunks of the main heap. Lists none if the chunks do not lead to the heap's end:
-/// other code moved the program break, or a thread's own heap makes the start wrong.
+/// Lists the live chunks of the main heap. Lists none if the chunks do not lead to the heap's end.
+/// Then other code moved the program break, or a thread's own heap made the start wrong.
 #[cold]
 #[inline(never)]
 fn record_heap(start: usize, end: usize) {
@@ -126,12 +126,12 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// Returns the bytes of the mapped chunk with a readable header at an address, `before` bytes into
-/// its mapping. `None`: there is none.
+/// Returns the bytes of the mapped chunk with a header at an address, `before` bytes into its
+/// mapping. The header can be read. `None`: there is no such chunk.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;
-    // SAFETY: the word behind it, in the same page.
+    // SAFETY: the next word is in the same page.
     let size = unsafe { word(at + 8) };
     (is_before && size & 7 == MAPPED).then_some(size & !7)
 }

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes depend on it)
-//!                at it: free memory goes back at each reading; once, a line, and the heap profile if there is one
+//!                at the limit: each reading gives free memory back; the first one
+//!                prints a line, and saves the heap profile if there is one
 //! ```
 //!
-//! The kernel ends a process whose control group has used up its memory, even if some of it is
-//! free. So a preloaded library reads the group's use now and then, once the process has 16 MiB and
-//! a sixteenth of the limit. It reads each 100 ms, or when the heap has grown by a quarter of the
-//! bytes left, and near the limit each 8 ms.
+//! The kernel ends a process whose control group has used up its memory, even if some of that
+//! memory is free. So a preloaded library reads the group's use now and then, once the process has
+//! 16 MiB and a sixteenth of the limit. It reads each 100 ms, or when the heap has grown by a
+//! quarter of the bytes left, and near the limit each 8 ms.
 //!
 //! The option `limit=BYTES`, or [`set`], sets a limit for the process alone. It is soft: no request
 //! fails because of it.
@@ -26,7 +27,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
-/// At the limit, releases may take one part in this many of the time.
+/// At the limit, releases take at most a `SHARE`th of the time.
 const SHARE: u64 = 10;
 
 #[derive(Clone, Copy)]
@@ -36,12 +37,13 @@ struct State {
     said: u32,
     /// The process that saved a profile because of a block larger than the limit.
     saved: u32,
-    /// The earliest time of the next release in nanoseconds, and the least distance between two.
+    /// The earliest time of the next release in nanoseconds, and the least time between two
+    /// releases.
     give_back_ns: u64,
     distance_ns: u64,
 }
 
-/// The least and the greatest time between two releases; it doubles when little was released.
+/// The least and the greatest value of `distance_ns`, which doubles when little was released.
 const SOONEST_NS: u64 = 8_000_000;
 const LATEST_NS: u64 = 1_000_000_000;
 
@@ -69,9 +71,9 @@ pub fn respect() {
 }
 
 /// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0 restores the
-/// limit of its control groups. Near it free memory goes back to the kernel sooner. The limit is
-/// soft: no allocation fails because of it. It takes effect at the heap's next slow path, and not
-/// after [`enter_sandbox`].
+/// limit of its control groups. Near the limit free memory goes back to the kernel sooner. The
+/// limit is soft: no allocation fails because of it. It takes effect at the heap's next slow path,
+/// and not after [`enter_sandbox`].
 ///
 /// ```
 /// heapwright::limit::set(512 << 20);
@@ -93,10 +95,10 @@ pub fn get() -> Option<usize> {
     memory_limit::limit()
 }
 
-/// Prepares for a sandbox: the process will forbid itself system calls (`seccomp`), and other calls
-/// may kill it. From now on heapwright calls only `mmap`, `munmap`, `mremap`, `mprotect`,
-/// `madvise`, `futex`, `write` and `clock_gettime`. It opens no file, forgets the limit, and ends
-/// samples that a tracer began; [`set`] has no effect. A preloaded library calls this by itself.
+/// Prepares for a sandbox (`seccomp`), in which a forbidden system call may kill the process. From
+/// now on heapwright calls only `mmap`, `munmap`, `mremap`, `mprotect`, `madvise`, `futex`, `write`
+/// and `clock_gettime`. It opens no file, forgets the limit, and ends samples that a tracer began;
+/// [`set`] has no effect. A preloaded library calls this by itself.
 ///
 /// Waits at most some milliseconds for a thread that reads the limit.
 ///
@@ -107,29 +109,29 @@ pub fn enter_sandbox() {
     let _ = begin_sandbox(Sandbox::Filter);
 }
 
-/// Does [`enter_sandbox`] for one of the kernel's kinds, by a call that the kernel may refuse.
+/// Does [`enter_sandbox`] for a sandbox of this kind, which the kernel may still refuse.
 #[doc(hidden)]
 pub fn begin_sandbox(sandbox: Sandbox) -> SandboxEntry {
     expect_sandbox();
     os::enter_sandbox(sandbox)
 }
 
-/// Notes that the process may soon forbid system calls to itself, unseen by heapwright. From now on
-/// no file with the group's use is read.
+/// Notes that the process may soon enter a sandbox unseen by heapwright. From now on heapwright
+/// reads no file with the group's use.
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
     let _ = os::enter_sandbox(Sandbox::Expected);
     #[cfg(feature = "debug")]
     crate::drawn::end_sampling_by(crate::drawn::By::Tracer);
-    // A handler that interrupted the reading itself waits in vain.
+    // A signal handler that interrupted the reading in its own thread waits in vain.
     let began = os::now_ns();
     while STATE.is_in_use() && os::now_ns() < began + PATIENCE_NS {
         core::hint::spin_loop();
     }
 }
 
-/// Runs the first tick: the options can be read.
+/// Runs the first tick, which can read the options.
 fn begin(now: u32) -> u32 {
     match options::get().limit {
         MemoryLimit::Off => {
@@ -153,7 +155,7 @@ fn tick(now: u32) -> u32 {
         return SOON_MS;
     }
     let looked = STATE.with(|state| {
-        // Read here, where `enter_sandbox` waits for it.
+        // The sandbox is checked here, because `enter_sandbox` waits for this code.
         if memory_limit::is_in_sandbox() {
             return (None, false, SOON_MS);
         }
@@ -173,7 +175,7 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
-    // Replaces the note of a reading that was under way.
+    // A reading that was under way may have noted a limit.
     if memory_limit::is_in_sandbox() {
         memory_limit::forget();
         ticks::end(Whose::Limit);
@@ -216,7 +218,7 @@ fn say(look: &Look) {
         .number(look.limit / MIB)
         .text(" MiB are in use or asked for; ");
     let saved = save_profile();
-    // The line must not wait for its reader.
+    // The write must not block, for example on a full pipe.
     if !os::can_write_stderr() {
         return;
     }

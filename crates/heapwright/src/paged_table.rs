@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The kernel provides the memory, because a table grows while the heap allocates. A full table is
-//! copied into one of twice the size. A removal moves the following slots up, so there are no
+//! copied into a table of twice the size. A removal moves the following slots up, so there are no
 //! tombstones.
 //!
 //! Called by `samples`, under its lock, and by `tallies` for a thread's counts.
@@ -15,7 +15,7 @@ use core::{ptr, slice};
 
 use crate::os::{Memory, SYSTEM};
 
-/// The least slots of a table that is in use.
+/// The number of slots of the smallest table with pages.
 const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 
 /// The elements of a table.
@@ -35,7 +35,7 @@ pub(crate) struct Table<T> {
     count: usize,
 }
 
-// SAFETY: it owns its pages.
+// SAFETY: a table owns its pages.
 unsafe impl<T: Send> Send for Table<T> {}
 
 impl<T: Keyed> Table<T> {
@@ -210,7 +210,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(200))]
 
-        /// Few keys, so that homes collide. Each step must have the same result as in std's map.
+        /// There are few keys, so that homes collide. Each step must have the same result as in
+        /// std's map.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0..3u8, 1u64..600), 0..1500)) {
             let (mut table, mut map) = (Table::<Pair>::new(), BTreeMap::new());

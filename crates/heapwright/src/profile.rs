@@ -18,8 +18,8 @@
 //!
 //! The profile covers blocks of `malloc` and first-class heaps. It also covers segments of pools,
 //! chunks of arenas and pages of collected heaps, each as a block of its length (`runs.rs`). The
-//! idea is TCMalloc's (Google, "Sampling"), and jemalloc does the same. They count bytes in each
-//! `malloc`; heapwright counts blocks when a thread's lists are filled, see `cache/sampling.rs`.
+//! idea is TCMalloc's (Google, "Sampling"), and jemalloc has it, too. Both count bytes in each
+//! `malloc`. heapwright counts blocks when a thread's lists are filled (`cache/sampling.rs`).
 
 use core::ffi::c_int;
 
@@ -35,8 +35,8 @@ use crate::text::Line;
 /// `bytes` is clamped to 1 KiB to 1 GiB. Earlier samples that are live stay in the profile. Each
 /// thread follows at its next slow path, soon in a program that allocates.
 ///
-/// Returns false if there is no memory, or if this heap does not serve `malloc` in this process:
-/// another copy of heapwright does, or the mode is `debug`.
+/// Returns false if there is no memory, or if this heap does not serve `malloc` in this process.
+/// Then another copy of heapwright serves it, or the mode is `debug`.
 ///
 /// ```
 /// use heapwright::{heap, profile};

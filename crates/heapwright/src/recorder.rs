@@ -13,11 +13,11 @@
 //! process (`leaks`) may write, too. After `exec` the new program continues the file with a
 //! beginning of its own.
 //!
-//! If the file takes no more entries (another user, a `chroot`, a full disk, a file that is gone),
-//! the record continues in the run's shared memory (`spill`). The first write there repeats the
-//! beginning, the stacks and the findings, for a command that finds no file.
+//! The process may lose the file: by a change of its user, a `chroot`, a full disk, or a deletion.
+//! Then the record continues in the run's shared memory (`spill`). The first write there repeats
+//! the beginning, the stacks and the findings, for a command that finds no file.
 //!
-//! A module's number derives from its address, so two concurrent writers give it the same one.
+//! A module's number derives from its address, so two concurrent writers give it the same number.
 //!
 //! The user of a recorder holds its lock. Called by `debug` (`report`, `leaks`) for findings, and
 //! by `samples` for profiles.
@@ -37,7 +37,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 const MODULES: usize = 256;
 /// The stacks known to be in the record, by their numbers' low bits; some are written twice.
 const STACKS: usize = 2048;
-/// Bytes that are written at once, at most.
+/// The most bytes of one write.
 const PENDING: usize = 32 << 10;
 /// The most findings that are repeated in the spill.
 const FINDINGS: usize = 100;
@@ -54,7 +54,8 @@ pub(crate) struct Recorder {
     is_of_user: bool,
     /// An open file that replaces the named one.
     file: Option<i32>,
-    /// Whether the record continues in the spill, and whether entries repeat others there.
+    /// Whether the record continues in the spill, and whether the entries added now are
+    /// repetitions.
     spills: bool,
     repeats: bool,
     /// The start of the process in nanoseconds since 1970; 0: the start of its record.
@@ -132,7 +133,8 @@ impl Recorder {
         self.process == os::process_id()
     }
 
-    /// Begins the record, if one is wanted and this process has none. False: there is none.
+    /// Begins the record, if a record is wanted and this process has none. False: there is no
+    /// record.
     pub(crate) fn begins(&mut self) -> bool {
         if self.is_wanted() && !self.has_begun() {
             self.process = os::process_id();
@@ -241,7 +243,8 @@ impl Recorder {
         }
     }
 
-    /// Repeats in the spill what the file has, which may be gone. A full disk is noted.
+    /// Repeats the file's stacks and findings in the spill, because the file may be gone. Notes a
+    /// full disk.
     #[cold]
     fn repeat(&mut self, why: NotAppended) {
         self.repeats = true;
@@ -301,7 +304,8 @@ impl Recorder {
 
     /// Adds the module of an address.
     pub(crate) fn put_module(&mut self, address: usize) {
-        // (Most frames of a stack are in modules that were added; their names are not read again.)
+        // (Most frames are in modules that were added before. The names of these modules are not
+        // read again.)
         let Some(Range { start, .. }) = stacks::module_range(address) else { return };
         let count = self.module_count;
         if self.modules[..count].contains(&start) {
@@ -323,7 +327,8 @@ impl Recorder {
         }));
     }
 
-    /// Adds a thread: its number in the record, the kernel's, and its name up to a zero byte.
+    /// Adds a thread: its number in the record, the kernel's number, and its name up to a zero
+    /// byte.
     pub(crate) fn put_thread(&mut self, number: u32, tid: u32, name: &[u8]) {
         let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         let name = record::Text::from(&name[..end]);

@@ -11,8 +11,8 @@
 //!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry the kind: it is a constant of each slow path, and the block's facts
-//! stay in the registers of the call. So it costs nothing there.
+//! The fast paths do not carry the kind. It is a constant of each slow path, and the block's facts
+//! stay in the registers of the call. So the kind costs the fast paths nothing.
 //!
 //! Called by `heap` and `debug`, which share these types.
 
@@ -120,7 +120,7 @@ impl Origin {
         }
     }
 
-    /// Returns the origin that this heap's records write like that.
+    /// Returns the origin that this heap's records write as `record`.
     #[cfg(feature = "debug")]
     pub(crate) const fn of_record(record: record::Origin) -> Self {
         match record {
@@ -152,8 +152,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Creates a request with any alignment. One that is no power of two is rounded up to the next.
-    /// If there is none, the request is impossible.
+    /// Creates a request with any alignment, rounded up to a power of two. If no power is large
+    /// enough, the request is impossible.
     #[inline(always)]
     pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
         let align = match align.checked_next_power_of_two() {
@@ -206,7 +206,7 @@ impl Request {
 }
 
 /// A free, or the old block of a resize, with the facts that the caller passes. `None`: the call
-/// does not pass this one.
+/// does not pass this fact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Return {
     /// The call, as in records.
@@ -271,7 +271,7 @@ impl Return {
         Self { call, origin, size, align }
     }
 
-    /// Returns the facts of a call that passes the ones that `said` names.
+    /// Returns the facts of a call. `said` tells which of the facts the call passes.
     #[inline(always)]
     pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
         Self {

@@ -12,10 +12,10 @@
 //! ```
 //!
 //! The kernel tells which pages are resident (`mincore`), so the parts add up to the resident size.
-//! For the status memory residency is *reckoned* from touched and released memory, without a system
-//! call. Bytes held by caches and remote frees are known as sums, not by slab; they are subtracted
-//! from the slabs' resident bytes. Rounding is known if every call is counted (`stats=exit`), from
-//! each class's average request.
+//! For the status memory, residency is *reckoned* from touched and released memory, without a
+//! system call. Bytes held by caches and remote frees are known as sums, not by slab. These sums
+//! are subtracted from the slabs' resident bytes. Rounding is known if every call is counted
+//! (`stats=exit`), from each class's average request.
 //!
 //! Other threads run meanwhile, so the figures may mix different moments. Nothing is allocated.
 
@@ -93,7 +93,7 @@ fn take(pot: &mut u64, want: u64) -> u64 {
 /// Returns the live blocks of the process's debug heap, or of fast mode's guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
-    // At most one of the two exists.
+    // A process has at most one of these two heaps.
     let ((blocks, bytes), guarded) = (crate::debug::live(), crate::debug::guards::live());
     (blocks + guarded.0, bytes + guarded.1)
 }
@@ -192,7 +192,7 @@ pub fn estimate(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` without a system call, for slow paths of a program in a sandbox: residency is
+/// Fills `stats` without a system call, for slow paths of a program in a sandbox. Residency is
 /// reckoned, and figures that only the kernel knows are 0. Takes some nanoseconds for each unit in
 /// use.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
@@ -209,8 +209,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// Does the common part. `slab` receives each slab's class, and the resident bytes of its slots
-/// that are out and of the others.
+/// Does the common part of the functions above. Calls `slab` for each slab: with its class, the
+/// resident bytes of the slots that it handed out, and those of its other slots.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,
@@ -316,7 +316,7 @@ fn measure(
         stats.rss_metadata += (usage.frontier * (size_of::<Entry>() + size_of::<Record>())) as u64;
     }
 
-    // Slots that are out of the slabs are in caches, remote frees, or the program.
+    // Slots that slabs handed out are in caches or remote frees, or belong to the program.
     let mut out_bytes = 0;
     let mut out_blocks = 0;
     let mut asked = 0;
@@ -335,7 +335,7 @@ fn measure(
 
     stats.rss_live = take(&mut large_resident, large_asked);
     stats.rss_rounding = large_resident;
-    // The requested share of the slots that the program holds.
+    // Returns the requested share of bytes in the program's slots.
     let share = |bytes: u64| {
         let part = (u128::from(bytes) * u128::from(asked)).checked_div(out_bytes.into());
         u64::try_from(part.unwrap_or(0)).unwrap_or(bytes)

@@ -12,20 +12,20 @@
 //! `heapwright_record::status` for the memory. All this needs no thread, no signal and no ptrace.
 //!
 //! The memory is made when the heap starts, or the library is loaded. Later ticks make no system
-//! call, because the program may be in a sandbox by then; a tick that is ordered to write a file or
-//! to sample does. A forked child takes a slot of its own at its first tick. A process whose slot
-//! was taken by another one takes a new slot. A hardened process shows no address, and follows no
-//! order, because other processes can write into a slot.
+//! call, because the program may be in a sandbox by then. Only an order to write a file or to
+//! sample leads to system calls. A forked child takes a slot of its own at its first tick. A
+//! process whose slot was taken by another process takes a new slot. A hardened process shows no
+//! address, and follows no order, because other processes can write into a slot.
 //!
 //! A process that no command watches reports rarely: at once, then after each eighth of its age,
 //! and finally once a second. (It may become idle at any moment, and then its last changes are not
-//! seen.) Reports take at most a thousandth of the time; a two-hundredth while a command watches,
-//! or while the heap changes by eighths.
+//! seen.) Reports take at most a thousandth of the time. While a command watches, or while the heap
+//! changes by eighths, they take at most a two-hundredth.
 //!
-//! The idea of a page shared between a process and its observers is that of the JVM's `hsperfdata`.
+//! The idea of a page shared between a process and its observers comes from the JVM's `hsperfdata`.
 //!
-//! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`]
-//! changes either.
+//! Invariant: `SLOT` is the slot of the process `OWNER`. Only a tick, or [`withdraw`] at the end,
+//! changes them.
 
 use heapwright_record::status::{
     Answer, BYTES, Facts, MOST, Order, Owner, PROFILE_FOLDER, Report, Slot, Status,
@@ -52,8 +52,8 @@ const SELDOM_SHARE: u64 = 1000;
 /// The same while a command watches.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
-/// The most nanoseconds that a report counts, and the same for each unit of the heap. A longer
-/// report was interrupted, or the first.
+/// A report counts as at most `LONGEST_NS`, plus `LONGEST_OF_UNIT_NS` for each unit of the heap. A
+/// longer report was interrupted, or was the first.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
 /// A report is due when the process has become older by this part of its age. It is due at once
@@ -83,12 +83,14 @@ static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 /// The most bytes of a file's name in a path.
 const NAME: usize = 64;
 
-/// The time when ordered samples end; 0: there are none. (A forked child continues them as long.)
+/// The time when ordered samples end; 0: there are none. (A forked child continues the samples
+/// until then.)
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
-/// shared memory: at once if the heap has started, else as soon as it starts. A preloaded library
-/// does this by itself; a program that links heapwright may. The caller holds no lock.
+/// shared memory. This happens at once if the heap has started, else as soon as it starts. A
+/// preloaded library does this by itself; a program that links heapwright may. The caller holds no
+/// lock.
 ///
 /// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
 /// the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or if the system
@@ -110,7 +112,7 @@ pub fn publish() {
     }
 }
 
-/// Runs the first tick: makes the memory. Returns the time to the next tick in milliseconds.
+/// Runs the first tick: makes the status memory. Returns the time to the next tick in milliseconds.
 fn begin(now: u32) -> u32 {
     if !substrate::is_original_process() {
         return LOOK_MS;
@@ -147,7 +149,7 @@ fn open() -> Option<()> {
     Some(())
 }
 
-/// Returns whether other processes can see this one.
+/// Returns whether other processes can see this process.
 ///
 /// ```
 /// let _ = heapwright::status::is_published();
@@ -157,7 +159,8 @@ pub fn is_published() -> bool {
     status().is_some() && OWNER.load(Ordering::Relaxed) == substrate::process()
 }
 
-/// Gives the slot back before the process ends, without a system call. Not for a child of `vfork`.
+/// Gives the slot back before the process ends, without a system call. A child of `vfork` must not
+/// call this.
 ///
 /// ```
 /// heapwright::status::withdraw();
@@ -263,7 +266,8 @@ fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }
 
-/// The report that one thread at a time fills. It is not on the stack, which may be a coroutine's.
+/// The report, which one thread at a time fills. It is not on the stack, which may be a
+/// coroutine's.
 static REPORT: Kept<Report> = Kept::new(Report::ZERO);
 
 /// Writes the present use of memory to the slot.
@@ -353,8 +357,8 @@ fn follow(order: Order, until: u64) -> Answer {
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
-/// Samples while a tracer is attached to the probes, unless another user of samples is active. Not
-/// in a sandbox, because a sample makes system calls.
+/// Samples while a tracer is attached to the probes, unless another user of samples is active. Does
+/// not sample in a sandbox, because a sample makes system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::draw::period;
@@ -374,7 +378,7 @@ fn follow_tracer() {
 #[cfg(not(feature = "debug"))]
 fn follow_tracer() {}
 
-/// Ends samples of an order or a tracer, which no tick maintains any more.
+/// Ends the samples of an order or a tracer, because no later tick will end them.
 #[cfg(feature = "debug")]
 fn end_samples() {
     use crate::drawn::{self, By};

@@ -2,25 +2,26 @@
 //! `hw_count_end`).
 //!
 //! ```text
-//!   begin     the thread's fast word leads to a front, so each of its calls is observed (`heap::modes`)
+//!   begin     the thread's fast word leads to a front, so each call is observed (`heap::modes`)
 //!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as for `trace`
 //!   end       the fast word leads back to the thread's cache
 //!
-//!   a thread's   | level 0: sums, sites | level 1 | ...     a begin within another one; its sums are added to that at its end
+//!   a thread's   | level 0: sums, sites | level 1 | ...     level 1: a begin in another; at its
+//!                                                           end its sums are added to level 0
 //!                | blocks: address -> bytes requested       of all blocks made since the outermost begin
 //! ```
 //!
 //! So threads that do not count pay nothing.
 //!
-//! A block's size is the requested one. For a block that is older, or another thread's, it is the
-//! size that the heap knows: the requested one in `mode=debug` and `mode=hardened`, else the usable
-//! one. Another thread may free a counted block unnoticed, and its address may be reused. So the
-//! heap's size is stored, too. If the heap later reports another size, that size counts. (In
-//! `mode=fast` two blocks of one size class look the same.)
+//! A block counts with its requested size. An older block, or another thread's block, counts with
+//! the size that the heap knows. In `mode=debug` and `mode=hardened` that is the requested size,
+//! else the usable size. Another thread may free a counted block unnoticed, and its address may be
+//! reused. So the heap's size is stored, too. If the heap later reports another size, that size
+//! counts. (In `mode=fast` two blocks of one size class look the same.)
 //!
-//! A thread's counter lies at its index and belongs to the holder that began; only that thread uses
-//! it. Calls of a signal handler that interrupts it there are not counted. A thread that ends stops
-//! counting.
+//! A thread's counter lies at the thread's index, and belongs to the holder that began the count.
+//! Only that thread uses the counter. If a signal handler interrupts the thread in the counter, the
+//! handler's calls do not count. A thread that ends stops counting.
 //!
 //! Called by `heap`.
 
@@ -122,7 +123,7 @@ struct Counter {
 
 /// The place of a thread's counter.
 struct Place {
-    /// The holder of the index that uses it.
+    /// The holder of the index that uses the counter.
     holder: AtomicU32,
     is_busy: AtomicBool,
     counter: UnsafeCell<Counter>,
@@ -195,7 +196,7 @@ impl Level {
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
-        // For example the C library's own.
+        // For example, the block is the C library's own.
         Kind::Foreign => return Some(0),
         Kind::Small | Kind::Large
             if CACHES.get(found.owner).is_some_and(|heap| heap.owned_by() == Use::Heap) =>
@@ -253,8 +254,8 @@ fn made_place() -> Option<&'static Place> {
             }
             let at = at.cast::<Place>();
             slot.store(at, Ordering::Release);
-            // SAFETY: there is room for it, at the start of a page; zero is a valid place, and it
-            // is never freed.
+            // SAFETY: the memory has room for a place, and begins at a page. Zero is a valid place,
+            // and places are never freed.
             unsafe { &*at }
         }
     };
@@ -300,7 +301,7 @@ pub(crate) fn counts_here() -> bool {
 
 #[cold]
 fn counts_here_slowly() -> bool {
-    // (A signal handler that interrupted the counter interrupted a thread that counts.)
+    // (`None`: this signal handler interrupted the counter, so the thread counts.)
     place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
 }
 
@@ -347,8 +348,9 @@ pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
 }
 
 /// Visits the stacks of the calling thread's innermost count, those with the most bytes first,
-/// until `visit` returns false. It gets return addresses, innermost first, allocations and bytes;
-/// its own allocations do not count. Returns the number of stacks; 0 if stacks are not kept.
+/// until `visit` returns false. `visit` gets the return addresses (innermost first), the
+/// allocations and the bytes. Its own allocations do not count. Returns the number of stacks; 0 if
+/// stacks are not kept.
 pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
     let shown = place().and_then(|place| {
         place.with(|counter| {
@@ -468,7 +470,7 @@ mod tests {
     fn counting_in_a_child() -> Option<usize> {
         // SAFETY: the child only loads a number.
         match unsafe { libc::fork() } {
-            // SAFETY: it ends there, with no other effect.
+            // SAFETY: the child ends there, with no other effect.
             0 => unsafe { libc::_exit(COUNTING.load(Ordering::Relaxed) as i32) },
             child => {
                 let mut status = 0;
@@ -488,7 +490,7 @@ mod tests {
         None
     }
 
-    /// One test, because no other test may count meanwhile.
+    /// This is one test, because no other test may count meanwhile.
     #[test]
     fn threads_that_end_or_are_not_there_do_not_count() {
         let counting = || COUNTING.load(Ordering::Relaxed);

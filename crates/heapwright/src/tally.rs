@@ -8,7 +8,7 @@
 //!
 //! Two counts are joined as if one piece of code had followed the other.
 //!
-//! Called by `heap`, which counts a thread's calls, and by `testing`, which counts those of a
+//! Called by `heap`, which counts a thread's calls, and by `testing`, which counts the calls of a
 //! global allocator.
 
 /// The allocations of a piece of code on its thread. Sizes are in bytes, as requested.

@@ -1,7 +1,7 @@
 //! The trace: a file with every call for memory, for `heapwright replay`.
 //!
 //! ```text
-//!   heap      allocated(request, block)           after the block was got
+//!   heap      allocated(request, block)           once the block exists
 //!             freed(block)                        before it is given back
 //!             realloc_begins(block)  realloc_ends(block, size)
 //!     |  one operation, under one lock
@@ -15,32 +15,17 @@
 //! While the trace is on (`trace=PREFIX`), threads' fast words lead to a front (see
 //! `options::detailed`), so every call is observed (`heap::observed`).
 //!
-//! **One buffer and one lock serve all threads.** Buffers for each thread would need a shared
-//! number for each operation, and so the same contended line. A killed process would lose a
-//! different part of each thread's trace, and the parts would have to be merged. Here the file's
-//! order is the order in which memory changed hands: a free is written before its block is reused,
-//! and an allocation after that. So recording slows the program, but not the replay.
+//! One buffer and one lock serve all threads. If each thread had a buffer, each operation would
+//! need a shared number, whose cache line is as contended. A killed process would lose a different
+//! part of each thread's trace, and the parts would have to be merged. Here the file's order is the
+//! order in which memory changed hands. A free is written before its block is reused, and an
+//! allocation once it has its block. So recording slows the program, but not the replay.
 //!
-//! **A realloc** is written in two halves, because other threads may get the old block before the
-//! new one exists. The heap's own steps in between (allocate, copy, free) are not written: the
-//! thread is *quiet* meanwhile.
+//! A realloc is written in two halves, because other threads may get the old block before the new
+//! block exists. The heap's own steps in between (allocate, copy, free) are not written.
 //!
-//! **Threads** have numbers, kept in a word of a pthread key, whose destructor writes the thread's
-//! end:
-//!
-//! ```text
-//!   number | busy: it writes | late: its end was written | quiet: in a realloc       0: no number yet
-//!   61 ..    bit 2             bit 1                    bit 0
-//! ```
-//!
-//! A thread's operations in later destructors are still written.
-//!
-//! **Signal handlers** that interrupted the writing thread cannot write: the trace ends there, with
-//! a note.
-//!
-//! **Fork.** The lock is held across it. The child's own file begins with its first operation; the
-//! parent writes its pending operations. Inherited blocks have no allocation in the child's file,
-//! and readers know that. A child of `vfork` shares its parent's memory and trace.
+//! A signal handler that interrupted the writing thread cannot write. The trace ends there, with a
+//! note.
 //!
 //! Called by `heap::observed`, `heap::start`, and the C layer at the process's end.
 
@@ -61,26 +46,32 @@ use heapwright_record::trace::{
 use crate::request::Request;
 use crate::size_class::MIN_ALIGN;
 
-/// Bytes that are written at once, at most.
+/// The most bytes of one write.
 const CHUNK: usize = 64 << 10;
-/// The room that an operation needs, with all that may come before it.
+/// The most bytes of an operation, of the time and the thread before it, and of the chunk's end.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
-/// The longest wait of an operation in the buffer, if another one follows.
+/// The longest time that an operation waits in the buffer, if another operation follows.
 const PATIENCE_MS: u32 = 1000;
 
-/// The bits of a thread's word.
+/// The bits of a thread's word, which a pthread key holds. The key's destructor writes the thread's
+/// end. Operations of the thread in later destructors are still written.
+///
+/// ```text
+///   number | busy: it writes | late: its end was written | quiet: in a realloc   0: no number yet
+///   61 ..    bit 2             bit 1                       bit 0
+/// ```
 const QUIET: usize = 1;
 const LATE: usize = 2;
-/// The thread is writing, or about to.
+/// The thread is writing, or about to write.
 const BUSY: usize = 4;
 const ONE: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// This is a forked child that has not begun its file.
+/// Whether this is a forked child that has not begun its file.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
-/// An operation could not be written, so the trace ends.
+/// Whether an operation could not be written, so that the trace ends.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
-/// The thread that forks while it holds the recorder, or is about to; or 0.
+/// The token of the thread that forks and holds the recorder's lock, or is about to. 0: none.
 static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
@@ -173,8 +164,8 @@ pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
     });
 }
 
-/// Writes the rest of the trace before the process ends. The thread that ends the process calls
-/// this once; later operations of other threads are not written.
+/// Writes the operations in the buffer and the trace's end, before the process ends. The thread
+/// that ends the process calls this once; later operations of other threads are not written.
 ///
 /// Only a C layer that sees the end calls this.
 ///
@@ -213,8 +204,8 @@ fn write(operation: Operation) {
 
 /// Runs `with` on the recorder for the calling thread, whose word is `word`.
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
-    // A signal handler that interrupted its own thread's writing cannot wait for it. (No handler
-    // interrupts a thread that forks while it holds all locks.)
+    // A signal handler that interrupted the writing in its own thread cannot wait for its end. (No
+    // handler interrupts a thread that forks while it holds all locks.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);
@@ -236,7 +227,7 @@ fn set_word(word: usize) {
     os::watch_this_thread(Exit::Trace, ptr::without_provenance_mut(word));
 }
 
-/// The thread that is being given a word, and the word.
+/// The token of the thread that is getting its word now, and the word.
 static GIVEN_TO: AtomicUsize = AtomicUsize::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -269,6 +260,9 @@ unsafe extern "C" fn thread_ends(token: *mut c_void) {
     }
 }
 
+/// The forking thread holds the lock across the fork. The child's own file begins with its first
+/// operation. The parent writes its pending operations. Inherited blocks have no allocation in the
+/// child's file, and readers know that. A child of `vfork` shares its parent's memory and trace.
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
 
 fn before_fork() {
@@ -288,7 +282,7 @@ unsafe fn unlock() {
 fn in_child(_alone: bool) {
     IS_CHILD.store(true, Ordering::Relaxed);
     IS_LOST.store(false, Ordering::Relaxed);
-    // Another thread may have been given its word.
+    // In the parent another thread may have been getting its word.
     GIVEN_TO.store(0, Ordering::Relaxed);
 }
 
@@ -387,7 +381,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace at a missing operation, which would corrupt the rest.
+    /// Ends the trace at a missing operation. Later operations would not fit without it.
     fn notice_loss(&mut self) {
         if IS_LOST.load(Ordering::Relaxed) && self.process != 0 && !self.over {
             self.flush();

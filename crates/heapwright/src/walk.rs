@@ -22,7 +22,7 @@ pub struct Block {
     pub in_use: bool,
 }
 
-/// Calls `visit` with every block, until it returns false. Returns true if the walk reached the
+/// Calls `visit` with every block, until a call returns false. Returns true if the walk reached the
 /// end.
 ///
 /// Other threads may allocate and free meanwhile; each block is reported as at some moment of the
@@ -77,7 +77,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     return false;
                 }
             }
-            // Blocks between guards: only those in use.
+            // Of guarded blocks the walk visits only those in use.
             #[cfg(feature = "debug")]
             Kind::Debug => {
                 let mut each =

@@ -8,27 +8,24 @@
 //!   allowance   All     blocks are left of the first: each is guarded
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
 //!               Due     no time is left: the due blocks of each site
-//!               None    2.5 ms of debt: sites wait for due blocks, except those with findings, and the
-//!                       first blocks of each module (see `module_advance`); large blocks up to 256 KiB that are freed are filled,
-//!                       but for the first four of a length and one in 64
+//!               None    2.5 ms of debt: due blocks wait, except at sites with findings and for
+//!                       the first blocks of each module (see `module_advance`); freed large blocks
+//!                       (to 256 KiB) are filled, except the first four of a length and one in 64
 //! ```
 //!
 //! A program with few or slow allocations behaves as under `guard=all`, except for emptied buckets
-//! of small blocks once 4 MiB are open. A program that only allocates gets the blocks that its
-//! sites are due. The budget pays for these, too, and they wait while the debt is large. Otherwise
-//! two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
+//! of small blocks once 4 MiB are open. In a program that only allocates, only due blocks are
+//! guarded. The budget pays for these, too, and they wait while the debt is large. Without that
+//! wait, two guarded blocks for each of a compiler's 20,000 sites took 28 % of its time.
 //!
 //! **The advance is a count**, so a small program's reports on live blocks do not depend on the
 //! machine. It is small, because a build is a thousand processes of 20 ms. With 512 blocks, guards
-//! took an eighth of such a compiler's time, and found no more in the corpus than with 160. After
-//! the advance, the process's CPU time decides, so a busy machine guards as much as a quiet one.
-//! The cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
+//! took an eighth of a short compiler run, and found no more in the corpus than with 160. After the
+//! advance, the process's CPU time decides, so a busy machine guards as much as a quiet one. The
+//! cost of a guard is measured: the thread's CPU clock times one guarded block in [`TIMED`]. A
 //! guard takes two system calls and a fault: 3 to 6 us, or more with split mappings or many
 //! threads. A bucket or large block that is guarded by choice also pays for its pages, which fault
-//! at the next use. These faults are most of such a guard's cost.
-//!
-//! A forked child continues with its parent's remainder. A sandbox may forbid the clocks' system
-//! calls; then no time is earned, and sites get their due blocks.
+//! at the next use. These faults are the largest part of such a guard's cost.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -44,8 +41,8 @@ const SHARE: u64 = 3;
 /// The most time that a heap saves up, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
 /// Above this debt even due blocks wait, except those that `module_advance` allows. It is 1 ms more
-/// than the first 256 blocks cost. A compiler of 28 ms took 2.39 times as long with 8 ms, and 2.17
-/// times with this.
+/// than the first 256 blocks cost. A compiler run of 28 ms took 2.39 times as long with a limit of
+/// 8 ms, and 2.17 times as long with this one.
 const DEBT_MOST_NS: i64 = 2_500_000;
 /// Milliseconds between two readings of the process's CPU time.
 const STEP_MS: u32 = 8;
@@ -68,20 +65,23 @@ pub(super) enum Allowance {
     Some,
     /// Due blocks are guarded.
     Due,
-    /// Only blocks of sites with findings are guarded.
+    /// Only blocks of sites with findings, and of modules with an advance left, are guarded.
     None,
 }
 
 impl Allowance {
-    /// Returns whether there is time for guards beyond the due ones.
+    /// Returns whether there is time for guards of blocks that are not due.
     pub(super) fn is_generous(self) -> bool {
         matches!(self, Self::All | Self::Some)
     }
 }
 
 /// The time that a heap may spend on guards. The zero value has none and is not charged.
+///
+/// A forked child continues with the time that its parent had left. A sandbox may forbid the
+/// clocks' system calls. Then no time is earned, and sites get their due blocks.
 pub(super) struct GuardBudget {
-    /// The rest of the advance, in blocks.
+    /// The blocks left of the advance.
     first: AtomicU32,
     /// The time left in nanoseconds; negative until the advance is paid.
     left: AtomicI64,
@@ -152,7 +152,7 @@ impl GuardBudget {
             match self.left.load(Ordering::Relaxed) {
                 1.. => Allowance::Some,
                 left if left > -DEBT_MOST_NS => Allowance::Due,
-                // A sandbox earns no time, so the debt would last for ever.
+                // In a sandbox the budget earns no time, so the debt would last for ever.
                 _ if memory_limit::is_in_sandbox() => Allowance::Due,
                 _ => Allowance::None,
             }

@@ -21,7 +21,7 @@ pub(crate) const PATTERN: u8 = 0xda;
 pub(crate) struct Damage {
     /// Bytes from the start of the checked range to the first changed byte.
     pub(crate) first: usize,
-    /// Bytes from the first to the last changed byte, both included.
+    /// Bytes from the first to the last changed byte, inclusive.
     pub(crate) length: usize,
     /// The present value of the first changed byte.
     pub(crate) value: u8,
@@ -103,7 +103,7 @@ unsafe fn read(at: *const u8) -> u64 {
 /// As [`check`].
 #[cold]
 unsafe fn damage(at: *const u8, size: usize) -> Option<Damage> {
-    // SAFETY: in the range, by the contract.
+    // SAFETY: the byte is in the range, which the caller may read.
     let byte = |i: usize| unsafe { at.wrapping_add(i).read_volatile() };
     // `None`: another thread restored the bytes meanwhile.
     let first = (0..size).find(|&i| byte(i) != PATTERN)?;

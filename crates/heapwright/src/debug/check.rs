@@ -35,14 +35,14 @@ const HURRY: usize = 100;
 /// covers the calling thread, the threads that the closure starts, and those that they start.
 ///
 /// `check` watches every [`DebugHeap`](super::DebugHeap) and [`Checked`](super::Checked) of the
-/// program, so make one of them the `#[global_allocator]`. Mistakes of other threads do not count,
+/// program, so make such a heap the `#[global_allocator]`. Mistakes of other threads do not count,
 /// so tests can run at once. Checks nest: the outer one also sees the mistakes of the inner one.
 ///
 /// # Complexity
 ///
-/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left,
-/// `check` also reads the whole heap. It then waits at most two seconds for threads of the
-/// closure, and a tenth of a second for others that may have received a block.
+/// The closure's time, plus time in proportion to the heap for a sweep. If blocks are left, `check`
+/// also reads the whole heap. It then waits at most two seconds for threads of the closure. For
+/// other threads, which may have received a block, it waits at most a tenth of a second.
 ///
 /// # Limits of the search
 ///
@@ -52,10 +52,10 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// If a mistake or a leak was found. Each is reported on standard error, unless the configuration
-/// is `quiet`; the feature `symbols` reports them again with functions and lines. It also panics if
-/// no debug heap is in use, or if more than 127 checks run at a time. A panic of the closure passes
-/// through unchanged.
+/// `check` panics if it found a mistake or a leak. It reports each on standard error, unless the
+/// configuration is `quiet`. With the feature `symbols` it reports them again, with functions and
+/// lines. It also panics if no debug heap is in use, or if more than 127 checks run at a time. A
+/// panic of the closure passes through unchanged.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, check};
@@ -128,7 +128,7 @@ fn judge(entered: Entered, stack: usize) {
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"
     );
     let left = Left { blocks, bytes, threads };
-    // If blocks were left, the last finding is one of them.
+    // If blocks were left, the last finding is about one of these blocks.
     let last = (blocks == 0).then(|| last.word());
     let found = Mistakes { count: mistakes, last };
     match (mistakes, blocks) {

@@ -1,7 +1,7 @@
 //! `Checked`: checks the blocks of any other allocator.
 //!
 //! ```text
-//!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 and to the next 16 |
+//!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 to 47 |
 //!                          ........ PATTERN, 64 at most  PATTERN freed  PATTERN
 //!
 //!   record (see `table`)  stacks, threads, size, alignment, state: by the block's address
@@ -118,8 +118,8 @@ impl<A> Checked<A> {
     }
 
     /// Checks the blocks of `inner` as `config` says. The fields `traces`, `detect`, `memory`,
-    /// `limit`, `retain`, `stop_first`, `quiet` and `log` mean the same as for a [`DebugHeap`].
-    /// The others concern pages and have no effect.
+    /// `limit`, `retain`, `stop_first`, `quiet` and `log` mean the same as for a [`DebugHeap`]. The
+    /// other fields concern pages and have no effect.
     #[must_use]
     pub const fn with(inner: A, config: Config) -> Self {
         Self { inner, heap: DebugHeap::new(config) }

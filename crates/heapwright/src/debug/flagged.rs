@@ -1,7 +1,7 @@
 //! Flagged sites: allocation sites with findings, remembered from run to run.
 //!
 //! ```text
-//!   this run    a canary was hit in a block of stack S, or a guard --> all of S's blocks are guarded
+//!   this run    a block of stack S hit a canary or a guard --> all of S's blocks are guarded
 //!               record=PREFIX: Site { key of S, kind of finding } goes into the record, too
 //!   the next    sites=RECORD: the keys are read at the start; a stack that is new is
 //!               flagged if its key is among them

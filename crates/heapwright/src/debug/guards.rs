@@ -13,15 +13,16 @@
 //! guarded blocks arrive here. Findings use the debug heap's texts, on standard error and in the
 //! record (`record=`), which `heapwright report` reads.
 //!
-//! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a
-//! full report. Fast mode would not notice changed bytes beside a block: these are reported at the
-//! free or at exit, and the program continues. Fast mode does not judge the call that made a block
-//! or the size given to a free. Hardened mode judges both ([`made`]), and every finding ends the
-//! process. With `on_misuse=report` only a fault ends the process.
+//! **Ends of the process.** An invalid free, or an access to a guard, ends the process after a full
+//! report. Fast mode would not notice changed bytes beside a block: these are reported at the free
+//! or at exit, and the program continues. Fast mode does not judge the call that made a block or
+//! the size given to a free. Hardened mode judges this call and this size ([`made`]), and every
+//! finding ends the process. With `on_misuse=report` only a fault ends the process.
 //!
-//! **Cost.** Live blocks take at most half of `memory` in addresses, and blocks in pages take half
-//! of that in memory. Blocks up to an eighth of that half are guarded. Metadata adds 24 KiB for
-//! each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for stacks.
+//! **Cost.** Live blocks take at most half of `memory` in addresses. Of the addresses of blocks in
+//! pages, half have memory. Blocks up to an eighth of `memory` are guarded. Metadata adds 24 KiB
+//! for each thread that had a guarded block, 1 KiB for seven blocks, and up to [`STACKS`] for
+//! stacks.
 //!
 //! Called by `drawn`, and by `stats`.
 
@@ -85,7 +86,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { MAKING.release() };
 }
 
-/// Makes the heap when the first block is drawn. It takes some 100 page faults, which a process
+/// Makes the heap when the first block is drawn. This takes some 100 page faults, which a process
 /// without guarded blocks avoids. `None`: there is no memory, or another thread is making the heap.
 #[cold]
 #[inline(never)]
@@ -127,7 +128,7 @@ fn make() -> Option<&'static Heap> {
 }
 
 /// Returns a guarded block for a request. `None`: no block is available now, or the draw requires a
-/// new stack and this one is known.
+/// new stack and this stack is known.
 ///
 /// The caller has not interrupted the heap and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
@@ -154,7 +155,7 @@ fn span(address: usize) -> Option<(&'static Heap, &'static Span)> {
     (span.heap.load(Ordering::Relaxed) == heap.id()).then_some((heap, span))
 }
 
-/// Frees a block. A mistake is reported and ends the process.
+/// Frees a block. A mistake is reported, and may end the process ([`Ends`]).
 ///
 /// # Safety
 ///
@@ -189,7 +190,8 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// Returns a block's requested bytes. Reports a pointer to no block in use, and ends the process.
+/// Returns a block's requested bytes. A pointer to no block in use is reported, and may end the
+/// process ([`Ends`]).
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)

@@ -30,9 +30,8 @@ pub struct Leaks {
 
 /// A heap that reports misuse of its blocks.
 ///
-/// The idea is that of Zig's `DebugAllocator`. Every operation takes constant time, besides system
-/// calls. A heap takes about 100 KiB, and each block 24 bytes and a stack's number beside its own
-/// bytes.
+/// The idea comes from Zig's `DebugAllocator`. Every operation takes constant time, besides system
+/// calls. A heap takes about 100 KiB, and each block a record of 24 bytes beside its own bytes.
 ///
 /// Mistakes are reported on standard error as they happen, and counted.
 ///

@@ -4,14 +4,15 @@
 //!   newest <-- ... <-- oldest      as many as the budget holds, linked through their records
 //!
 //!   a bucket   guarded  no pages, and any access is caught
-//!              filled   the pattern, checked when the bucket leaves; of a large block in its touched pages
+//!              filled   the pattern, checked when the bucket leaves (large: in touched pages)
 //! ```
 //!
 //! An emptied bucket is *guarded* or stays *filled*. The pages of a guarded bucket go back to the
 //! kernel, and any access is caught. A write to a filled bucket is found when the bucket leaves the
 //! history. A guard costs two system calls and faults, 2.4 us a page; filling and verifying cost
-//! 0.4 us. By default the heap guards large blocks (those up to 256 KiB only without debt), the
-//! first buckets of each class, and then one in 64. `guard=all` guards all.
+//! 0.4 us. By default the heap guards large blocks, the first buckets of each class, and then one
+//! in 64. It guards large blocks up to 256 KiB only if the budget's debt is small. `guard=all`
+//! guards all.
 //!
 //! The history keeps addresses out of use. The slots' records stay with the bucket, so a late
 //! `free` of a block is reported with the block and the call that freed it. The budget is a
@@ -42,7 +43,7 @@ const FILLED_MOST: usize = u64::BITS as usize * PAGE;
 /// without a query for touched pages.
 const ASKED_FROM: usize = 2 * PAGE;
 
-/// Emptied buckets, oldest first out.
+/// The queue of emptied buckets.
 pub(super) struct History {
     newest: *mut Span,
     oldest: *mut Span,
@@ -89,8 +90,8 @@ impl History {
                 filled_runs(bucket).map(|(_, size)| size).sum()
             }
             Stage::Filled => bucket.span.bucket_bytes(),
-            // A guard is a word a page in the page tables. A unit has a row, a record and an entry,
-            // which it shares with the other buckets there.
+            // A guard costs a word for each page in the page tables. All buckets in a unit share
+            // the unit's row, record and entry.
             _ => {
                 let (units, buckets) = (bucket.span.units(), bucket.span.bucket_count().max(1));
                 bucket.span.bucket_bytes() / (PAGE / 8) + (units * UNIT_COST).div_ceil(buckets)
@@ -108,8 +109,8 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
     }
 }
 
-/// Prepares an emptied bucket for the history: guarded if wanted and possible, else without pages
-/// if it is large, else filled with the pattern.
+/// Prepares an emptied bucket for the history. Guards the bucket if `guard` is set and the kernel
+/// can. Else releases the pages of a large block above [`FILLED_MOST`], or fills the bucket.
 ///
 /// # Safety
 ///
@@ -123,13 +124,13 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
         // The whole span is decommitted. An earlier, longer block may have left the pattern behind
-        // this one, if the kernel refused its guard. Guards stay.
+        // this block, if the kernel refused its guard. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the pages are the bucket's, and no code uses them.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
             return Memory::Zero;
         }
-        // A large block may be sparse: filling all of it would commit the rest.
+        // A large block may be sparse. Filling all of it would commit its untouched pages.
         let pages = touched_pages(from, length);
         bucket.span.filled.store(pages, Ordering::Relaxed);
         for (at, size) in runs(pages, length) {
@@ -208,8 +209,8 @@ pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     }
 }
 
-/// Returns the range of an emptied bucket that holds the pattern when filled; for a large one only
-/// its touched pages do.
+/// Returns the range of an emptied bucket that holds the pattern when filled. Of a large block only
+/// the touched pages hold it.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {

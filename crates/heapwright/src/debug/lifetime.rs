@@ -1,5 +1,4 @@
-//! The lifetime predictor: tells whether a block will live long, and so shares a bucket with such
-//! blocks.
+//! The lifetime predictor: tells whether a block will live long. Such blocks share buckets.
 //!
 //! ```text
 //!   key (stack, class) --> blocks that this thread made there and that are live,
@@ -9,12 +8,12 @@
 //!   many   it is one of a collection       current bucket of long lifetimes
 //! ```
 //!
-//! Slots are handed out forward only, so one long-lived block pins its whole bucket. A program with
-//! a thousand short-lived blocks for each long-lived one would pin a bucket for each. The blocks of
-//! one site predict the next one. So each class has two current buckets, and a block's bucket
-//! depends on the number of live blocks with its key. (Redis under load used 24 % less memory at
-//! the peak. The idea is from Barrett and Zorn, "Using Lifetime Predictors to Improve Memory
-//! Allocation Performance", 1993.)
+//! Slots are handed out forward only, so one long-lived block pins its whole bucket. If a program
+//! makes a thousand short-lived blocks per long-lived block, each long-lived block would pin a
+//! bucket of its own. The earlier blocks of a site predict the next one. So each class has two
+//! current buckets, and a block's bucket depends on the number of live blocks with its key. (Redis
+//! under load used 24 % less memory at the peak. The idea is from Barrett and Zorn, "Using Lifetime
+//! Predictors to Improve Memory Allocation Performance", 1993.)
 //!
 //! A wrong guess does little harm: blocks share buckets, as they would without predictions. So
 //! colliding keys share counters, and a free by another thread uses that thread's counters.

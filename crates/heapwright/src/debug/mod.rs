@@ -12,7 +12,7 @@
 //!       symbols    functions and lines of findings
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
-//!         history    emptied ones, while they are remembered
+//!         history    emptied buckets, while they are remembered
 //!         sparse     freed slots beside live ones, used again
 //!       thread_state  a thread's current buckets                        (no lock)
 //!         lifetime the blocks that belong in one bucket

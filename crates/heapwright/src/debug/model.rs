@@ -1,10 +1,11 @@
 //! A model of a debug heap's findings, for a property test and for the fuzzer
 //! (`fuzz/fuzz_targets/debug_heap.rs` includes this file).
 //!
-//! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each one
-//! the number of findings must match, and the last one must have the right kind and byte. The model
-//! also checks contents, zeros, alignment, and the live blocks at the end. An invalid write happens
-//! only if it cannot fault. A free or a sweep follows at once, so the time of the finding is known.
+//! Bytes encode valid and invalid operations on a [`DebugHeap`] or a [`Checked`]. After each
+//! operation the number of findings must match, and the last finding must have the right kind and
+//! byte. The model also checks contents, zeros, alignment, and the live blocks at the end. An
+//! invalid write happens only if it cannot fault. A free or a sweep follows at once, so the time of
+//! the finding is known.
 
 extern crate std;
 
@@ -53,7 +54,7 @@ macro_rules! subject {
         }
     };
 }
-// At least one byte, up to the next possible slot.
+// A debug heap's block has at least one unused byte behind it, up to the next possible slot.
 subject!(DebugHeap, |size: usize| ((size + 1).next_multiple_of(16) - size, 1));
 subject!(Checked<System>, |_| (32, 32));
 
@@ -85,7 +86,7 @@ fn is_readable(at: *const u8, count: usize) -> bool {
     memory.read_at(&mut bytes[..count], at.addr() as u64).is_ok_and(|read| read == count)
 }
 
-/// Nothing is guarded.
+/// Returns true, because nothing is guarded.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn is_readable(_at: *const u8, _count: usize) -> bool {
     true
@@ -300,8 +301,8 @@ impl<S: Subject> World<S> {
                     self.heap.sweep();
                     self.live.push(block);
                 }
-                // Damage that touches the next block's start, but not this one's end, may be
-                // either's.
+                // Damage that touches the next block's start, but not this block's end, may belong
+                // to either block.
                 let either = [FindingKind::Overflow, FindingKind::Underflow];
                 let kinds = if distance == 0 { &either[..1] } else { &either };
                 let finding = self.expect(kinds);
@@ -379,8 +380,8 @@ pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
     // Without the system's guards the heap misses writes to the page before a span's first block or
-    // behind its last. This model does not know spans. (Miri's runs are too short for that. The
-    // fuzzer includes this file without the crate, so the constant is not available.)
+    // behind its last block. This model does not know spans. (Miri's runs are too short for that.
+    // The fuzzer includes this file without the crate, so the constant is not available.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

@@ -6,14 +6,15 @@
 //!                         an extension | 31 left     its sites get their due blocks
 //! ```
 //!
-//! A debt bounds the cost of guards (see `budget`). The code that runs first would use all of it:
-//! an interpreter has thousands of sites before it loads the extension under test. So each module
-//! has an advance: [`ADVANCE`] of its blocks are guarded in spite of the debt, at a cost of 0.2 ms.
-//! An advance is not repaid. All modules together have [`ALL`] such blocks, 9 ms in the worst case.
+//! A debt bounds the cost of guards (see `budget`). The code that runs first would use the whole
+//! budget: an interpreter has thousands of sites before it loads the extension under test. So each
+//! module has an advance: [`ADVANCE`] of its blocks are guarded in spite of the debt, at a cost of
+//! 0.2 ms. An advance is not repaid. All modules together have [`ALL`] such blocks, 9 ms in the
+//! worst case.
 //!
-//! A site belongs to a module if one of its [`FRAMES`] innermost calls does: an extension allocates
-//! through its interpreter. A module's range is looked up once. After [`LOOKUPS`] addresses in no
-//! module (code made at run time), no module is added.
+//! A site belongs to a module if one of its [`FRAMES`] innermost calls is in the module, because an
+//! extension allocates through its interpreter. A module's range is looked up once. After
+//! [`LOOKUPS`] addresses in no module (code made at run time), no module is added.
 //!
 //! Called by `sample` through `heap`, for due sites while the budget is in debt, and when code is
 //! unmapped.
@@ -180,7 +181,7 @@ mod tests {
             assert!(!advances.advance(&[500_000 + site], counted));
         }
         assert_eq!(lookups.get(), LOOKUPS);
-        // Known modules keep their advance; others have none.
+        // Known modules keep their advance; other modules have none.
         assert!(!advances.advance(&[5001], find));
     }
 
@@ -209,7 +210,7 @@ mod tests {
         advances.forget(other);
         assert!(advances.advance(&[5001], other) && advances.advance(&[4001], other));
         assert_eq!(advances.used().count(), 2);
-        // The module that stays keeps the rest of its advance.
+        // The module that stays keeps what is left of its advance.
         let more = (0..100).filter(|_| advances.advance(&[7001], other)).count();
         assert_eq!(more, ADVANCE as usize - 1);
     }

@@ -2,7 +2,7 @@
 //!
 //! In `mode=debug` the C layer takes each object from here, so that it is checked as a block of
 //! `malloc` is. The block's record has its owner's kind: `free` of a pool's object is a mismatch.
-//! The C layer knows which pool has which objects, and refuses those of others.
+//! The C layer knows which pool has which objects, and refuses the objects of others.
 
 use core::ptr::NonNull;
 
@@ -79,8 +79,8 @@ pub unsafe fn free_owned(owner: Owner, block: *mut u8) {
     }
 }
 
-/// Reports that an owner was given a block that is not its own, and leaves the block as it is.
-/// Constant time.
+/// Reports that an owner was given another owner's block, and leaves the block as it is. Constant
+/// time.
 ///
 /// ```
 /// use heapwright::debug::{Owner, refuse_owned};

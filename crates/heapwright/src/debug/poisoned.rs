@@ -2,18 +2,18 @@
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
-//!                                                       |       a bit a word of the bits: it may have a one
+//!                                                       |       a bit for each word that has ones
 //!                                                       v
-//!   side memory                                8 KiB: a bit a byte of the unit
+//!   side memory                                8 KiB: a bit for each byte of the unit
 //! ```
 //!
 //! A unit gets bits when its first byte is poisoned, and keeps them until its span ends. The span
 //! has a flag for that ([`Span::has_poison`]), so a span without poison costs one load. The summary
 //! lets a search skip 4 KiB without poison at once.
 //!
-//! Bits of a live block are set under the store's lock; the free of a block clears its bits without
-//! it. A word that becomes zero there may get a neighbour's bit at the same time. So the word is
-//! read again after its summary bit was cleared.
+//! Bits of a live block are set under the store's lock. The free of a block clears its bits without
+//! the lock. A word that the free makes zero may get a neighbour's bit at the same time. So the
+//! word is read again after its summary bit was cleared.
 //!
 //! Called by `store` and `heap`. Any thread may read at any time.
 
@@ -122,8 +122,8 @@ pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
 pub(crate) fn clear(piece: Piece) {
     let row = row(piece.unit);
     let Some(bits) = row.bits() else { return };
-    // Reads the bits, not the summary: another thread that clears a bit of the word clears the
-    // summary for a moment.
+    // This reads the bits and not the summary. Another thread that clears bits of the word clears
+    // the word's summary bit for a moment.
     for (word, mask) in words(piece) {
         if bits[word].load(Ordering::Relaxed) & mask == 0 {
             continue;

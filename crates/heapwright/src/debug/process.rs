@@ -1,8 +1,8 @@
 //! The process's debug heap, which serves `malloc` with `mode=debug`.
 //!
-//! The debug heap's table (`heap::modes`) calls this first. It serves requests, frees blocks in
-//! spans, and reports pointers to no block. Other blocks (the C library's, first-class heaps',
-//! earlier ones) are left to `heap`.
+//! The debug heap's table (`heap::modes`) calls these functions first. They serve requests, free
+//! blocks in spans, and report pointers to no block. They leave other blocks (the C library's,
+//! first-class heaps', earlier ones) to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -51,7 +51,7 @@ fn heap() -> Option<&'static Heap> {
 /// record (option `record`) with their stacks, and are printed with the findings.
 ///
 /// The program stops while its threads publish their registers and the kernel copies its page
-/// tables. A copy of the process does the rest, and this call waits for it. Takes time in
+/// tables. A copy of the process does the further work, and this call waits for it. Takes time in
 /// proportion to the live bytes.
 ///
 /// `None`: the mode is not `mode=debug`, another check runs, there is no `/proc`, or no memory.
@@ -126,7 +126,7 @@ pub(crate) fn begun() {
 #[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
     let id = span.heap.load(Ordering::Relaxed);
-    // Nearly always the process's own heap.
+    // The heap is nearly always the process's own.
     heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 
@@ -261,13 +261,14 @@ fn region_of(address: usize) -> Region {
 }
 
 /// Returns whether the fast check finds `bytes` bytes at `address`, in a span that begins at unit
-/// `head`, in a live block without poison. False is no answer.
+/// `head`, in a live block without poison. False: the fast check cannot tell.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Returns the bytes from an address in a span's unit to its live block's end; 0 if in none.
+/// Returns the bytes from an address in a span's unit to its live block's end. 0: the address is in
+/// no live block.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }
@@ -433,7 +434,7 @@ pub(crate) fn give_record(from: u32, to: u32) {
     path.give(os::process_id(), from, to);
 }
 
-/// Notes that a program starts without this library. (As [`give_record`], this takes no lock.)
+/// Notes that a program starts without this library. (Like [`give_record`], this takes no lock.)
 pub(crate) fn note_unchecked(process: u32, program: &[u8]) {
     const MOST: usize = 256;
     let program = &program[..program.len().min(MOST)];

@@ -1,4 +1,4 @@
-//! Reach: finds the suspects among live blocks that memory outside of them refers to.
+//! Reach: tells which of a check's live blocks (*suspects*) other memory still refers to.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames
@@ -8,9 +8,9 @@
 //!   suspect: reached --> its words are roots, too
 //! ```
 //!
-//! Conservative: a number that looks like an address counts as one. A debug heap fills freed blocks
-//! and seldom reuses an address soon, so few words lead to a block by chance. The stack below the
-//! caller is not read: it holds the stale pointers of the closure.
+//! The search is conservative: a number that looks like an address counts as an address. A debug
+//! heap fills freed blocks and seldom reuses an address soon, so few words lead to a block by
+//! chance. The stack below the caller is not read: it holds the stale pointers of the closure.
 //!
 //! Called by `check`. Reads live blocks under their heap's lock.
 

@@ -8,13 +8,13 @@
 //!     ...
 //! ```
 //!
-//! Each finding is one `write`. The first is followed by a line about functions and lines. The
-//! buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
-//! allocated and no lock of the loader is taken. Names are those of exported functions; `heapwright
+//! Each finding is one `write`. The first finding is followed by a line about functions and lines.
+//! The buffer is not on the stack of the failing thread. Under the reporter's lock no memory is
+//! allocated and no lock of the loader is taken. The names are of exported functions. `heapwright
 //! report` finds lines.
 //!
 //! A mistake in a loop is reported once: findings of one kind, at one place, about blocks of one
-//! site, count as the same. After a hundred different findings, the others are only counted.
+//! site, count as the same. After a hundred different findings, further findings are only counted.
 //!
 //! Findings also go into the record (`recorder`), if one is wanted.
 
@@ -38,7 +38,7 @@ use super::threads::Threads;
 /// The process's record, under its own lock: there is one file a process.
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
-/// The most different findings that are reported; others are only counted.
+/// The most different findings that are reported. Further findings are only counted.
 const MOST_REPORTED: usize = 100;
 /// The longest report in bytes.
 const PAGE: usize = 24 << 10;
@@ -57,7 +57,8 @@ pub(crate) struct Reporter {
     state: Lock<State>,
 }
 
-/// The findings that end the process after their report. (An access ends it by its fault.)
+/// The findings that end the process after their report. (An access to a guard ends the process by
+/// its fault.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
     /// No finding.
@@ -335,7 +336,7 @@ impl Reporter {
         }
     }
 
-    /// Writes to the record a site whose blocks get guards in the next run.
+    /// Notes a site in the record. Its blocks get guards in the next run.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
         if let Some(mut recorder) = self.begun_recorder() {
@@ -403,7 +404,7 @@ impl Reporter {
         text.emit();
     }
 
-    /// Resets the reporter of an ended heap, for the next one of this id.
+    /// Resets the reporter of an ended heap, for the next heap with this id.
     pub(crate) fn forget(&self) {
         self.in_child();
         self.state.lock().last = None;

@@ -4,22 +4,23 @@
 //!   site (a stack)   | end | waits | blocks to go until the next one is due 22 | were due so far 8 |
 //!
 //!   due       the first two of every stack, then after 16, 64, 256, ... more
-//!   besides   while the budget lasts (see there): the first blocks of the process, all of them; later of those 16
-//!             each, of the 64 every second, of the 256 every fourth: about the square root of the site's blocks
+//!   besides   while the budget lasts (see `budget`): first all blocks of the process; later in the
+//!             pause of 16 each block, of 64 every second, of 256 every fourth, and so on:
+//!             about the square root of a site's blocks
 //! ```
 //!
 //! So a small program's blocks are guarded, and a bug at a site that runs once is seen the first
 //! time. A site that runs a million times costs ten guards, or as many as there is time for. New
-//! and rare sites come before old, hot ones. Blocks stand alternately at the end and at the start
-//! of their page: one catches reads beyond the end, the other reads before the start. A late
-//! finding (a damaged canary) in this run or an earlier one makes a site *flagged*. So does a
-//! guard hit that may not repeat (`flagged`). All its blocks are guarded from then on, at the end
-//! that matters, so the next wrong access is caught at once. The record notes each flagged site
-//! once.
+//! and rare sites come before old, hot sites. Blocks stand alternately at the end and at the start
+//! of their page. A block at the end catches accesses beyond it, and a block at the start catches
+//! accesses before it. A late finding (a damaged canary) in this run or an earlier one makes a site
+//! *flagged*. So does a guard hit that may not repeat (`flagged`). All blocks of a flagged site are
+//! guarded from then on, at the end that matters. So the next wrong access is caught at once. The
+//! record notes each flagged site once.
 //!
-//! A guarded block takes a page. So guarded pages fill at most a quarter of the live bytes (at
-//! least 4 MiB); beyond that a site's turn waits for frees. Guards by choice fill at most a 64th
-//! (at least 2 MiB): otherwise long-lived blocks would take a quarter more memory.
+//! A guarded block takes a page. So guarded pages fill at most a quarter of the open buckets' bytes
+//! (at least 4 MiB); beyond that a site's turn waits for frees. Guards by choice fill at most a
+//! 64th (at least 2 MiB): otherwise long-lived blocks would take a quarter more memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -29,15 +30,16 @@ use super::shape::PAGE;
 
 /// The number of first blocks of a site that are due.
 const FIRST: u32 = 2;
-/// Blocks until the next due one; four times as many each time.
+/// Blocks until the next due block: at first `THEN`, then four times as many each time, up to
+/// `MOST`.
 const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
 /// Guarded pages that are always allowed.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
-/// The same for guards by choice.
+/// Guarded pages that are always allowed for guards by choice.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
-/// The record has the flagged site, for its blocks' ends, or for their starts.
+/// The record has the flagged site: for its blocks' ends (`NOTED`), or for their starts.
 const NOTED: u32 = 1 << 8;
 const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
@@ -64,9 +66,9 @@ pub(crate) enum Side {
 /// The reason for a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
-    /// The site is due one.
+    /// The site is due a guarded block.
     Due,
-    /// The budget has time for it.
+    /// The budget has time for a guard.
     Spare,
 }
 
@@ -75,7 +77,8 @@ fn is_due(word: u32) -> bool {
     (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
 }
 
-/// Returns the decision for a block by its site's word, and the next word, except for the turn.
+/// Returns the next word of a site, except for the turn, and why its next block is guarded, if it
+/// is.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
@@ -113,7 +116,8 @@ impl Sites {
     }
 
     /// Decides whether a block of `stack` is guarded, and where. `has_advance` tells whether a
-    /// module pays if the budget does not. `pages` guarded pages exist, and `live` bytes are live.
+    /// module pays if the budget does not. `pages` returns the number of guarded pages, and the
+    /// bytes of open buckets.
     #[inline]
     pub(crate) fn draw(
         &self,
@@ -123,7 +127,7 @@ impl Sites {
         pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
-        // Two threads at one site may draw the same; the odds stay the same.
+        // Two threads at one site may make the same draw. The odds stay the same.
         let word = site.load(Ordering::Relaxed);
         let asks = allowance == Allowance::None && word & WAITS == 0 && is_due(word);
         let (after, why) = next(word, if asks { Allowance::Due } else { allowance });
@@ -145,7 +149,7 @@ impl Sites {
         if !asks {
             site.store(after ^ turns, Ordering::Relaxed);
         } else if has_advance() {
-            // The call takes a while: a flag that was set meanwhile stays.
+            // `has_advance` takes a while. If the site was flagged meanwhile, the flag stays.
             let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = site.compare_exchange(word, after ^ turns, set, seen);
         } else {
@@ -167,7 +171,8 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// Returns the end if few blocks are guarded, new sites first. The site is no longer new.
+    /// Returns the end for the next block of `stack`, if few blocks are guarded. The site is no
+    /// longer new.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -190,8 +195,8 @@ impl Sites {
         }
     }
 
-    /// Flags the site for a finding of this run. Returns whether the record must note it: not if
-    /// the site was flagged for this end before.
+    /// Flags the site for a finding of this run. Returns whether the record must note the site:
+    /// false if it was flagged for this end before.
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
@@ -206,7 +211,7 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    /// Returns the guarded ones among `blocks` blocks of one site.
+    /// Returns the numbers of the guarded blocks among `blocks` blocks of one site.
     fn guarded(blocks: u32, allowance: Allowance) -> Vec<u32> {
         let mut word = 0;
         let mut guarded = Vec::new();
@@ -300,7 +305,7 @@ mod tests {
             assert_eq!(why, Some(Why::Due));
             let pause = after >> 8;
             assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
-            // As if this many blocks had been made meanwhile.
+            // The site is now as if this many blocks had been made meanwhile.
             (last, word) = (pause, after & 255);
         }
         assert_eq!(last, MOST);
@@ -349,7 +354,7 @@ mod tests {
             }
         }
         assert_eq!(sites.draw(9, Allowance::Due, || false, || (full, 1 << 30)), Some(Side::Right));
-        // Guards by choice leave room for due ones.
+        // Guards by choice leave room for due blocks.
         let draw = |pages| sites.draw(9, Allowance::All, || false, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }

@@ -1,7 +1,7 @@
 //! Scopes: assign threads, and so blocks and findings, to a check.
 //!
 //! ```text
-//!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)
+//!   check   takes a scope: 50,000 + its number becomes the thread's mark (its timer slack)
 //!   thread  started by a thread of the scope: inherits the mark, reports it at its first call
 //!   block   made by thread 17 --> threads' entry 17 --> scope
 //! ```
@@ -9,8 +9,8 @@
 //! A thread that enters a check gets a new number in each heap, so its earlier blocks do not belong
 //! to the check. A scope that ends leaves its threads and blocks to the outer scope, or to none.
 //!
-//! Numbers are reused after some hundred checks. A thread that outlives that many and then enters a
-//! new heap would be assigned to a later check.
+//! Numbers are reused after some hundred checks. A thread that outlives so many checks, and then
+//! enters a new heap, would be assigned to a later check.
 //!
 //! Called by `heap`, `report` and `check`.
 
@@ -80,8 +80,9 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     true
 }
 
-/// Counts a finding for its scope and the outer ones. The scope is that of the failing thread or of
-/// the block's thread; for damage, only the block's. Returns the scope; 0: none.
+/// Counts a finding for its scope and the outer scopes. The scope is the failing thread's, or if it
+/// has none, the scope of the thread that made the block. Damage always counts for the latter
+/// thread's scope. Returns the scope; 0: none.
 pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);

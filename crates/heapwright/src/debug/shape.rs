@@ -6,17 +6,17 @@
 //! ```
 //!
 //! A bucket consists of whole pages, because pages go back to the kernel or get guards. One live
-//! block pins its bucket, so buckets are small. Waste may be a sixteenth of the touched pages, and
-//! more for larger slots; 8 KiB slots have buckets of one. The *lead* is memory of ours before the
-//! first slot, so that a write before it is seen. Its size is the largest power of two that
-//! divides the slot's, up to 1 KiB, so slots stay aligned.
+//! block pins its bucket, so buckets are small. At most a sixteenth of the touched pages is waste,
+//! or more if slots are larger. A bucket has only one slot of 8 KiB. The *lead* is heapwright's
+//! memory before the first slot, so that a write before that slot is seen. Its size is the largest
+//! power of two that divides the slot's, up to 1 KiB, so slots stay aligned.
 //!
 //! Pure arithmetic.
 #![forbid(unsafe_code)]
 
 use crate::size_class::{self, CLASSES, UNIT};
 
-/// The grain of buckets.
+/// A bucket consists of pages of this size.
 pub(crate) const PAGE: usize = 4096;
 /// The most buckets of a span.
 pub(crate) const BUCKETS: usize = UNIT / PAGE;
@@ -73,7 +73,7 @@ impl Shape {
     }
 
     /// Returns the bytes of the pages that are touched if all slots are in use. A lead and a tail
-    /// may be longer, because address space costs nothing.
+    /// may be longer than these pages, because address space costs nothing.
     const fn touched(&self) -> usize {
         let first = (self.lead as usize - self.lead_watched()) / PAGE;
         let (end, watched) = self.tail();
@@ -81,7 +81,7 @@ impl Shape {
     }
 
     /// Returns whether few of the touched bytes are outside of slots. Larger slots may waste more,
-    /// because one live block would pin more in a bucket of many.
+    /// because one live block would pin more memory in a bucket of many slots.
     const fn spills_little(&self) -> bool {
         let slot = self.slot as usize;
         let used = self.slots as usize * slot;
@@ -151,7 +151,7 @@ const fn cut(class: usize, bucket: usize, lead: usize, most: usize) -> Shape {
     }
 }
 
-/// Returns the class for a request and a spare byte. `None`: it needs its own span.
+/// Returns the class for a request and a spare byte. `None`: the request needs its own span.
 #[inline]
 pub(crate) const fn class_for(size: usize, align: usize) -> Option<usize> {
     if size >= SLOT_MAX || align > ALIGN_MAX {

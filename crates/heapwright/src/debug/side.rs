@@ -11,9 +11,9 @@
 //!
 //! The memory is not in the window, because a write far beyond a large block could reach it there.
 //! A piece has guard pages at its ends and is excluded from core dumps. Record sizes are powers of
-//! two; a freed record is reused for its order. It keeps its pages, cleared, while such pages are
-//! at most a 32nd of the used ones, or 256 KiB. Other whole pages go back, so side memory shrinks
-//! with the live and remembered blocks.
+//! two; a freed record is reused for its order. A freed record keeps its pages, cleared, while such
+//! pages are at most 256 KiB, or a 32nd of the bytes in use. Other whole pages go back, so side
+//! memory shrinks with the live and remembered blocks.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -31,13 +31,13 @@ pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
 const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 /// The smallest piece: room for a few of the largest records.
 const LEAST: usize = 4 * LARGEST;
-/// Under an address-space limit a piece is this fraction of it: reserved space counts, and blocks
-/// need it.
+/// Under an address-space limit a piece is this fraction of the limit, because reserved space
+/// counts and blocks need it.
 const SHARE: usize = 32;
 /// Bytes that become accessible at a time.
 const STEP: usize = 256 << 10;
-/// Set in a free record's link if it kept its pages. A stale reader sees the link as a span's form
-/// and bucket count, so the lowest byte must stay 0, which is no form.
+/// Set in a free record's link if it kept its pages. A stale reader sees the link as a span's first
+/// fields. The lowest byte is then the form, and must stay 0 (`Form::Gone`).
 const KEEPS: usize = SMALLEST / 2;
 /// The share of used bytes that free records may keep in pages, and the least number of bytes.
 const KEPT_SHARE: usize = 32;
@@ -263,8 +263,8 @@ mod tests {
             // SAFETY: the record's first byte, which stale readers of a span see.
             assert_eq!(unsafe { at.read() }, 0, "a record that has gone has a span's form");
         }
-        // The last ones released come first, without pages. The others kept their pages. All are
-        // clear.
+        // The records released last come first, without pages. The other records kept their pages.
+        // All are clear.
         for left in (0..24).rev() {
             let at = side.take(size);
             assert_eq!(at, taken[left]);
@@ -285,7 +285,7 @@ mod tests {
         // SAFETY: taken above with this size.
         unsafe { side.give(record, BITS) };
         assert_eq!(side.used(), 0);
-        // (In one common list the last one released would come first.)
+        // (In one common list the record released last would come first.)
         assert_eq!((side.take_bits(), side.take(BITS)), (bits, record));
         let (more_bits, another) = (side.take_bits(), side.take(BITS));
         assert!(![record, bits].contains(&more_bits) && ![record, bits].contains(&another));

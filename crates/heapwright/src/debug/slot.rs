@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The word changes by one compare-and-exchange. If two threads free a block at the same time, one
-//! fails. In the state `FREEING` the slot's bytes are being filled and must not be judged. All
-//! other fields are written before the word.
+//! exchange fails. In the state `FREEING` the slot's bytes are being filled and must not be judged.
+//! All other fields are written before the word.
 //!
 //! Sequence numbers count operations: their order is meaningful within one thread, and they wrap
 //! after four thousand million. Threads are numbered in order of arrival, up to 65534.
@@ -33,7 +33,7 @@ pub(crate) enum State {
 
 /// The bit of a block that the program declared as no leak.
 const KEPT: u64 = 1 << 12;
-/// The size in a word whose span has the true one.
+/// The size in a word if the span holds the block's true size.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
 /// One slot's first word, unpacked.
@@ -46,7 +46,7 @@ impl Word {
     /// Returns the word of a block that was just handed out.
     pub(crate) const fn live(size: usize, align: usize, origin: u8, thread: u16) -> Self {
         let align = if align == 0 { 0 } else { align.trailing_zeros() };
-        // Larger alignments are stored as this one.
+        // Larger alignments are stored as 2^31.
         let align = if align > 31 { 31 } else { align };
         let size = if size < SIZE_IN_SPAN { size } else { SIZE_IN_SPAN };
         Self(
@@ -142,8 +142,8 @@ impl Slot {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Sets the word. Only the slot's owner may: the thread that hands it out, won the exchange, or
-    /// opens its bucket.
+    /// Sets the word. Only the slot's owner may do this: the thread that hands the slot out, won
+    /// the exchange, or opens the bucket.
     #[inline]
     pub(crate) fn set(&self, word: Word) {
         self.word.store(word.0, Ordering::Release);

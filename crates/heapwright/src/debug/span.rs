@@ -162,7 +162,7 @@ impl PartialEq for Span {
 impl Eq for Span {}
 
 impl BucketRef {
-    /// Packs it into one word.
+    /// Packs the reference into one word.
     pub(crate) fn pack(self) -> *mut Span {
         ptr::from_ref(self.span).cast_mut().map_addr(|at| at | self.index)
     }
@@ -227,7 +227,8 @@ impl Place {
         }
     }
 
-    /// Returns whether a live block begins at `address`, an address in the slot, by its word.
+    /// Returns whether a live block begins at `address`, which is in the slot. `word` is the
+    /// slot's.
     #[inline]
     pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
         word.state() == State::Live && self.block().addr() == address
@@ -256,7 +257,7 @@ impl Place {
         self.record().word() == Word::UNUSED
     }
 
-    /// Returns the bytes before the block, its own, and the checked bytes behind it.
+    /// Returns the numbers of bytes before the block, in the block, and checked behind the block.
     pub(crate) fn parts(self, size: usize) -> (usize, usize, usize) {
         let before = self.offset();
         let room = match self.bucket.span.form() {
@@ -395,7 +396,7 @@ impl Span {
 
     /// Returns whether the fast check finds `bytes` bytes at `address` in a live block without
     /// poison, in the span that begins at unit `head`. The unit's entry is [`Entry::DEBUG`], or
-    /// [`Entry::debug_rest`] (`is_rest`). False is no answer.
+    /// [`Entry::debug_rest`] (`is_rest`). False: the fast check cannot tell.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
         // SAFETY: the pointer is null or a span, whose memory stays readable for ever.
@@ -536,10 +537,10 @@ impl Span {
     /// Returns the number of buckets.
     pub(crate) fn bucket_count(&self) -> usize {
         match self.form() {
-            // (Bounded for a reader during the span's end: it may see the old form and the new
+            // (Bounded, because a reader during the span's end may see the old form and a new
             // shape.)
             Form::Small => self.shape().buckets().min(BUCKETS),
-            // No page of the span follows the last one.
+            // The last pair is left out: no guard of the span would follow its page.
             Form::Sampled => BUCKETS / 2 - 1,
             Form::Large => 1,
             Form::Gone => 0,
@@ -556,7 +557,8 @@ impl Span {
         slots.wrapping_add(bucket * self.slots_a_bucket() + slot)
     }
 
-    /// Returns the span's record as side memory returned it, valid for all of its bytes.
+    /// Returns the pointer to the span's record that side memory returned. It is valid for all
+    /// bytes of the record.
     pub(crate) fn side_memory(&self) -> *mut u8 {
         self.records.load(Ordering::Relaxed).cast::<u8>().wrapping_sub(size_of::<Self>())
     }
@@ -566,8 +568,8 @@ impl Span {
 static GONE: Slot = Slot::unused();
 
 impl Bucket {
-    /// Counts a slot as freed; true for the last one. The release order makes all records and fills
-    /// visible to the thread that frees the last.
+    /// Counts a slot as freed. True: it was the last. The release order makes all records and fills
+    /// visible to the thread that frees the last slot.
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {
@@ -612,7 +614,7 @@ impl Bucket {
     }
 }
 
-/// Returns the place in the address map's side rows with a unit's span.
+/// Returns the word for the span in a unit's row of the side bitmaps.
 #[inline]
 fn row(unit: usize) -> &'static AtomicPtr<Span> {
     // SAFETY: side bitmaps of units below the limit are committed, word-aligned, and zero unless a

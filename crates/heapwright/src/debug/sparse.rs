@@ -6,21 +6,22 @@
 //! ```
 //!
 //! A bucket is retired when its last block is freed, so one live block keeps the memory of all its
-//! neighbours. A few such buckets are useful: their freed slots are checked and keep their
-//! history. But some programs make long-lived and short-lived blocks by the same calls. They would
-//! keep several times their live bytes (redis under load: 129 MiB open for 36 MiB live). So when
-//! the open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one.
-//! At least half of its slots are freed, and a quarter of them for [`AGE`] operations or longer.
-//! These slots are verified first, like a bucket that leaves the history. If there are too many
-//! findings to record, the other slots wait. (The peak fell by a quarter for redis and a tenth for
-//! python3, or by 32 and 16 % with the history's budget, which also follows [`spared`].)
+//! neighbours. A few such buckets are useful: their freed slots are checked and keep their history.
+//! But some programs make long-lived and short-lived blocks by the same calls. They would keep
+//! several times their live bytes (redis under load: 129 MiB open for 36 MiB live). So when the
+//! open bytes exceed [`spared`], the next bucket of a class is a sparse one, if there is one. At
+//! least half of a sparse bucket's slots are freed, and at least a quarter of its slots for [`AGE`]
+//! operations or longer. The slots of this quarter are verified first, like a bucket that leaves
+//! the history. If there are too many findings to record, the other slots wait. (The peak fell by a
+//! quarter for redis and a tenth for python3. With the history's budget, which also follows
+//! [`spared`], it fell by 32 and 16 %.)
 //!
 //! Invariants:
 //!
 //! - A bucket with an `UNUSED` slot is some thread's current one (or lost to a forked child), and
 //!   is not reopened.
-//! - Slots are counted as live in the bucket before they become `UNUSED`, so it cannot be retired
-//!   meanwhile. A bucket whose count is zero is being retired, and is left alone.
+//! - Slots are counted as live in the bucket before they become `UNUSED`, so the bucket cannot be
+//!   retired meanwhile. A bucket whose count is zero is being retired, and is left alone.
 //!
 //! A cursor searches candidates, [`STEPS`] buckets for each bucket opened, and records them for all
 //! classes. So a request's work does not grow with the number of buckets.
@@ -134,8 +135,8 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
 
 /// Makes slots `UNUSED` that were freed long enough ago. False: there are none.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
-    // Reads the word first: the sequence number of a free is written before it, and an earlier one
-    // stays while the slot is live.
+    // The word is read first. A free writes its sequence number before the word. A live slot still
+    // has the number of an earlier free.
     let is_old = |record: &Slot| {
         record.word().state() == State::Freed && {
             // Another thread's operation may have a later number than `now`.

@@ -1,9 +1,9 @@
-//! The store: it chooses the next bucket, and retires emptied ones to the history.
+//! The store: it chooses the next bucket, and retires emptied buckets to the history.
 //!
 //! ```text
-//!   open      a bucket of the class that can be used again, lowest first in a span;
-//!             else one never used; else, if much is idle, a sparse one; else a new
-//!             span. No other bucket is searched: only current ones have slots to hand out.
+//!   open      a free bucket of the class, the lowest in its span; else, if much is idle,
+//!             a sparse bucket; else one of a new span. No other bucket is searched:
+//!             only current buckets have slots to hand out.
 //!
 //!   retire    all slots freed --> filled or guarded --> history (see there), newest
 //!             the history's oldest --> verified --> can be used again
@@ -32,19 +32,19 @@ use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 use super::sparse::{self, SparseBuckets};
 
-/// Lists of spans with a bucket to open: for each class, for sampled spans, for large ones by
+/// Lists of spans with a bucket to open: for each class, for sampled spans, for large spans by
 /// units.
 const SAMPLED: usize = CLASSES;
 const LARGE: usize = CLASSES + 1;
 /// Large spans up to this many units are reused whole.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// The history's default budget is the idle bytes without those of sparse buckets, within these
+/// The history's default budget: `sparse::spared` minus the memory of open buckets, within these
 /// shares of the open bytes, and at least `BUDGET_LEAST`.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
-/// Retired buckets that are guarded before only one in [`GUARD_ONE_IN`] is.
+/// The first retired buckets of a class are guarded, and then one in [`GUARD_ONE_IN`].
 const GUARD_FIRST: u32 = 4;
 const GUARD_ONE_IN: u32 = 64;
 /// Unused spans of a class that are kept.
@@ -86,7 +86,7 @@ impl Units {
         self.first.load(Ordering::Relaxed).min(end)..end
     }
 
-    /// Returns the unit after `unit`, or the first again.
+    /// Returns the unit after `unit`. The first unit follows the last one.
     pub(crate) fn after(&self, unit: usize) -> usize {
         let all = self.all();
         if all.contains(&(unit + 1)) { unit + 1 } else { all.start }
@@ -212,7 +212,7 @@ impl Store {
         let span = self.available(class, found, make)?;
         let opened = match self.open(span, class) {
             Some(opened) => opened,
-            // A new span has no guards to remove.
+            // The kernel did not remove a guard. A new span has none.
             None => {
                 let span = make(self)?;
                 self.link(span, class);
@@ -282,7 +282,7 @@ impl Store {
     }
 
     /// Opens a span for one block: `room` bytes, whole pages, between two guards, and addresses for
-    /// `spare` more (see [`Store::resize_large`]). An `align` above a unit is kept.
+    /// `spare` more (see [`Store::resize_large`]). `align` only matters above a unit.
     pub(crate) fn open_large(
         &mut self,
         (room, spare): (usize, usize),
@@ -351,8 +351,8 @@ impl Store {
         Some(opened)
     }
 
-    /// Returns whether resized large blocks may stay in place: not if each end must stand at a
-    /// guard or no address is reused.
+    /// Returns whether resized large blocks may stay in place. False if each end must stand at a
+    /// guard, or if no address is reused.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
@@ -365,8 +365,8 @@ impl Store {
             && !os::is_more_than_there_is(room.saturating_sub(had))
     }
 
-    /// Changes the room of a large span's block, whole pages within [`Store::has_room`]; guards
-    /// follow it again. False: the kernel refused.
+    /// Changes the room of a large span's block to `room` bytes: whole pages, if
+    /// [`Store::has_room`] allows them. The guard moves to the new end. False: the kernel refused.
     pub(crate) fn resize_large(&mut self, bucket: BucketRef, room: usize) -> bool {
         let span = bucket.span;
         let had = bucket.record().room.load(Ordering::Relaxed);
@@ -379,10 +379,10 @@ impl Store {
         } else if room < had {
             // SAFETY: pages of the span that no longer belong to the block.
             let is_guarded = self.limits.ends && unsafe { os::guard(at(room), had - room) };
-            // Without a guard the pages go back: the pattern is only checked in the room.
+            // Without a guard the pages go back, because the pattern is only checked in the room.
             if !is_guarded {
-                // SAFETY: unused pages behind the room. (If the kernel refuses, they keep unread
-                // bytes.)
+                // SAFETY: unused pages behind the room. (If the kernel refuses, no check reads
+                // their bytes.)
                 unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }
@@ -408,7 +408,8 @@ impl Store {
         Some(made)
     }
 
-    /// Returns the first span of a list, or a new one; without memory, one from the history.
+    /// Returns the first span of a list, or a new span. If there is no memory, empties the history
+    /// and tries again.
     fn available(
         &mut self,
         list: usize,
@@ -508,7 +509,7 @@ impl Store {
             Some(prev) => prev.next.store(next, Ordering::Relaxed),
             None => self.available[list] = next,
         }
-        // SAFETY: null, or the span behind this one in the list.
+        // SAFETY: null, or the next span in the list.
         if let Some(next) = unsafe { next.as_ref() } {
             next.prev.store(prev, Ordering::Relaxed);
         }
@@ -520,7 +521,8 @@ impl Store {
         self.open_part(span, list, guarded_range(first_free(span)))
     }
 
-    /// Opens a part of the bucket like [`Store::open`]. The rest of a guarded bucket stays guarded.
+    /// Does [`Store::open`] for a part of the bucket. The other part of a guarded bucket stays
+    /// guarded.
     fn open_part(
         &mut self,
         span: &'static Span,
@@ -592,7 +594,8 @@ impl Store {
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, form) => {
                 let has_time = match form {
-                    // Without its pages no write to the bucket would be seen.
+                    // A block that is not filled loses its pages. Without a guard no write to it
+                    // would be seen.
                     Form::Large => allowance != Allowance::None || !is_to_be_filled(bucket),
                     // Beyond this many bytes, new spans use huge pages, which a guard splits.
                     _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
@@ -750,7 +753,7 @@ impl Store {
     }
 }
 
-/// Returns the bucket of a span that is opened next; one exists.
+/// Returns the bucket of a span that is opened next. The span has one.
 fn first_free(span: &'static Span) -> BucketRef {
     BucketRef { span, index: span.free.load(Ordering::Relaxed).trailing_zeros() as usize }
 }

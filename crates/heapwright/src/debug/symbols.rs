@@ -4,7 +4,7 @@
 //!   a finding            printed at once, with addresses: the thread may hold any lock, and must not allocate
 //!     | noted, with its scope                                                      [`note`]
 //!     v
-//!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]
+//!   the check judges     its notes are taken while its scope runs (none is replaced)    [`take`]
 //!     v
 //!   the check has ended  no lock is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
@@ -29,7 +29,7 @@ use crate::sync::Lock;
 
 use super::scope;
 
-/// The most findings that wait for the end of their checks; others are printed without names only.
+/// The most findings that wait for the end of their checks. Others are printed only without names.
 const MOST: usize = 32;
 
 /// A finding and its scope.
@@ -121,8 +121,8 @@ impl Text {
         }
     }
 
-    /// Adds a line for each function at an address: inlined ones and the one around them. Functions
-    /// of heapwright and std are left out.
+    /// Adds a line for each function at an address: inlined functions and the function around them.
+    /// Functions of heapwright and std are left out.
     fn frame(&mut self, number: usize, at: usize) {
         let mut is_known = false;
         backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {

@@ -13,7 +13,7 @@
 //! returned is recognised without an access through it.
 //!
 //! The list of quarantined blocks is in order of age. `GONE` blocks went back to their allocator,
-//! and are remembered so that a late double free is reported as one. The table stores the
+//! and are remembered so that a late double free is reported as a double free. The table stores the
 //! complement of a block's address, so that a search for pointers does not find it here.
 //!
 //! Called by `checked` and `check`, under the heap's lock on the table.
@@ -110,7 +110,7 @@ fn moment(stack: u32, thread: u16, sequence: u32) -> Moment {
     Moment { stack, thread: u32::from(thread), sequence: u64::from(sequence), ns: 0 }
 }
 
-/// First in, first out, through the records.
+/// A queue that is linked through the records.
 #[derive(Clone, Copy)]
 struct List {
     first: u32,
@@ -202,7 +202,7 @@ impl Table {
         }
     }
 
-    /// Returns the number of records ever made; all indices are below.
+    /// Returns the number of records ever made. All indices are below this number.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -274,7 +274,8 @@ impl Table {
         }
     }
 
-    /// Makes as many chains as records, and twice as many when these are used up.
+    /// Doubles the number of chains, at first to 512, so that it stays at least the number of
+    /// records. False: there are no chains.
     fn grow(&mut self) -> bool {
         let bits = (self.chain_bits + 1).max(9);
         let chains: *mut u32 = room(size_of::<u32>() << bits).cast();

@@ -110,7 +110,7 @@ fn a_double_free_is_seen_at_once_and_after_the_memory_went_back() {
             let finding = heap.last_finding().unwrap();
             assert_eq!(finding.kind, FindingKind::DoubleFree);
             assert_eq!((finding.size, finding.offset), (size as u64, 0));
-            // Many buckets later the block's own is long empty.
+            // Many buckets later the block's own bucket is long empty.
             for _ in 0..if cfg!(miri) { 9 } else { 200 } {
                 let other = alloc(&heap, size, 16);
                 free(&heap, other, size, 16);
@@ -134,7 +134,7 @@ fn pointers_into_blocks_and_beside_them_are_distinguished() {
     let local = 0u64;
     free(&heap, core::ptr::from_ref(&local).cast_mut().cast(), 8, 8);
     assert_eq!(kind(&heap), FindingKind::InvalidFree);
-    // Never handed out.
+    // No block was handed out there.
     free(&heap, block.wrapping_add(112), 96, 16);
     assert_eq!(kind(&heap), FindingKind::InvalidFree);
     free(&heap, block, 96, 16);
@@ -164,9 +164,10 @@ fn every_byte_beyond_a_block_is_watched() {
             let heap = unguarded();
             let block = alloc(&heap, size, 1);
             assert_eq!(process::find_block(block.addr()).unwrap().size, size);
-            // SAFETY: not the program's, but the heap's own.
+            // SAFETY: the byte is the heap's own.
             unsafe { block.wrapping_add(size + beyond).write(0x41) };
-            // The next slot, if any, is not handed out, so nothing distinguishes it.
+            // The next slot, if any, is not handed out. So damage in the slack is an overflow of
+            // this block.
             let shape = shape::of(shape::class_for(size, 1).unwrap_or(0), 4096);
             let seen = size + beyond < shape.slot as usize;
             free(&heap, block, size, 1);
@@ -189,7 +190,7 @@ fn every_byte_before_a_block_is_watched() {
             let first = alloc(&heap, size, 1);
             let second = alloc(&heap, size, 1);
             for block in [first, second] {
-                // SAFETY: not the program's, but the heap's own.
+                // SAFETY: the byte is the heap's own.
                 unsafe { block.wrapping_sub(before).write(0) };
                 free(&heap, block, size, 1);
                 let finding = heap.last_finding().expect("a finding");
@@ -285,8 +286,8 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
         let moves = |config| moves_of_a_growing_block(&quiet(config), step, steps);
         for guard in [Guard::Never, Guard::Sample] {
             let moves = moves(Config { guard, ..Config::DEFAULT });
-            // In the first half MiB, growing by 64 KiB and shrinking, and each time that the room
-            // is used up.
+            // The block moves at each step in the first half MiB, up and down, and each time that
+            // its room is used up.
             assert!(moves < 8 + 8 + 20, "{guard:?}: {moves}");
         }
         assert_eq!(moves(Config { guard: Guard::All, ..Config::DEFAULT }), 2 * (steps - 1));
@@ -303,7 +304,7 @@ fn blocks_that_grow_in_small_steps_move_seldom() {
         let moves = moves_of_a_growing_block(&quiet(config), step, 500);
         assert!(moves < 50, "{step}: {moves}");
     }
-    // A doubling moves, and so does each resize of another place.
+    // A doubling moves the block, and so does each resize at another place.
     let heap = unguarded();
     let mut block = alloc(&heap, 16, 16);
     for size in [16, 32, 64, 128, 256, 512, 1024] {
@@ -328,7 +329,7 @@ fn the_end_of_a_small_block_that_stayed_is_watched() {
         let new = unsafe { heap.realloc(block, layout(from), to) };
         stays.push(core::mem::replace(&mut block, new) == new);
     }
-    // The second call gives room, in which the next ones stay.
+    // The second call gives room, in which the next resizes leave the block.
     assert_eq!(stays, [false, false, true, true, true]);
     // SAFETY: a mistake, in memory of the heap's.
     unsafe { block.wrapping_add(110).write(1) };
@@ -376,7 +377,7 @@ fn leaks_are_counted_and_the_limit_is_kept() {
 
 #[test]
 fn all_buckets_but_the_current_ones_are_full() {
-    // The worst case of the original: one block of each bucket survives.
+    // This is the worst case of Zig's heap: one block of each bucket survives.
     let heap = quiet(Config { slots: 32, guard: Guard::Never, traces: 0, ..Config::DEFAULT });
     let mut kept = Vec::new();
     let rounds = if cfg!(miri) { 4 } else { 2000 };
@@ -388,7 +389,7 @@ fn all_buckets_but_the_current_ones_are_full() {
         }
     }
     let (buckets, _) = heap.buckets();
-    // And one from the class's beginning, before its blocks were known to stay.
+    // One more bucket is from the class's beginning, before its blocks were known to stay.
     assert!((rounds..=rounds + 1).contains(&buckets), "{buckets} for {rounds} rounds");
     let (live, peak) = (128 * rounds as u64, heap.peak_bytes());
     assert!((live..=live + 32 * 128).contains(&peak), "{peak} at most, {live} now");
@@ -400,12 +401,12 @@ fn all_buckets_but_the_current_ones_are_full() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Makes `count` blocks, frees all but every `stays`th one, and returns these.
+/// Makes `count` blocks, frees all but every `stays`th block, and returns the blocks that stay.
 fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     make_sparse_and_freed(heap, count, stays).0
 }
 
-/// Does the same, and also returns the freed blocks.
+/// Does [`make_sparse`], and also returns the freed blocks.
 fn make_sparse_and_freed(
     heap: &DebugHeap,
     count: usize,
@@ -441,8 +442,8 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     let before = heap.buckets().0;
     let more: Vec<_> = (0..MANY_BLOCKS / 4).map(|_| alloc(&heap, 100, 1)).collect();
-    // Without them there would be a quarter more. (With few blocks, some are new before enough is
-    // idle.)
+    // Without reused slots there would be a quarter more buckets. (With few blocks, some buckets
+    // are new before enough is idle.)
     assert!(
         heap.buckets().0 < before + before / if cfg!(miri) { 5 } else { 16 },
         "{} to {}",
@@ -469,7 +470,7 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
 fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again() {
     let heap = unguarded();
     let mut kept = make_sparse(&heap, MANY_BLOCKS, 8);
-    // Buckets are looked for from the lowest on. (Those of other tests lie between.)
+    // The search for buckets begins at the lowest. (Buckets of other tests lie between.)
     kept.sort_unstable();
     // A freed block lies beside one that stays.
     let freed = kept[kept.len() / 16].wrapping_add(112 + 7);
@@ -481,14 +482,14 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     assert_eq!((heap.findings(), heap.deinit().blocks), (1, 0));
 }
 
-/// A bucket may have more damaged slots than a pass under the lock can record, when reopened or
-/// swept.
+/// When a bucket is reopened or swept, it may have more damaged slots than a pass under the lock
+/// can record.
 #[test]
 #[cfg_attr(miri, ignore = "many operations, like those of the test above")]
 fn every_write_after_free_beside_live_blocks_is_found() {
     let heap = unguarded();
     let (kept, mut freed) = make_sparse_and_freed(&heap, MANY_BLOCKS, 8);
-    // Buckets are looked for from the lowest on. (Those of other tests lie between.)
+    // The search for buckets begins at the lowest. (Buckets of other tests lie between.)
     freed.sort_unstable();
     let damage = |blocks: &[*mut u8]| {
         for block in blocks {
@@ -499,7 +500,7 @@ fn every_write_after_free_beside_live_blocks_is_found() {
     let first = freed.len() / 16;
     damage(&freed[first..first + 42]);
     let more: HashSet<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
-    // A sweep finds the waiting slots and those not reached.
+    // A sweep finds the slots that wait, and the slots that were not reached.
     assert!(heap.findings() <= 42, "{}", heap.findings());
     heap.sweep();
     assert_eq!((heap.findings(), kind(&heap)), (42, FindingKind::WriteAfterFree));
@@ -554,15 +555,15 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
     for guard in [Guard::Never, Guard::Sample, Guard::All] {
         for detect in [Detect::ALL, ends_off, fill_off] {
             let heap = quiet(Config { guard, detect, memory: 1, ..Config::DEFAULT });
-            // Up and down through spans of 5 and 6 units: some stay filled, others go back to the
-            // system when freed.
+            // The sizes go up and down through spans of 5 and 6 units. Some blocks stay filled when
+            // freed; the pages of others go back to the system.
             for step in 0..400 {
                 let size = (200 << 10) + step * 77_777 % (180 << 10);
                 let block = alloc(&heap, size, 16);
                 // SAFETY: the block has as many bytes.
                 unsafe { block.write_bytes(0x41, size) };
-                // The pages before and behind the block, whether the span is new, or was guarded as
-                // a whole, filled or emptied.
+                // With guards, the pages before and behind the block are guarded, whether the span
+                // is new, or was guarded as a whole, filled or emptied.
                 #[cfg(target_os = "linux")]
                 {
                     let has_ends = detect.guard
@@ -661,7 +662,8 @@ fn blocks_that_stay_do_not_pin_the_buckets_of_those_that_go() {
         kept.push(make_one_that_stays(&heap));
         (0..40).for_each(|_| make_one_that_goes(&heap));
     }
-    // Without that, one in each of 2000 buckets; 36 of 112 bytes are in a page.
+    // Without the prediction each of 2000 buckets would hold one block that stays. (A page has 36
+    // slots of 112 bytes.)
     let (buckets, _) = heap.buckets();
     assert!(buckets < 200, "{buckets} buckets");
     kept.into_iter().for_each(|block| free(&heap, block, 100, 8));
@@ -676,7 +678,8 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
     let heap = &unguarded();
     let shared = &std::sync::Mutex::new(Vec::<(usize, usize)>::new());
     let still = &std::sync::Barrier::new(threads);
-    // Checked after all threads have ended: one that fails alone would leave the others waiting.
+    // The counts are checked after all threads have ended. A thread that fails alone would leave
+    // the others waiting.
     let seen = &std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -688,7 +691,8 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
                 };
                 for _ in 0..phases {
                     for _ in 0..rounds {
-                        // Mostly few classes, so that buckets fill up, and now and then any class.
+                        // Most sizes are of few classes, so that buckets fill up. Now and then a
+                        // size is of any class.
                         let size = if draw(8) == 0 { draw(30_000) } else { 40 + draw(4) * 100 };
                         let block = alloc(heap, size, 8).expose_provenance();
                         let mut blocks = shared.lock().unwrap();
@@ -832,7 +836,7 @@ proptest::proptest! {
     }
 }
 
-/// The model notices a detection that is off: it misses the finding.
+/// The model notices a detection that is off, because the finding is missing.
 #[test]
 #[cfg_attr(miri, ignore = "many operations")]
 fn a_detection_that_is_switched_off_is_missed_by_the_model() {
@@ -850,7 +854,8 @@ fn a_detection_that_is_switched_off_is_missed_by_the_model() {
         |d| d.canary = false,
         |d| d.size = false,
     ];
-    // A debug heap without guards, and a checked one; both remember freed blocks.
+    // The first byte selects a debug heap without guards, or a `Checked`. Both remember freed
+    // blocks.
     for first in [3, 195] {
         for (at, switch) in switches.iter().enumerate() {
             let mut detect = Detect::ALL;

@@ -5,12 +5,12 @@
 //!                          | recent stacks | counts
 //! ```
 //!
-//! Only the state's thread uses it, while it is busy, so no lock is needed. The state is busy for a
-//! signal handler that interrupted its own thread inside the heap. Such a call, or one of a thread
-//! without an index, uses the *common state*, under a lock.
+//! Only a state's own thread uses it, so no lock is needed. A signal handler that interrupted its
+//! thread inside the heap finds the state *busy*. Such a handler, or a thread without an index,
+//! uses the *common state*, under a lock.
 //!
 //! A thread that ends leaves its state to the next holder of its index, which continues in the same
-//! buckets. The index's count of holders distinguishes them.
+//! buckets. The index's count of holders distinguishes the holders.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -42,7 +42,7 @@ pub(crate) struct Current {
     pub(crate) zero: bool,
     /// Whether the bytes behind a block still need the pattern.
     pub(crate) lacks_pattern: bool,
-    /// Whether the bucket has more free slots behind used ones; see `sparse`.
+    /// Whether the bucket has more free slots behind used slots; see `sparse`.
     pub(crate) has_more: bool,
 }
 
@@ -60,7 +60,7 @@ impl Current {
         self.has_more = slots.any(|place| place.is_unused());
     }
 
-    /// Continues after those slots. False: the bucket has no others.
+    /// Continues with free slots of the bucket behind the used-up ones. False: there are none.
     pub(crate) fn has_gone_on(&mut self) -> bool {
         if !self.has_more {
             return false;
@@ -85,7 +85,7 @@ pub(crate) struct Mine {
     /// The thread's number in findings.
     pub(crate) thread: u16,
     holder: u32,
-    /// The depth of the thread's nested requests to report no leaks of its blocks.
+    /// The number of the thread's open requests to keep its blocks; see `heap::keep`.
     pub(crate) keeps: u32,
     pub(crate) scratch: Scratch,
 }
@@ -112,8 +112,8 @@ impl ThreadState {
         self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Enters the state until [`ThreadState::leave`]. False: the caller's own thread, further down
-    /// its stack, is in it.
+    /// Enters the state until [`ThreadState::leave`]. False: the caller is a signal handler, and
+    /// its own thread is in the state.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
         // Only one thread uses the state, so no exchange is needed.
@@ -179,7 +179,7 @@ impl ThreadState {
         bump(&self.made_bytes, bytes as u64);
     }
 
-    /// Takes a block without bytes, made and freed, out of the counts.
+    /// Takes a block of 0 bytes, which was made and freed, out of the counts.
     pub(crate) fn count_one_less(&self) {
         for counter in [&self.made, &self.freed] {
             counter.store(counter.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
@@ -223,7 +223,7 @@ impl Mine {
         self.scratch = Scratch::new();
     }
 
-    /// Forgets the current buckets, whose slots may be another process's copies.
+    /// Forgets the current buckets, and the slots left in them.
     pub(crate) fn forget_buckets(&mut self) {
         for current in self.current.as_flattened_mut() {
             (current.left, current.has_more) = (0, false);

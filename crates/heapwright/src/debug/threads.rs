@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A block outlives its thread, and the system reuses thread numbers. So threads are numbered in
-//! order of arrival. A record has 16 bits for the number; threads beyond 65534 share the last one.
-//! The name is that at the first allocation.
+//! order of arrival. A record has 16 bits for the number; threads beyond 65534 share the last
+//! number. A thread's name is its name at its first allocation.
 
 use crate::os;
 use crate::recorder::Recorder;
@@ -117,8 +117,8 @@ impl Threads {
         self.entry(number).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
     }
 
-    /// Calls `visit` with the system's number of each thread of a check, and with the place of its
-    /// check.
+    /// Calls `visit` with the system's number of each thread of a check, and with the place that
+    /// holds its check.
     pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
         for number in 1..=self.count() {
             if let Some(entry) = self.entry(number)

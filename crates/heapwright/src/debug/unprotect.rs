@@ -1,7 +1,7 @@
 //! Removes guards for one access, so that the program continues after the report.
 //!
 //! ```text
-//!   fault --> unprotect(page) --> the C layer has the instruction made once --> put_back(page)
+//!   fault --> unprotect(page) --> the C layer lets the instruction run once --> put_back(page)
 //!   finding --> unprotect_range --> the C layer calls the kernel --> put_range_back
 //! ```
 //!
@@ -11,9 +11,9 @@
 //! page's span and bucket, to decide whether the page must be guarded.
 //!
 //! A guard stays if the heap itself was interrupted, because then the heap made the access. A guard
-//! also stays for an instruction of a traced process: a debugger sees the access as it steps.
-//! (Calls of the kernel remove guards there, too.) Called by `fault` and by the C layer, in signal
-//! handlers.
+//! also stays for an instruction of a traced process: a debugger sees the access as it steps. (For
+//! calls of the kernel guards are removed even then.) Called by `fault` and by the C layer, in
+//! signal handlers.
 
 use crate::os;
 use crate::size_class::UNIT;
@@ -90,7 +90,7 @@ pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     is
 }
 
-/// Calls `with` for each run of pages that the range touches and that must be guarded, up to the
+/// Calls `found` for each run of pages that the range touches and that must be guarded, up to the
 /// first gap between the heap's spans.
 fn each_guard(
     heap: &Heap,

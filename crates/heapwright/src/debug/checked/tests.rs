@@ -275,9 +275,9 @@ fn threads_free_each_others_blocks() {
 
 #[test]
 fn an_allocator_that_takes_all_back_at_once_is_believed() {
-    // A restarted bump allocator hands out addresses again that are live here.
+    // A restarted bump allocator hands out addresses again that are live in the checker.
     struct Bump(std::cell::UnsafeCell<[u128; 64]>);
-    // SAFETY: one block at a time, by one thread.
+    // SAFETY: one thread uses one block at a time.
     unsafe impl GlobalAlloc for Bump {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             assert!(layout.size() <= 1024 && layout.align() <= 16);

@@ -36,7 +36,7 @@ pub(crate) struct Asked {
     pub(crate) access: Access,
     pub(crate) address: usize,
     pub(crate) bytes: usize,
-    /// Whether the function may write as many bytes, and has written fewer.
+    /// Whether the function may write that many bytes, but has written fewer.
     pub(crate) is_limit: bool,
 }
 
@@ -47,7 +47,8 @@ pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
 }
 
-/// Returns the bytes from an address in a span to its live block's end; 0 if in none.
+/// Returns the bytes from an address in a span to its live block's end. 0: the address is in no
+/// live block.
 pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
@@ -58,7 +59,7 @@ pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     (block + place.size(word)).saturating_sub(address)
 }
 
-/// The last blocks with a reported write beyond or after them by a function.
+/// The last blocks for which an invalid write by a function was reported.
 pub(super) struct Told {
     keys: [AtomicU64; Self::MOST],
     next: AtomicUsize,
@@ -128,8 +129,8 @@ impl Heap {
         }
     }
 
-    /// Reports the same for memory outside of spans: pools, first-class heaps, memory freed long
-    /// ago.
+    /// Does [`Heap::out_of_bounds`] for memory outside of spans: pools, first-class heaps, memory
+    /// freed long ago.
     #[cold]
     pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
         let found = describe::describe(core::ptr::without_provenance(asked.address));
@@ -143,7 +144,8 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// `first` is the first invalid byte, unless an overflow begins in the block.
+    /// Reports an argument. `first` is the first invalid byte, unless an overflow begins in the
+    /// block.
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
@@ -196,7 +198,8 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // An access from a block's slack into the next block, or nearer to it, is an underflow.
+            // An access in a block's slack that reaches the next block, or is nearer to it, is an
+            // underflow of that block.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

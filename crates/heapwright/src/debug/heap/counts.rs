@@ -1,6 +1,6 @@
 //! Counts: a heap's operations and live bytes, summed over its states.
 //!
-//! The thread of a state alone writes its counts; a reader adds them up. While threads run, a sum
+//! Only a state's thread writes its counts. A reader adds the counts up. While threads run, a sum
 //! mixes different moments.
 //!
 //! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by `debug`'s
@@ -19,12 +19,12 @@ impl Heap {
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
-        // In this order, so that a free in between does not make the result negative.
+        // This order of the sums keeps a free in between from making the result negative.
         let freed = self.sum(|state| state.freed_bytes.load(Ordering::Relaxed));
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// Returns the live bytes; also updates the peak. It is called when a bucket is opened or a
+    /// Returns the live bytes, and updates the peak. This is called when a bucket is opened or a
     /// large block is made. So the peak may miss one current bucket of each thread.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
@@ -32,7 +32,7 @@ impl Heap {
             let blocks = || self.made().wrapping_sub(self.freed());
             leaks::note_live(self.reporter.now(), self.sequence_now(), blocks, live);
         }
-        // A locked instruction only for a new peak.
+        // Only a new peak needs a locked instruction.
         if live > self.peak_live.load(Ordering::Relaxed) {
             self.peak_live.fetch_max(live, Ordering::Relaxed);
         }
@@ -62,8 +62,7 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
-    /// Takes the block with which the library prepared this thread out of the counts, which are the
-    /// program's.
+    /// Takes the library's own block, which was made to prepare this thread, out of the counts.
     pub(in crate::debug) fn leave_out_own_block(&'static self) {
         if let Some(entered) = self.enter() {
             entered.state().count_one_less();

@@ -94,7 +94,7 @@ impl Heap {
         entered.mine().lifetimes.gone(made_at, span.class());
         entered.state().count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
-            // SAFETY: the slot was freed by this call, so no other code uses it.
+            // SAFETY: this call freed the slot, so no other code uses it.
             unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
         }
         record.set(freeing.freed());
@@ -150,7 +150,7 @@ impl Heap {
         place.bucket.record().live.store(0, Ordering::Relaxed);
         if self.rules.is_for_guards.load(Ordering::Relaxed) && memory_limit::is_in_sandbox() {
             // The page stays as it is, because a sandbox may end the program for an unknown system
-            // call. No more blocks are guarded there, so these are few.
+            // call. No more blocks are guarded in a sandbox, so such pages are few.
             return;
         }
         // SAFETY: the bucket's only block was freed.
@@ -178,9 +178,9 @@ impl Heap {
         }
         // SAFETY: no code uses the bucket, and it is not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
-        // The pages of a bucket that is guarded by choice, and would have been filled. (The few
-        // that are always guarded occur without time in the budget.) They are counted while the
-        // bucket is still ours.
+        // Counts the pages of a bucket that is guarded by choice and would have been filled, while
+        // the bucket is still ours. (Without time in the budget, only those few buckets are guarded
+        // that always are.)
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
             Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,
@@ -203,8 +203,8 @@ impl Heap {
     /// Returns the bytes requested for the block at `address`. A pointer to no live block is a
     /// finding and `None`.
     ///
-    /// A block of size 0 becomes one of size 1, because callers write as many bytes as the usable
-    /// size. Until then its first byte is checked.
+    /// A block of size 0 gets size 1, because callers write as many bytes as the usable size. Until
+    /// then its first byte is checked.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,

@@ -21,8 +21,8 @@ use super::super::scope;
 use super::super::thread_state::{Mine, ThreadState, system_thread};
 use super::Heap;
 
-/// Exclusive access to a state; there is at most one for each state. It is one word, because every
-/// call makes one.
+/// Exclusive access to a state; each state has at most one such value. The value is one word,
+/// because every call makes one.
 pub(crate) struct EnteredState {
     state: &'static ThreadState,
 }

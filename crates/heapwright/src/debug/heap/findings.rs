@@ -122,8 +122,8 @@ impl Heap {
     }
 
     /// Flags the site `stack` of a block with a finding. Its blocks are guarded from now on, in
-    /// this run and, through the record, in the next. It is called before the report, which may
-    /// end the process.
+    /// this run and, through the record, in the next. The caller does this before the report, which
+    /// may end the process.
     #[cold]
     pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
         if stack != 0 && self.sites.flag_anew(stack, flagged::end_for(kind)) {

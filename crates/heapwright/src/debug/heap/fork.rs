@@ -13,7 +13,7 @@ use super::Heap;
 impl Heap {
     /// Takes the locks.
     pub(crate) fn before_fork(&self) {
-        // In the usual order: a thread that reports may be in the common state.
+        // This is the usual order of the locks: a thread that reports may be in the common state.
         self.common_order.acquire();
         self.table.acquire();
         self.store.acquire();
@@ -36,8 +36,9 @@ impl Heap {
         unsafe { self.common_order.release() };
     }
 
-    /// Forgets other threads' states in the child, because they may be in mid-change. The rest of
-    /// their current buckets is lost. The child of a process of one thread keeps everything.
+    /// Forgets other threads' states in the child, because they may be in mid-change. The slots
+    /// left in their current buckets are lost. The child of a process of one thread keeps
+    /// everything.
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
         if self.is_process_heap() {
@@ -69,8 +70,9 @@ impl Heap {
         (at != 0).then(|| (at, parent, self.forked_sequence.load(Ordering::Relaxed)))
     }
 
-    /// Starts the child's own blocks: later buckets and the rest of its current ones are its own.
-    /// If a signal handler that interrupted the heap forked, all blocks count as the child's own.
+    /// Starts the child's own blocks. Later buckets, and the slots left in its current buckets, are
+    /// the child's own. If a signal handler that interrupted the heap forked, all blocks count as
+    /// the child's own.
     fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };
         store.epoch = store.epoch.saturating_add(1);

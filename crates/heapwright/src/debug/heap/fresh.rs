@@ -1,9 +1,9 @@
-//! Fresh blocks: fills uninitialised bytes (option `fill`), so that a program that reads them
-//! behaves differently from run to run.
+//! Fresh blocks: fills uninitialised bytes (option `fill`), so that a program behaves differently
+//! from run to run if it reads them.
 //!
 //! ```text
 //!   malloc   | undefined ......................... |     calloc: none
-//!   realloc  | copied ......... | undefined ...... |     each a block of its site, as often as it has undefined bytes
+//!   realloc  | copied ......... | undefined ...... |     counts as a new block of its call's site
 //!                     pattern <-+-> zeros                the point that fill=N:before-... names
 //! ```
 //!
@@ -40,7 +40,8 @@ pub(super) struct Fresh {
     is_on: AtomicBool,
     /// The sites' keys by stack number; 0: not computed yet.
     keys: Segments<AtomicU64, 4096, 21>,
-    /// Blocks so far: all, those of the site of `before`, and those of the sites of `at`.
+    /// The numbers of blocks so far: of all sites, of the site of `before`, and of the sites of
+    /// `at`.
     all: AtomicU64,
     before: AtomicU64,
     at: [AtomicU64; MOST_NAMED],
@@ -109,7 +110,7 @@ impl Heap {
             };
             at += count;
         }
-        // SAFETY: the rest of the block's bytes, which only this call has.
+        // SAFETY: the remaining bytes belong to the block, which only this call has.
         unsafe { block.wrapping_add(at).write_bytes(0, end - at) };
         self.note_if_asked(block, site, fill);
     }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   neighbour | its slack | block ......... | slack | next block
-//!               ^ written from its first byte on: the neighbour's overflow
-//!                       ^ only its last ones: an underflow of the block
+//!               ^ changed from its first byte on: an overflow of the neighbour
+//!                       ^ only its last bytes changed: an underflow of the block
 //! ```
 //!
 //! A free checks bytes that are probably in its cache lines: the block's slack, and the last bytes
-//! before it. The neighbour's free or a sweep checks the rest. Reported damage is repaired, so it
-//! is reported once.
+//! before it. The neighbour's free or a sweep checks the other bytes. Reported damage is repaired,
+//! so it is reported once.
 //!
 //! Called by `deallocate`.
 
@@ -96,9 +96,10 @@ impl Heap {
         }
         let neighbour = Place { slot: place.slot - 1, ..place };
         let its = neighbour.record().word();
-        // Only the last bytes of the neighbour's slack; the neighbour's free checks all of it.
+        // This checks only the last bytes of the neighbour's slack. The neighbour's free checks all
+        // of them.
         let its_slack = (slot_size - its.size()).min(16);
-        // SAFETY: the neighbour's slot lies before this one and has the same size.
+        // SAFETY: the neighbour's slot lies before this slot and has the same size.
         if !unsafe { bytes::ends_well(block, its_slack) } {
             self.judge_neighbour(entered, place, word, its_slack, here);
         }
@@ -183,7 +184,7 @@ impl Heap {
         self.judge_lead(entered, place, word, here);
     }
 
-    /// Returns the finding for a write beyond a block, or before the next. Repairs the bytes.
+    /// Returns the finding for a write beyond a block, or before the next block. Repairs the bytes.
     #[cold]
     fn overflow(
         &'static self,
@@ -196,8 +197,8 @@ impl Heap {
     ) -> Finding {
         let end = place.block().wrapping_add(size);
         let (_, _, behind) = place.parts(size);
-        // Nearer to the next block's start than to this one's end, and apart from it: a write
-        // before the next block.
+        // Damage that reaches the next block's start, and does not begin at this block's end, is a
+        // write before the next block.
         let gap_behind = behind - (damage.first + damage.length);
         let next = Place { slot: place.slot + 1, ..place };
         if damage.first > gap_behind
@@ -224,7 +225,8 @@ impl Heap {
         }
     }
 
-    /// Returns the finding for a write of `near - damage.first` bytes before a block. Repairs them.
+    /// Returns the finding for a write `near - damage.first` bytes before a block. Repairs the
+    /// bytes.
     #[cold]
     fn underflow(
         &'static self,
@@ -271,7 +273,7 @@ fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
     is
 }
 
-/// Origins in one family are freed by the same calls.
+/// Returns the family of an origin. The same calls free the blocks of a family.
 const fn family(origin: Origin) -> u8 {
     match origin {
         Origin::Calloc

@@ -30,14 +30,15 @@ impl Late {
 
     /// Adds damage in a bucket, counted from the start of its extent.
     ///
-    /// False: there is no room, and it must be found again. (In buckets that the history evicts
-    /// this is not possible. If more than eight evicted at once are damaged, eight are reported.)
+    /// False: there is no room, and the damage must be found again. (In buckets that leave the
+    /// history it cannot be found again. If more than eight of them are damaged at once, eight are
+    /// reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
     }
 
-    /// Adds damage at an address. False: there is no room, and it must be found again.
+    /// Adds damage at an address. False: there is no room, and the damage must be found again.
     #[cold]
     pub(super) fn push(&mut self, bucket: BucketRef, address: usize, damage: Damage) -> bool {
         let Some(place) = self.found.get_mut(self.count) else { return false };
@@ -94,7 +95,8 @@ fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
         kind = FindingKind::Underflow;
     } else if address >= end {
         kind = FindingKind::Overflow;
-        // Did the last bytes before the next block change, but not the first byte behind this one?
+        // Did the last bytes before the next block change, but not the first byte behind this
+        // block?
         let (_, _, behind) = place.parts(place.size(word));
         let next = Place { slot: place.slot + 1, ..place };
         if bucket.span.form() == Form::Small

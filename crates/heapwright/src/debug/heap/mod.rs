@@ -18,12 +18,12 @@
 //!       fork      locks, and other threads' states
 //! ```
 //!
-//! Only the store has a lock, taken once for each bucket. If two threads free one block at once,
-//! the exchange of the record's word fails for one of them, which is reported. The thread that
-//! frees the last block of a bucket owns the bucket.
+//! The usual paths take only the store's lock, once for each bucket. If two threads free one block
+//! at once, the exchange of the record's word fails for one of them. That free is reported. The
+//! thread that frees the last block of a bucket owns the bucket.
 //!
-//! After a finding the program continues if this adds no harm to the mistake. The heap ignores a
-//! wrong free, corrects a mismatched one, and repairs damaged bytes, so that they are reported
+//! After a finding the program continues if that does no further harm. The heap ignores a wrong
+//! free, corrects a mismatched free, and repairs damaged bytes, so that each damage is reported
 //! once.
 //!
 //! Called by `debug`'s entry points.
@@ -103,7 +103,7 @@ pub(crate) struct Heap {
     fresh: Fresh,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
-    /// Blocks with a reported write beyond them by a function.
+    /// Blocks for which an invalid write by a function was reported.
     told: bounds::Told,
     pub(crate) threads: Threads,
     pub(crate) reporter: Reporter,
@@ -262,8 +262,8 @@ impl Heap {
         self.rules.is_process_heap.load(Ordering::Relaxed)
     }
 
-    /// Returns the stack, thread and sequence number of an operation on a foreign block. `None`:
-    /// there is no memory for the thread's state.
+    /// Returns the stack, thread and sequence number of an operation on another allocator's block.
+    /// `None`: there is no memory for the thread's state.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
         let mut entered = self.enter()?;

@@ -4,12 +4,13 @@
 //!   stack --> is due, or there is time? --> a page between guards
 //!     |  \--> large?   --> a span between guards
 //!     v
-//!   does its like stay? --> one of the class's two current buckets
+//!   will it live long?  --> one of the class's two current buckets
 //!                       --> next slot --> record, slack
 //!                |  none left
 //!                v
-//!   a new bucket; the sweep looks after one more                (under the store's lock)
+//!   a new bucket; the sweep checks one more bucket              (under the store's lock)
 //! ```
+//!
 //! Called by `debug`'s entry points and by `resize`.
 
 use core::ptr::{self, NonNull};
@@ -112,9 +113,9 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a guarded block. `None`: no guard is due, or the stack must be new
-    /// and is not. Or open buckets would exceed `most` bytes of addresses, or there are no guards,
-    /// or no memory.
+    /// Serves a request with a guarded block. `None`: no guard is due, or the stack must be new and
+    /// is not. Or open buckets would exceed `most` bytes of addresses. Or there are no guards, or
+    /// there is no memory.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -208,7 +209,7 @@ impl Heap {
         let thread = mine.thread;
         let current = &mut mine.current[class][lifetime as usize];
         let block = current.at;
-        // SAFETY: a slot is left, so its record is one of the span's.
+        // SAFETY: a slot is left, so its record is among the span's records.
         let record = unsafe { &*current.record };
         current.at = block.wrapping_add(current.size as usize);
         current.record = current.record.wrapping_add(1);
@@ -336,8 +337,8 @@ impl Heap {
         stack: u32,
         side: Side,
     ) -> *mut u8 {
-        // A span's room begins a page into it; a larger alignment needs more bytes before the
-        // block.
+        // A span's room begins one page into the span, so a larger alignment needs more bytes
+        // before the block.
         let before = request.align.saturating_sub(PAGE);
         self.place_in_room(entered, request, stack, side, (before, 0))
     }

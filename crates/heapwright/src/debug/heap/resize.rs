@@ -12,11 +12,12 @@
 //!   the old one is freed (see `deallocate`)
 //! ```
 //!
-//! A block that grows in small steps would be copied each time. So a block that grew twice at one
-//! place gets room for half as much again, and a large block that grew once. It stays there until
-//! it has outgrown the room. A program's first resize of a block moves it, and so does a doubling.
-//! A stale pointer then leads to a freed block. With `guard=all`, or if freed blocks are kept for
-//! ever, every resize moves, because the block's ends must stand at guards.
+//! A block that grows in small steps would be copied each time. So a block that grows for the
+//! second time at one place gets room for half as much again. A large block gets such room when it
+//! first grows. The block stays until it has outgrown the room. A program's first resize of a block
+//! moves it, and so does a doubling. A stale pointer then leads to a freed block. With `guard=all`,
+//! or if freed blocks are kept for ever, every resize moves, because the block's ends must stand at
+//! guards.
 //!
 //! Called by `debug`'s entry points.
 
@@ -38,7 +39,7 @@ use super::enter::EnteredState;
 use super::findings::Here;
 use super::poison::clear_poison;
 
-/// Blocks above this size stay in place or move by pages; smaller ones are copied.
+/// Blocks above this size stay in place or move by pages. Smaller blocks are copied.
 const LARGE: usize = 512 << 10;
 
 impl Heap {
@@ -137,7 +138,7 @@ impl Heap {
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
         // If the kernel moves no page, the new block is abandoned. The bytes are copied into
-        // another one, because pages no longer move.
+        // another block, because pages no longer move.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
             // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one
@@ -221,16 +222,16 @@ impl Heap {
         true
     }
 
-    /// Whether a block of `had` bytes may stay at its address: it grows or shrinks by less than
-    /// half, within the limit, and has the alignment.
+    /// Returns whether a block of `had` bytes may stay at its address. It must have the alignment,
+    /// and grow or shrink by less than half, within the limit.
     fn may_stay(&self, place: Place, had: usize, request: Request) -> bool {
         had.min(request.size) > had.max(request.size) / 2
             && !self.is_over_limit(request.size.saturating_sub(had))
             && place.block().addr().is_multiple_of(request.align.max(1))
     }
 
-    /// Keeps frees of a block away while it is resized. False: another thread frees it meanwhile;
-    /// `deallocate` reports that.
+    /// Claims a block for a resize, so that no other thread frees it meanwhile. False: another
+    /// thread is freeing the block, and `deallocate` reports that.
     fn begin_resize(
         &'static self,
         entered: &mut EnteredState,

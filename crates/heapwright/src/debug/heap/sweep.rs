@@ -38,7 +38,8 @@ impl Heap {
         }
     }
 
-    /// The caller holds the store's lock, so no bucket is retired or guarded meanwhile.
+    /// Checks one bucket. The caller holds the store's lock, so no bucket is retired or guarded
+    /// meanwhile.
     fn sweep_bucket(&'static self, bucket: BucketRef, late: &mut Late) {
         let canary = self.rules.canary.load(Ordering::Relaxed);
         let fill = self.rules.fill.load(Ordering::Relaxed);
@@ -92,9 +93,9 @@ impl Heap {
         self.sweep_each(call, |_| true, u64::MAX);
     }
 
-    /// Checks everything for the last time. A forked child checks its own blocks, and inherited
-    /// ones only for a limited time. Its parent checks those, too, and a program may fork a child
-    /// for each line that it reads.
+    /// Checks everything for the last time. A forked child checks its own blocks. It checks
+    /// inherited blocks only for a limited time, because its parent checks them, too. (A program
+    /// may fork a child for each line that it reads.)
     pub(in crate::debug) fn sweep_last(&'static self) {
         let forked_at = self.forked_at.load(Ordering::Relaxed);
         if forked_at == 0 {

@@ -124,8 +124,9 @@ impl Heap {
         self.reporter.forget();
     }
 
-    /// Counts, for tests, the open buckets of small spans, those with free slots, and those of
-    /// these that are no state's current bucket. No other code uses the heap meanwhile.
+    /// For tests: counts the open buckets of small spans, and those of them with free slots. Of the
+    /// latter it counts those that are no state's current bucket. No other code uses the heap
+    /// meanwhile.
     #[cfg(test)]
     pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
         let (mut open, mut with_slots, mut unknown) = (0, 0, 0);

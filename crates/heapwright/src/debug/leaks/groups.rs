@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   table   | key, blocks, bytes, ... | ...     open addressing, half full at most
-//!   key     reach 8 | origin 8 | stack 32, and a bit that says it is one
+//!   key     reach 8 | origin 8 | stack 32, and a bit that is set in every key
 //! ```
 //!
 //! Called by `leaks`.
 
 use super::zeroed::{Plain, ZeroedArray};
 
-/// Some blocks.
+/// The sums of some blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Group {
     key: u64,
@@ -65,9 +65,9 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// `None`: there is no memory.
+    /// Creates an empty table. `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        // (Small, because pages of a table are touched at random, each with two faults.)
+        // (The table is small at first: its pages are touched at random, each with two faults.)
         Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 

@@ -7,9 +7,9 @@
 //!   multipleinheritance  | vtable | fields ... | vtable | fields ...    a second base
 //! ```
 //!
-//! These are memcheck's (`--leak-check-heuristics`). Two reach further. The length may be at any
-//! offset, because allocators put it behind their headers. The cookie of an over-aligned type is
-//! as long as the alignment.
+//! These are memcheck's (`--leak-check-heuristics`). Two of them accept more than memcheck does.
+//! The length may be at any offset, because allocators put it behind their headers. The cookie of
+//! an over-aligned type is as long as the alignment.
 //!
 //! A vtable is in a module's data, and its first two entries lead to code.
 //!
@@ -25,9 +25,9 @@ use super::mark::BY_KERNEL;
 use super::roots::Roots;
 
 const WORD: usize = size_of::<usize>();
-/// Below this address is no vtable.
+/// No vtable is below this address.
 const LEAST_VTABLE: usize = 4096;
-/// The words of a vtable among which two lead to code.
+/// The words read of a vtable. The first two that are not zero lead to code.
 const VTABLE_WORDS: usize = 20;
 
 /// Returns whether one of the chosen heuristics holds for a pointer to the middle of a block.
@@ -79,7 +79,7 @@ fn word_of(block: &Block, offset: usize, proc_mem: &ProcMem) -> Option<usize> {
     (got == 1).then_some(words[0])
 }
 
-/// Returns whether an address is that of a vtable.
+/// Returns whether a vtable is at an address.
 fn is_vtable(address: usize, proc_mem: &ProcMem, roots: &Roots) -> bool {
     if address < LEAST_VTABLE || !address.is_multiple_of(WORD) {
         return false;

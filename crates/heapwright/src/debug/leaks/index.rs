@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   spans   | first number, span | first number, span | ...      by address
-//!   first   unit -> its span's first number and one; 0: no span begins there
+//!   first   unit -> its span's first number plus 1; 0: no span begins there
 //!
 //!   address --map--> span --arithmetic--> bucket, slot --> number = first + bucket * slots + slot
 //! ```

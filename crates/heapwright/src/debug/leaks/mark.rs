@@ -4,20 +4,20 @@
 //!   roots --word--> block: its start, up to 64 bytes into it, or
 //!                          where a heuristic holds                  reachable
 //!                          deeper in the middle                     perhaps
-//!   1  blocks that the program keeps; blocks that these, sure roots or reachable blocks lead to    reachable
-//!   2  blocks found only by a middle or a doubtful root              possibly lost
-//!   3  other blocks: each that no other lost block leads to          definitely lost
-//!                   blocks that those lead to                        indirectly lost
+//!   1  kept blocks, and blocks that sure roots or reachable blocks lead to    reachable
+//!   2  other blocks that pointers to a middle or doubtful roots lead to       possibly lost
+//!   3  other blocks: those that no other lost block leads to                  definitely lost
+//!                    the blocks that those lead to                            indirectly lost
 //! ```
 //!
 //! Any aligned word that is an address in a live block counts as a pointer to it. The debug heap
 //! seldom reuses an address and fills freed memory, so few numbers are mistaken for pointers.
 //!
-//! Up to 64 bytes: programs keep pointers behind headers (lengths before strings, cookies of
-//! `new[]`, second bases of C++ objects, vectors of the loader). From a deeper pointer the program
-//! may find the start or not: possibly lost, as in valgrind.
+//! The 64 bytes are for programs that keep pointers behind headers: lengths before strings, cookies
+//! of `new[]`, second bases of C++ objects, vectors of the loader. From a deeper pointer the
+//! program may or may not find the start. So such a block is possibly lost, as in valgrind.
 //!
-//! In a lost cycle every block has a pointer to it. As in valgrind, its first block counts as
+//! In a lost cycle a pointer leads to every block. As in valgrind, the first block counts as
 //! definitely lost, and the others as lost with it. A definitely lost block that another lost block
 //! leads to becomes indirectly lost.
 //!
@@ -75,8 +75,8 @@ pub(super) struct Marks<'a> {
     heuristics: Heuristics,
     /// A block's reach.
     reach: ZeroedArray<u8>,
-    /// The address of the first word that led to the block. For a block that is lost with another:
-    /// that block's number plus 1.
+    /// The address of the first word that led to the block. For a block that is lost with another
+    /// block: the other block's number plus 1.
     via: ZeroedArray<usize>,
     /// Starts of blocks to be read.
     queue: ZeroedArray<usize>,
@@ -86,7 +86,7 @@ pub(super) struct Marks<'a> {
     /// Live blocks not yet known as reachable.
     left: u64,
     has_kept: bool,
-    /// Whether a block was found so far to which only a pointer to the middle leads.
+    /// Whether only a pointer to the middle has led to some block so far.
     has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,
@@ -186,7 +186,7 @@ impl<'a> Marks<'a> {
         self.via[block.number]
     }
 
-    /// Returns the number of the definitely lost block that a lost one is lost with.
+    /// Returns the number of the definitely lost block that a lost block is lost with.
     pub(super) fn lost_with(&mut self, number: usize) -> usize {
         let mut at = number;
         while self.reach[at] == INDIRECT {
@@ -252,7 +252,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// Returns whether a word surely leads to the block that it is an address in.
+    /// Returns whether `word`, an address in the block, surely leads to the block.
     fn leads_to(&self, block: &Block, word: usize) -> bool {
         let near = if self.heuristics.near { NEAR } else { 0 };
         word - block.start <= near

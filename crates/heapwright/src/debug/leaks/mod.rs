@@ -1,4 +1,4 @@
-//! Leak checks: find blocks that the program has lost, and the paths to the others.
+//! Leak checks: find blocks that the program has lost, and the paths to the other blocks.
 //!
 //! ```text
 //!   at exit, at a signal, at a call                          while it runs, now and then
@@ -16,16 +16,15 @@
 //! A snapshot is a copy of the process (`os`: `standstill`), like the kernel's `fork` but without a
 //! thread, handler or signal that the program could notice. It needs no special rights, so it works
 //! in containers without ptrace. The program stops only while its threads answer and the kernel
-//! copies its page tables; the copy does the rest.
-//!
-//! A process of one thread is not copied at its end, because it no longer changes.
+//! copies its page tables; the copy does the check. A process of one thread is not copied at its
+//! end, because it no longer changes.
 //!
 //! A forked child only reads its parent's blocks. It reports its own blocks, or all if the parent
 //! has ended.
 //!
 //! | reported as | but is | when |
 //! |---|---|---|
-//! | reachable | lost | a number is like its address; litter in a live stack frame |
+//! | reachable | lost | a number looks like its address; a live stack frame holds a stale pointer |
 //! | lost | reachable | the only pointer is kept by the kernel (epoll, io_uring), is not at a multiple of 8, or is not kept as an address |
 //!
 //! Called by `process`, and by `heap` when a bucket is opened.
@@ -74,13 +73,14 @@ const CHILD_LEAST: u64 = 5_000_000;
 /// Bytes of the stack above a check that are searched for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// One check at a time. The lock holds the check's scratch, as it uses no state of the heap.
+/// Only one check runs at a time. The lock holds the check's scratch, because a check uses no state
+/// of the heap.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
 /// The scratch of stack walks.
 struct Walker(stacks::Scratch);
 
-// SAFETY: only the lock's holder uses it, and it refers to no thread's memory.
+// SAFETY: only the lock's holder uses the scratch, which refers to no thread's memory.
 unsafe impl Send for Walker {}
 
 /// The number of checks and counts so far.
@@ -111,7 +111,7 @@ struct Assignment {
     thread: u32,
     /// The time when the program was stopped.
     began: u64,
-    /// In a forked child: only blocks with later sequence numbers are reported.
+    /// In a forked child: the first sequence number whose blocks are reported.
     since: Option<u32>,
 }
 
@@ -160,7 +160,7 @@ pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
     run(heap, occasion).is_ok()
 }
 
-/// Runs a check. `Err`: the reason against it; empty if the check is not worthwhile.
+/// Runs a check. `Err`: the reason why no check ran; empty if a check is not worthwhile.
 fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
     os::without_cancellation(|| run_locked(heap, occasion))
 }
@@ -181,7 +181,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     if !substrate::is_original_process() {
         return Err("");
     }
-    // The registers of the callers are now on the stack, above the address that is read from.
+    // The callers' registers are now on the stack, above `here`, where the check begins to read.
     let saved = hint::black_box(os::saved_registers());
     let is_exit = occasion == Occasion::Exit;
     let here = ptr::from_ref(&saved).addr();
@@ -204,11 +204,12 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     }
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
-    // Threads may start others before they are stopped.
+    // Threads may start other threads before they are stopped.
     let mut room =
         ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the array stays until no thread reads it: if a thread still may, it is leaked.
+    // SAFETY: the array lives as long as a thread may read it. If that never ends, the array is
+    // leaked.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
@@ -304,14 +305,14 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
 }
 
 /// Returns the start of the calling thread's stack at exit: above the frames of `exit`, which
-/// overwrote part of the program's.
+/// overwrote some of the program's frames.
 fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
     let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
-    // The frames' return addresses are there, the one into `exit` first. The kernel reads them,
-    // because a stack may have inaccessible pages.
+    // The frames' return addresses are there, the return address into `exit` first. The kernel
+    // reads them, because a stack may have inaccessible pages.
     let mut words = [0; 4096 / WORD];
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);
@@ -335,7 +336,7 @@ fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) ->
 
 /// Returns whether a return address is in the C library's `exit`.
 fn is_exit(pc: usize) -> bool {
-    /// The function only calls another one.
+    /// The most bytes of `exit`, which only calls another function.
     const LENGTH: usize = 64;
     let mut is = os::exit_function().is_some_and(|exit| pc.wrapping_sub(exit) <= LENGTH);
     stacks::symbol_of(pc - 1, |name, _| is |= matches!(name, b"exit" | b"quick_exit"));

@@ -5,12 +5,12 @@
 //! ```
 //!
 //! Lost blocks are reported in full. The largest groups of reachable blocks are reported, each with
-//! a path from a root to one of its blocks; the others are counted. The timeline converts sequence
-//! numbers to times.
+//! a path from a root to one of its blocks. Smaller groups are counted. The timeline converts
+//! sequence numbers to times.
 //!
 //! A check is *brief* if it is the process's only one, under the option `reachable=none`.
-//! `heapwright check` sets this option for its text. It leaves out live blocks by stack, size and
-//! time. Without losses it consists of two sums and a few blocks.
+//! `heapwright check` sets this option for its text. A brief check leaves out live blocks by stack,
+//! size and time. Without losses it consists of two sums and a few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 

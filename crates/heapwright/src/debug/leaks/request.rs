@@ -4,7 +4,7 @@
 //!   leak_signal=NAME    the signal's handler: a check at once, or, if the interrupted code
 //!                       holds a lock of the heap, when the next bucket is opened
 //!   growth=on           a count of live blocks, now and then: after 100 ms, and never for
-//!                       more than one hundredth of the time; from 24 counts on the time
+//!                       more than one hundredth of the time; after each 24 counts the time
 //!                       between two doubles
 //! ```
 //!
@@ -31,14 +31,14 @@ use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
 
 /// The first count, and the first time between two, in nanoseconds.
 const FIRST: u64 = 100_000_000;
-/// Counts before the distance doubles.
+/// The number of counts before the time between two doubles.
 const BEFORE_DOUBLING: u32 = 24;
 /// A count may take this part of the time.
 const SHARE: u64 = 100;
 /// From this many live blocks on a copy of the process counts.
 const MANY: u64 = 400_000;
 
-/// A signal's check was not possible and is still wanted.
+/// Whether a signal's check was not possible, and is still wanted.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// The time of the next count; 0: never.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -107,7 +107,7 @@ pub(in crate::debug) fn tick(heap: &'static Heap) {
 #[cold]
 #[inline(never)]
 fn count(heap: &'static Heap, next: u64) {
-    // One of the threads that see it takes it.
+    // Of the threads that see the due count, one makes it.
     if NEXT.compare_exchange(next, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }

@@ -13,8 +13,8 @@
 //!
 //! The stack below the stack pointer holds stale pointers of finished calls. Only the part above
 //! counts. If a thread did not publish its stack pointer, the whole stack counts, as doubtful. A
-//! mapping is a thread's stack if it contains the thread's pointer and its stack pointer, and no
-//! other thread's. Stacks elsewhere (fibers) are read whole.
+//! mapping is a thread's stack if it contains the thread's pointer and stack pointer, and no other
+//! thread's pointer or stack pointer. Stacks elsewhere (fibers) are read whole.
 //!
 //! An ended thread's stack is recognised by the C library's struct at its end, behind a guard page.
 //! The struct contains its own address twice and belongs to no running thread. (Only on x86-64, by
@@ -51,9 +51,9 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) end: usize,
     kind: u8,
-    /// Whether pointers in it are surely the program's.
+    /// Whether pointers in the range are surely the program's.
     pub(super) sure: bool,
-    /// Whether no other process sees it.
+    /// Whether no other process sees the range.
     pub(super) private: bool,
     /// The thread of a stack, by the system's number.
     thread: u32,
@@ -63,7 +63,7 @@ pub(super) struct Region {
 unsafe impl Plain for Region {}
 
 impl Region {
-    /// Returns whether an address is in it.
+    /// Returns whether an address is in the range.
     pub(super) fn contains(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
@@ -169,7 +169,8 @@ impl Roots {
     }
 
     fn add_mapping(&mut self, proc_mem: &ProcMem, mapping: &Mapping, guarded: bool) {
-        // Most mappings of a small process, each behind a guard page as a thread's stack is.
+        // Most mappings of a small process are heapwright's. Each is behind a guard page, as a
+        // thread's stack is.
         if ours(mapping.start).is_some_and(|end| end >= mapping.end) {
             return;
         }
@@ -202,7 +203,7 @@ impl Roots {
             private: !mapping.shared,
             thread: 0,
         };
-        // (If a module is found only by reading all mappings, our own are not looked up.)
+        // (A look-up may read all mappings, so heapwright's own are not looked up.)
         if is_file
             || ours(mapping.start).is_none() && crate::stacks::module_range(mapping.start).is_some()
         {
@@ -403,7 +404,7 @@ fn ours(address: usize) -> Option<usize> {
     super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
 }
 
-/// Returns the next address behind this one where memory of heapwright's begins.
+/// Returns the next address behind `address` at which memory of heapwright's begins.
 fn next_of_ours(address: usize) -> usize {
     let own = super::own_module().map_or(0, |own| own.start);
     let window = MAP.base().addr();

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   | ns, sequence, blocks, bytes | ...        512 places
-//!   full: every other one goes, and the time between two doubles
+//!   full: every second moment goes, and the time between two doubles
 //! ```
 //!
-//! So it never grows and stays nearly even, for a run of a millisecond or of a month. The timeline
+//! So the timeline never grows and stays nearly even, for a run of a millisecond or of a month. It
 //! converts a block's sequence number to a time.
 //!
 //! Called by `leaks`, and when a bucket is opened.
@@ -60,7 +60,7 @@ impl Timeline {
     /// Returns the earliest and the latest possible time of an operation. `now` is the present time
     /// and the last sequence number.
     pub(super) fn when(&self, sequence: u32, now: (u64, u32)) -> (u64, u64) {
-        // Sequence numbers wrap; a block's is one of the last four thousand million.
+        // Sequence numbers wrap. A block's number is among the last four thousand million.
         let ago = |of: u64| now.1.wrapping_sub(of as u32);
         let mine = now.1.wrapping_sub(sequence);
         let after = self.samples().partition_point(|sample| ago(sample.sequence) >= mine);
