@@ -13,14 +13,14 @@
 //!   chunk               runs of units
 //! ```
 //!
-//! Slabs of shared caches cannot belong to one cache: a thread that moves to another cache would
-//! free blocks of its first cache's slabs, and each of these would be a remote free. So all slabs
-//! belong to one *common owner*, which is no cache. Threads share magazines, which own no slab.
-//! Below the magazines, each class has lists with a lock.
+//! Slabs of shared caches cannot belong to one cache: if a thread moved to another cache, each free
+//! of an earlier block would be a remote free. So all slabs belong to one *common owner*, which is
+//! no cache. Threads share magazines, which own no slab. Below the magazines, each class has lists
+//! with a lock.
 //!
-//! A *row* holds blocks on their way from the arrays of one CPU to those of another. It is an array
-//! of pointers: a walk along a chain of blocks that another CPU has just freed takes one cache miss
-//! after the other.
+//! A *row* holds blocks on their way from the arrays of one CPU to those of another. It holds
+//! pointers: a walk along a chain that another CPU has just freed takes one cache miss after the
+//! other.
 //!
 //! The common owner has an id (`address_map::COMMON`), and no object.
 //!
@@ -168,7 +168,7 @@ static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
 /// The time in milliseconds at the last pass.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether slots came back to slabs after the last pass, or too short a time before it.
+/// Whether slots came back to slabs after the last pass, or too short a time before the pass.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
 /// Notes the number of shared caches.
@@ -326,7 +326,7 @@ pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     central.pop_row(class, into)
 }
 
-/// Makes a slab of an exclusive cache a common one. `part` takes the slab out of that cache's
+/// Makes a slab of an exclusive cache a common slab. `part` takes the slab out of that cache's
 /// lists.
 pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     let central = &CENTRALS[slab.class];

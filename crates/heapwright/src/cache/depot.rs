@@ -9,15 +9,15 @@
 //!
 //! The depot is small: it holds a share of the bytes of the cache's slabs, between two bounds. A
 //! larger depot would save trips to the slabs, but would scatter the program's blocks. Slabs hand
-//! out returned slots by address; a chain hands out blocks in the order of their frees. (Measured
-//! on a search tree that is built and dropped: a depot of a quarter of the slabs saves 7 % of the
-//! instructions and adds 10 % to the misses of a 2-MiB cache.)
+//! out returned slots by address; a chain hands out blocks in the order of their frees. (A program
+//! that builds and drops a search tree shows this. A depot of a quarter of the slabs saves 7 % of
+//! its instructions, and adds 10 % to its misses of a 2-MiB cache.)
 //!
-//! The depot may hold more bytes of blocks over 2 KiB, because only a few such blocks share the
-//! cost of a trip to a slab. These blocks return to their slabs before the process grows.
+//! The depot may hold more bytes of blocks over 2 KiB, because few such blocks share the cost of a
+//! trip to a slab. These blocks return to their slabs before the process grows.
 //!
-//! Invariants: a chain has at least one block, and fewer than 2^16; addresses of blocks fit 48
-//! bits, which the kernel guarantees unless a mapping asks for more. Only the holder of the
+//! Invariants: a chain has at least one block, and fewer than 2^16. Addresses of blocks fit 48
+//! bits: the kernel guarantees this unless a mapping asks for more. Only the holder of the
 //! ownership accesses a depot.
 //!
 //! Called by the other files of `cache`.
@@ -202,7 +202,7 @@ impl Cache {
         }
     }
 
-    /// Returns chains of small blocks, or of large ones, until at most `most` bytes are left.
+    /// Returns chains of small blocks, or of large blocks, until at most `most` bytes are left.
     /// False: more bytes are left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {

@@ -13,8 +13,8 @@
 //! to. A request's size less one, rounded down, is the offset of the list that its block comes
 //! from. So neither path computes an index.
 //!
-//! Invariants: only the owner touches a hot part; blocks in a list are free, linked, and of the
-//! list's class and owner; entries below `limit` can be read.
+//! Invariants: only the owner touches a hot part. Blocks in a list are free, linked, and of the
+//! list's class and owner. Entries below `limit` can be read.
 //!
 //! Threads without a cache of their own have a [`HotStub`] instead. It has the same bytes, but many
 //! threads read it. So it is a type of its own, which is `Sync`.
@@ -46,7 +46,7 @@ pub(crate) struct List {
     pub(super) reciprocal: u32,
 }
 
-/// The first block of a list. An atomic whose loads and stores compile to plain ones.
+/// The first block of a list. An atomic whose loads and stores compile to plain loads and stores.
 pub(super) struct Head(AtomicPtr<Block>);
 
 impl Head {
@@ -221,9 +221,9 @@ const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 /// Blocks on their way to another owner. Zero is an empty batch.
 #[repr(C)]
 pub(super) struct Outgoing {
-    /// The tag of the batch's owner, exclusive-ored with the cache's own tag. Exclusive-ored with
-    /// this and with the cache's tag, the entry of a slab of the batch's owner is the offset of a
-    /// list. No other entry is. 0: the batch is empty, or the hot part is no cache's.
+    /// The tag of the batch's owner, exclusive-ored with the cache's own tag. An entry,
+    /// exclusive-ored with this and with the cache's tag, is the offset of a list exactly if the
+    /// batch's owner owns the slab. Zero: the batch is empty, or the hot part is no cache's.
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
     pub(super) tail: Cell<*mut Block>,
@@ -323,9 +323,9 @@ pub(crate) struct Serve {
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
-    /// Frees a block if the call may also pass its size or alignment: `size` and `align` count if
-    /// `said` says so. `mismatch` is as in `free`, or says that the unit's entry is unknown. Null
-    /// does nothing.
+    /// Serves any other call that frees a block. The call may pass the block's size and alignment:
+    /// `said` tells whether `size` and `align` count. `mismatch` is as in `free`, or says that the
+    /// unit's entry is unknown. Null does nothing.
     pub(crate) give_back: unsafe fn(
         block: *mut u8,
         hot: &Hot,
@@ -479,8 +479,8 @@ impl HotStub {
         }
     }
 
-    /// Lowers the limit, because the table beyond it is about to go. Beyond it lies no block that a
-    /// program may free, so a thread may read the old limit or the new one.
+    /// Lowers the limit, because the table beyond it is about to go. No block beyond the limit is
+    /// one that a program may free. So a thread may read the old limit or the new limit.
     pub(super) fn lower_limit(&self, readable: usize) {
         self.0.limit.fetch_min(readable, Ordering::Relaxed);
     }
@@ -540,7 +540,7 @@ impl Hot {
     /// `offset` is a multiple of `CLASS_STEP` below `SLAB_KINDS`.
     #[inline(always)]
     pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
-        // SAFETY: by the contract this is one of the lists.
+        // SAFETY: by the contract a list begins there.
         let list = unsafe { ptr::from_ref(self).cast::<u8>().add(Self::LISTS + offset) };
         // SAFETY: one of the lists, which live as long as the hot part.
         unsafe { &*list.cast::<List>() }

@@ -8,7 +8,7 @@
 //!   unit 0       unit 1       ...                   unit n-1
 //! ```
 //!
-//! A run's tail behind the last page in use is only address space, so a block of 33 KiB costs 36
+//! A run's tail behind the last page in use is only address space. So a block of 33 KiB costs 36
 //! KiB of memory, although its unit has 64 KiB.
 //!
 //! A block grows within its run's own units at no cost, then into a free run behind it, then into a
@@ -497,8 +497,8 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let length = old_usable.min(new.usable);
     // `None`: the new block may have a hole, so its units must not be used again. It stays handed
     // out, to no caller.
-    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new
-    // one holds nothing.
+    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's. The new
+    // block holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;
     chunk::give_moved(unit, old_units, moved);
     Some(new)

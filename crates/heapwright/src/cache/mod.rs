@@ -41,7 +41,7 @@
 //! Each file has the methods of `Cache` for its purpose.
 //!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
-//! so a full list moves to the depot without a walk, and the depot is bounded in bytes (`depot`).
+//! so a full list moves to the depot without a walk. The depot is bounded in bytes (`depot`).
 //! Blocks that leave the depot return to their slabs. A slab without a slot in use frees its unit.
 //!
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
@@ -235,8 +235,8 @@ struct Inbox {
     ownership: Ownership,
 }
 
-// SAFETY: other threads access only the atomics; only the holder of the ownership accesses the
-// rest, and the ownership passes between threads with acquire and release.
+// SAFETY: other threads access only the atomics. Only the holder of the ownership accesses the
+// other fields. The ownership passes between threads with acquire and release.
 unsafe impl Sync for Cache {}
 
 /// The calling thread's own cache: only that thread has a value of this type.

@@ -9,9 +9,9 @@
 //!   room              =  a quarter of those in use, at most two chains
 //! ```
 //!
-//! A thread that frees all its blocks takes the slow path a few times more often, because three
-//! quarters of the blocks are left each time. At the end its lists are empty. The blocks are in the
-//! depot or the slabs, where other threads can use them.
+//! A thread that frees all its blocks takes the slow path a few times more often: three quarters of
+//! the blocks are left each time. At the end its lists are empty. The blocks are in the depot or
+//! the slabs, where other threads can use them.
 //!
 //! A program that uses little memory but allocates and frees much of it would take the slow path
 //! all the time. A list of such a program takes chains back from the depot. For each such chain the
@@ -19,8 +19,8 @@
 //! scavenger takes this room back.
 //!
 //! `out` is an estimate, and rather too low. When a cache takes a slab over, `out` does not count
-//! the slots that are out of the slab, because some may stay in the old cache's lists for ever.
-//! `out` is never below zero, so an error does not outlive the blocks that caused it.
+//! the slots that are out of the slab. (Some may stay in the old cache's lists for ever.) `out` is
+//! never below zero, so an error does not outlive the blocks that caused it.
 //!
 //! Called by the slow paths of `cache`.
 

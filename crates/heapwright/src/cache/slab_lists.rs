@@ -24,7 +24,7 @@ use crate::unit_list::{BySize, UnitList};
 
 /// A class with this many slabs probably fills the next slab, too. For large sizes the number is
 /// the size divided by [`SIZE_A_SLAB`]. If the owner has [`LARGE_HEAP`] slabs, every class counts
-/// as one that fills its next slab.
+/// as if it had this many slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;

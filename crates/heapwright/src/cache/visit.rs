@@ -1,9 +1,9 @@
 //! Visits: slow work in the cache of another thread that lives.
 //!
-//! A thread that takes no slow path cannot look after its cache: remote frees wait on its stack,
-//! its free slots serve no other thread, its empty pages stay. Other threads do this work. Every
-//! slow operation of the owner holds the cache's owner lock (`OwnerLock`), and a visitor enters if
-//! the lock is free:
+//! A thread that takes no slow path cannot look after its cache: remote frees wait, free slots
+//! serve no other thread, and empty pages stay. So other threads do this work. Every slow operation
+//! of the owner holds the cache's owner lock (`OwnerLock`), and a visitor enters if the lock is
+//! free:
 //!
 //! ```text
 //!   the thread    fast paths: lists          no lock
@@ -12,17 +12,16 @@
 //!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
-//! A visit costs a fence in every thread, so a visitor first checks whether it is worth one.
+//! A visit costs a fence in every thread, so a visitor first checks whether the visit is worth
+//! this.
 //!
 //! Visitors:
 //!
 //! - *drain*: a thread that sends blocks to a cache with many remote frees drains these itself;
 //! - *steal*: before a cache takes a new slab, it searches the central lists and some other caches
-//!   for a mostly free slab of the class. A class's central lists search some caches, too. Slots of
-//!   a stolen slab may be in the victim's lists. When they leave the lists, they are sent to the
-//!   slab's new owner;
-//! - *make way*: a cache that is about to take unused memory gives back the runs in another cache's
-//!   stash;
+//!   for a mostly free slab of the class. (Central lists search caches, too.) Slots of a stolen
+//!   slab that are in the victim's lists are sent to the new owner when they leave the lists;
+//! - *make way*: a cache that is about to take unused memory gives back another stash's runs;
 //! - *help*: the scavenger's steps in caches that have been quiet for long;
 //! - *adopt*: taking a slab of an abandoned cache.
 //!
@@ -125,8 +124,8 @@ impl Cache {
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Gives back the runs of this stash and of another stash, if a run of `units` units would take
-    /// unused memory although such runs may serve it.
+    /// Gives back the runs of this stash and of another stash. Does so only if a run of `units`
+    /// units would take unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
@@ -135,8 +134,8 @@ impl Cache {
     /// A slab of `class` with returned slots from an abandoned cache, whose ownership is the
     /// caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // A warm cache, which the next thread adopts, gives only a slab with enough free slots,
-        // because the cache's lists may have slots of the slab.
+        // A warm cache, which the next thread adopts, gives only a slab with enough free slots.
+        // (Its lists may have slots of the slab.)
         let unit = if self.is_warm.get() {
             self.to_spare(class, SHARE_FREE)
         } else {
@@ -182,8 +181,7 @@ impl Thief {
     /// Passes some partly free slabs of `class` from a live thread's cache to `take`. `take` also
     /// gets the cache, and may do slow work in it. If the chunk has dirty units, passes only mostly
     /// free slabs: for others, a visit would cost more than it saves. `me` is the id of the
-    /// searching cache, or
-    /// 0. Returns whether `take` got a slab.
+    /// searching cache (0: none). Returns whether `take` got a slab.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
@@ -218,10 +216,10 @@ impl Thief {
         false
     }
 
-    /// Gives back the runs of one thread's stash, if a run of `units` units would take unused
-    /// memory although such runs may serve it. If the run is long, and all stashes together hold a
-    /// good part of it, gives back as many units as the run has. `me` is the id of the searching
-    /// cache, or 0.
+    /// Gives back the runs of one thread's stash. Does so only if a run of `units` units would take
+    /// unused memory although such runs may serve it. If the run is long, and all stashes together
+    /// hold a good part of it, gives back as many units as the run has. `me` is the id of the
+    /// searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);
@@ -289,8 +287,8 @@ pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     some_have_work
 }
 
-/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, with that cache.
-/// Returns whether there is one.
+/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, with the cache.
+/// Returns whether there is such a slab.
 pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     CACHES.visit_abandoned(ASKS, |dead| {
         let found = dead.left_over(class);

@@ -192,7 +192,7 @@ static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
 static AT_REST: AtomicBool = AtomicBool::new(false);
 /// Excludes other threads while a thread makes or closes arrays.
 static ORDER: Lock<()> = Lock::new(());
-/// Aborted sequences, and committed ones (counted only if every call is).
+/// Aborted sequences, and committed sequences (counted only if every call is counted).
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 

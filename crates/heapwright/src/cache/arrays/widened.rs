@@ -14,8 +14,8 @@
 //! not know as an area. So only the kernel's restarts let the first run succeed, and the run is
 //! long enough to need them.
 //!
-//! Only this test finds a range that begins too late or ends too early, a descriptor or signature
-//! that the kernel rejects, or a register that does not survive.
+//! Only this test finds some mistakes. A range may begin too late or end too early. The kernel may
+//! reject a descriptor or a signature. A register may not survive.
 
 extern crate std;
 
@@ -199,7 +199,7 @@ fn zeroed<T>() -> *mut T {
 fn pin(cpu: usize) -> bool {
     // SAFETY: zero is a set of no CPU.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    // SAFETY: the number is one of the set's.
+    // SAFETY: the set has this number.
     unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: a set of this size.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }

@@ -1,8 +1,8 @@
 //! The sequences, x86-64.
 //!
 //! Each sequence arms itself (stores the descriptor's address in the thread's area), reads the CPU,
-//! loads the CPU's arrays, checks, and commits. The restarted range begins after the arming store
-//! and ends after the committing one. glibc's signature precedes the abort address, in an
+//! loads the CPU's arrays, checks, and commits. The restarted range begins after the store that
+//! arms, and ends after the store that commits. glibc's signature precedes the abort address, in an
 //! instruction that disassemblers can read.
 //!
 //! The sequences `take` and `put` are for slow paths. The fast paths jump to the sequences of
