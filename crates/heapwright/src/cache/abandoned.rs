@@ -6,8 +6,8 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! No thread owns an abandoned cache. A thread that frees one of its blocks claims the cache for a
-//! moment and drains it (`reclaim`). A thread that needs a slab takes a partial one from it
+//! No thread owns an abandoned cache. A thread that frees a block of the cache claims it for a
+//! moment and drains it (`reclaim`). A thread that needs a slab takes a partial slab from it
 //! (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are not lost: see
 //! `remote`.
 //!

@@ -15,8 +15,7 @@
 //!
 //! Slabs of shared caches cannot belong to one cache: if a thread moved to another cache, each free
 //! of an earlier block would be a remote free. So all slabs belong to one *common owner*, which is
-//! no cache. Threads share magazines, which own no slab. Below the magazines, each class has lists
-//! with a lock.
+//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock.
 //!
 //! A *row* holds blocks on their way from the arrays of one CPU to those of another. It holds
 //! pointers: a walk along a chain that another CPU has just freed takes one cache miss after the

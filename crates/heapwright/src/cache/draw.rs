@@ -1,8 +1,8 @@
 //! Draws: which blocks become samples of a heap profile, and which are guarded (`guard=sample`).
 //!
 //! ```text
-//!   a sample          every so many bytes (`period`)    a countdown: random distances, so that
-//!   a guarded block   every so many blocks (`rate`)     each byte or block has the same chance
+//!   a sample          once in `period` bytes            a countdown: random distances, so that
+//!   a guarded block   once in `rate` blocks             each byte or block has the same chance
 //!
 //!   a countdown is    a cache's, for blocks that enter its lists   (`sampling`, `guard_draw`)
 //!                     one of 64, for calls of threads that share caches    ([`Shared`])

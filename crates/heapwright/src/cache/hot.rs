@@ -479,8 +479,8 @@ impl HotStub {
         }
     }
 
-    /// Lowers the limit, because the table beyond it is about to go. No block beyond the limit is
-    /// one that a program may free. So a thread may read the old limit or the new limit.
+    /// Lowers the limit, because the table beyond it is about to go. A program may free no block
+    /// beyond the limit. So a thread may read the old limit or the new limit.
     pub(super) fn lower_limit(&self, readable: usize) {
         self.0.limit.fetch_min(readable, Ordering::Relaxed);
     }

@@ -293,8 +293,8 @@ impl Magazines {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
-    /// Counts a slow operation of `class`. True after each [`BUSY`] of them in one tick: the CPU's
-    /// arrays should hold more.
+    /// Counts a slow operation of `class`. Returns true after every [`BUSY`] such operations in one
+    /// tick: the CPU's arrays should then hold more.
     pub(crate) fn is_busy(&self, class: usize) -> bool {
         let bin = &self.bins[class];
         if size_class::size(class) <= MIDDLE {
@@ -498,9 +498,9 @@ pub(crate) fn purge_all() -> usize {
     central::purge_all()
 }
 
-/// Gives back free memory because no memory is left. Arrays, caches that no thread holds now,
-/// central lists and threads' stashes have some. Skips the stash of the cache with the id `me`. The
-/// calling thread holds no lock of a class.
+/// Gives back free memory because no memory is left: in arrays, central lists, threads' stashes,
+/// and caches that no thread holds now. Skips the stash of the cache with the id `me`. The calling
+/// thread holds no lock of a class.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {
@@ -572,9 +572,9 @@ pub(crate) unsafe fn let_slots_go() {
         // SAFETY: this thread, or the one that it is a copy of, held the slot before the fork.
         unsafe { slot.after_fork() };
     }
-    // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { PASS.release() };
-    // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { RAISING.release() };
 }
 

@@ -6,7 +6,7 @@
 //!                |  full: the whole list, O(1)      ^ empty
 //!                v                                  | refill, in this order:
 //!   depot (a share of the slabs, in chains) --------+  1 a chain of the depot
-//!                |  full: oldest chain, block by block 2 remote frees
+//!                |  full: a chain, block by block   |  2 remote frees
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
 //!                |  no slot in use                  ^  5 a unit of the stash
@@ -379,7 +379,7 @@ impl Cache {
         }
     }
 
-    /// Whether no thread owns the cache, so that each call takes its lock.
+    /// Whether the cache belongs to no thread, so that each call takes its lock.
     pub(crate) fn is_heap(&self) -> bool {
         self.owned_by() != Use::Thread
     }

@@ -7,7 +7,7 @@
 //!   on    malloc <-- list <-- countdown <-- free     a block's bytes count as it enters the list,
 //!                     |       countdown <-- chains   because it leaves the list only by malloc
 //!                     | empty, and a sample is due
-//!                   aside     due | counted | counted | due | counted | ..  from the first due one
+//!                   aside     due | counted | counted | due | counted | .. the first is due
 //!                              +------- below -------->+--- below ---> ...
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Functions on lists of slabs, for any owner: a cache (`slabs`) or the common owner (`central`).
 //!
 //! ```text
-//!   to_spare   a slab that is partly free    gather   returned slots of slabs, as a chain
+//!   to_spare   a slab that is partly free      gather   returned slots of slabs, as a chain
 //!   Probe      the request for a new slab      put_run  returns a chain's blocks of a slab to it
 //! ```
 //!

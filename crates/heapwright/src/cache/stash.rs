@@ -59,7 +59,8 @@ const PLENTY: usize = (1 << 20) / UNIT;
 /// a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
-/// A run serves, too, if it is longer than requested by at most the length divided by this.
+/// A run serves, too, if it is longer than requested by at most the requested length divided by
+/// this.
 const LONGER: usize = 4;
 /// One fetch in this many does a step of the scavenger. So do the first fetches in each tick, so
 /// that a program with few calls gives memory back, too.

@@ -12,8 +12,7 @@
 //!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
-//! A visit costs a fence in every thread, so a visitor first checks whether the visit is worth
-//! this.
+//! A visit costs a fence in every thread, so a visitor first looks whether there is work.
 //!
 //! Visitors:
 //!

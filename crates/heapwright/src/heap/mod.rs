@@ -14,8 +14,7 @@
 //!                words                  a thread's two words, in this file
 //! ```
 //!
-//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn`. Both files are on
-//! lower floors.
+//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn` (on lower floors).
 //!
 //! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
 //! for all calls that its lists do not serve. At first the word leads to the *sentinel*. Its table

@@ -126,7 +126,7 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
     }
     let new = fast::malloc_aligned_for::<FROM>(with_room(have, size), 1);
     if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        // SAFETY: both blocks have this many bytes, and the new block is ours alone.
         unsafe { ptr::copy_nonoverlapping(block, new, have.min(size)) };
         // SAFETY: by the contract the old block is ours to free.
         unsafe { fast::free_from::<FROM>(block) };
@@ -184,7 +184,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
         _ => fast::malloc_aligned_for::<MALLOC>(new_size, align),
     };
     if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        // SAFETY: both blocks have this many bytes, and the new block is ours alone.
         unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
         let (hot, what) = (words::hot(), Return::new(Call::Free, what.origin, None, None));
         if is_foreign {

@@ -642,7 +642,7 @@ unsafe fn unlock() {
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.is_heap() {
-            // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+            // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
             unsafe { cache.lock.release() };
         }
     }
@@ -650,7 +650,7 @@ unsafe fn unlock() {
     unsafe { CACHES.after_fork() };
     // SAFETY: null, or a cache, which is never freed.
     if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
-        // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { mine.lock.release() };
     }
     // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.

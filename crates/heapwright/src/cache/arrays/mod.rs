@@ -35,8 +35,8 @@
 //! floor until the CPU rests. The class then has room for 64 blocks up to 2 KiB each, or for 127
 //! larger blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of
 //! it. All runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many. Runs that stay
-//! unused between two passes go to the chunk. So do all of a CPU's runs before one of its threads
-//! makes the process grow.
+//! unused between two passes go to the chunk. So do all runs of a CPU before its threads make the
+//! process grow.
 //!
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
 //! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
