@@ -6,12 +6,13 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! No thread owns an abandoned cache. A thread that frees one of its blocks claims the cache for a
-//! moment and drains it (`reclaim`). A thread that needs a slab takes a partial one from it
-//! (`adopt_slab`). Blocks that arrive while a thread lets go are not lost: see `remote`.
+//! No thread owns an abandoned cache. A thread that frees a block of the cache claims it for a
+//! moment and drains it (`reclaim`). A thread that needs a slab takes a partial slab from it
+//! (`adopt_slab`). Blocks that arrive while a thread lets go of the ownership are not lost: see
+//! `remote`.
 //!
-//! In a forked child the caches of all other threads are abandoned, and the child ignores all that
-//! they say of free blocks: see `heap::start`.
+//! In a forked child the caches of all other threads are abandoned. The child ignores their data
+//! about free blocks: see `heap::start`.
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
@@ -47,11 +48,12 @@ impl Cache {
         self.follow_sampling();
     }
 
-    /// Ends the thread's use: gives back free memory and lets go of the rest, for others to reclaim
-    /// and adopt. A few caches with few free blocks keep these for the next threads, so that a
-    /// short thread costs little.
+    /// Ends the thread's use: gives back free memory, and lets go of the cache, so that other
+    /// threads can reclaim and adopt it. A few caches with few free blocks keep these for the next
+    /// threads, so that a short-lived thread costs little.
     pub(crate) fn abandon(&self) {
-        // Not as its owner: another thread may be the owner before this returns.
+        // The thread does not take the lock as the owner: another thread may own the cache before
+        // this function returns.
         let _order = self.lock.lock();
         self.end_sampling();
         // First: units that come back from now on must not go to the stash.
@@ -80,7 +82,7 @@ impl Cache {
     fn cool(&self) {
         self.release_free();
         for (class, bin) in self.bins.iter().enumerate() {
-            // No current slab, so that a slab goes as soon as its last slot returns.
+            // Without a current slab, every slab goes as soon as its last slot returns.
             bin.current.set(0);
             bin.want.set(first_length(class));
         }

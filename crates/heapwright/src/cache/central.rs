@@ -4,7 +4,7 @@
 //!   magazines (see `magazines`), K of them or one a CPU
 //!      | a chain too many          ^ an empty list
 //!      v                           |
-//!   rows, depot of the class  what a CPU's arrays held; chains       O(1) both ways
+//!   rows, depot of the class  blocks of CPUs' arrays; chains         O(1) both ways
 //!      | too many                  ^ empty
 //!      v                           |
 //!   slabs of the class  bits, lowest address first; then untouched slots
@@ -13,20 +13,20 @@
 //!   chunk               runs of units
 //! ```
 //!
-//! Slabs of shared caches cannot belong to one cache: a thread that moves from one cache to another
-//! would free into the first one's slabs, and each block would be a remote free. So all slabs
-//! belong to one *common owner*, which is no cache. Threads share magazines without an owner, above
-//! lists with a lock for each class.
+//! Slabs of shared caches cannot belong to one cache: if a thread moved to another cache, each free
+//! of an earlier block would be a remote free. So all slabs belong to one *common owner*, which is
+//! no cache. Threads share magazines, which own no slab. Each class has lists with a lock.
 //!
-//! A *row* holds blocks from the arrays of one CPU, on their way to another's, as pointers: walking
-//! a chain of blocks that another CPU has just freed takes one cache miss after the other.
+//! A *row* holds blocks on their way from the arrays of one CPU to those of another. It holds
+//! pointers: a walk along a chain that another CPU has just freed takes one cache miss after the
+//! other.
 //!
 //! The common owner has an id (`address_map::COMMON`), and no object.
 //!
-//! **Signal handlers** that have interrupted their thread under one of these locks, or any other
-//! (`sync::is_interrupted`), must not wait for one. So the functions that they reach take no lock.
-//! A block that no cache takes goes to [`DEFERRED`]. A block that no cache has comes from a
-//! reserve, a few blocks of two sizes, which the next thread that takes a chain refills.
+//! **Signal handlers** must not wait for a lock if they have interrupted their thread under one of
+//! these locks or any other lock (`sync::is_interrupted`). So the functions that they reach take no
+//! lock. A block that no cache takes goes to [`DEFERRED`]. If no cache has a block, it comes from a
+//! reserve: a few blocks of two sizes. The next thread that takes a chain refills the reserve.
 //!
 //! Invariants: everything except the statistics is accessed under the class's lock. The order of
 //! locks: a magazine's, a class's, the chunk's.
@@ -62,8 +62,8 @@ const SHARE: usize = 64;
 /// Chains that a depot may always hold, and bytes that it may hold at most.
 const FEW_CHAINS: usize = 4;
 const MANY_BYTES: usize = 256 << 10;
-/// Bytes of blocks over [`MIDDLE`] in all depots, for each shared cache, and the most caches
-/// that count.
+/// The depots of busy classes may hold this many bytes of blocks over [`MIDDLE`], for each shared
+/// cache. At most [`MIDDLE_CACHES`] caches count.
 const MIDDLE_BYTES: usize = 1 << 20;
 const MIDDLE_CACHES: usize = 16;
 /// The most blocks in a row, and rows of a class.
@@ -73,12 +73,12 @@ const ROWS: usize = 8;
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
-/// Bytes in a magazine's chain of small blocks: half of an exclusive cache's, because magazines
-/// serve many threads, and their blocks belong to none.
+/// Bytes in a magazine's chain of small blocks: half the bytes of an exclusive cache's chain,
+/// because many threads share a magazine.
 const CHAIN_BYTES: usize = 8 << 10;
 /// The same for a busy class of blocks over [`MIDDLE`].
 const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
-/// Larger blocks are middle ones.
+/// Blocks over this size are *middle* blocks.
 pub(super) const MIDDLE: usize = 1 << 10;
 const CHAIN_BLOCKS: usize = 128;
 
@@ -100,7 +100,7 @@ pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
 pub(crate) struct Central {
     lock: Lock<()>,
     depot: Depot,
-    /// The rows, how many are filled, and their blocks.
+    /// The rows, the number of filled rows, and the number of their blocks.
     rows: [Row; ROWS],
     row_count: Cell<usize>,
     row_blocks: Cell<usize>,
@@ -163,19 +163,19 @@ static SHARING: AtomicUsize = AtomicUsize::new(0);
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks over [`MIDDLE`] in all depots.
 static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
-/// Whether any list has ever held a block.
+/// Whether any row or depot has ever held a block.
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
 /// The time in milliseconds at the last pass.
 static NOW: AtomicU32 = AtomicU32::new(0);
-/// Whether slots came back to slabs after the last pass, or were too young for it.
+/// Whether slots came back to slabs after the last pass, or too short a time before the pass.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
 
-/// Notes the number of caches above the lists.
+/// Notes the number of shared caches.
 pub(super) fn note_sharing(caches: usize) {
     SHARING.store(caches, Ordering::Relaxed);
 }
 
-/// How many caches are above the lists.
+/// The number of shared caches, as noted.
 pub(super) fn sharing() -> usize {
     SHARING.load(Ordering::Relaxed)
 }
@@ -192,7 +192,7 @@ fn note_work() {
     }
 }
 
-/// Begins a pass, which sees all that came back until now.
+/// Begins a pass over all slots that have come back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
     if !DEFERRED.is_empty() {
@@ -208,7 +208,7 @@ pub(super) fn share() -> usize {
 /// Blocks for a magazine.
 pub(super) struct Supply {
     pub(super) chain: DepotChain,
-    /// Whether it is one block that reads as zero.
+    /// Whether the chain is one block that reads as zero.
     pub(super) zero: bool,
 }
 
@@ -221,7 +221,7 @@ pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     take_chain(class, most)
 }
 
-/// Refills the reserves that are half used.
+/// Refills the reserves that are less than half full.
 #[inline]
 pub(crate) fn fill_reserves() {
     for (reserve, (size, count)) in RESERVE.iter().zip(RESERVED) {
@@ -262,7 +262,7 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
         central.current.set(0);
     }
     if chain.count == 1 {
-        // A slot that comes alone was not written to, but the caller reads its link.
+        // `carve` writes no link into a single slot, but the caller reads the link.
         return Some(Supply { chain: terminated(chain), zero: slab.is_zero() });
     }
     Some(Supply { chain: terminated(chain), zero: false })
@@ -294,8 +294,8 @@ pub(super) fn note_busy(class: usize) {
 ///
 /// # Safety
 ///
-/// They are free, of the class and of common slabs. If this returns true, the caller has given them
-/// away.
+/// The blocks are free, of the class and of common slabs. If this returns true, the caller has
+/// given them away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -325,7 +325,7 @@ pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     central.pop_row(class, into)
 }
 
-/// Makes a slab of an exclusive cache a common one. `part` takes the slab out of that cache's
+/// Makes a slab of an exclusive cache a common slab. `part` takes the slab out of that cache's
 /// lists.
 pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     let central = &CENTRALS[slab.class];
@@ -333,9 +333,9 @@ pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     central.receive(slab, part);
 }
 
-/// Passes a slab of `class` with at least one in `share` slots returned to `take`, which makes it a
-/// cache's. (Its blocks in arrays, rows and chains are sent after it when they leave these.) False:
-/// there is no such slab, or another thread holds the class's lock.
+/// Passes a slab of `class` to `take`, which gives the slab to a cache. At least one slot in
+/// `share` has returned to the slab. (When the slab's blocks leave arrays, rows and chains, they
+/// are sent to the cache.) False: there is no such slab, or another thread holds the class's lock.
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -354,8 +354,8 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     true
 }
 
-/// A returned slot of a well-filled common slab, for a block that is moved there. `None`: there is
-/// none, or another thread holds the class's lock.
+/// Takes a returned slot of a well-filled common slab, for a block that moves there. `None`: there
+/// is no such slab, or another thread holds the class's lock.
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
@@ -397,7 +397,7 @@ fn release_middle(class: usize) {
 fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
     let class = size_class::of(size);
     loop {
-        // Read once: other threads fill it and empty it in the meantime.
+        // The length is read once: other threads fill and empty the reserve in the meantime.
         let missing = count.saturating_sub(reserve.len());
         if missing == 0 {
             return;
@@ -443,7 +443,7 @@ fn gather_deferred() {
 }
 
 /// Gives back free memory outside magazines: chains to their slabs, pages without a block in use to
-/// the kernel. Returns the kernel's bytes.
+/// the kernel. Returns the bytes that went to the kernel.
 pub(crate) fn purge_all() -> usize {
     let mut given = 0;
     if !DEFERRED.is_empty() {
@@ -534,12 +534,12 @@ pub(crate) fn before_fork() {
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
     for central in CENTRALS.iter().rev() {
-        // SAFETY: by the contract this thread (or the one that it is a copy of) holds it.
+        // SAFETY: by the contract this thread, or the thread that it is a copy of, holds the lock.
         unsafe { central.lock.release() };
     }
 }
 
-// The caller of each of these holds the lock.
+// The caller of each method holds the class's lock.
 impl Central {
     /// Publishes how many blocks are in the depot.
     fn publish(&self, class: usize) {
@@ -654,7 +654,7 @@ impl Central {
             }
             // SAFETY: the unit of a block is below the map's limit.
             if unsafe { MAP.entry(unit) } != mine {
-                // A cache took its slab over in the meantime.
+                // A cache has taken the block's slab over in the meantime.
                 // SAFETY: the chain is the caller's and has `left` linked blocks.
                 let next = unsafe { Block::next(block) };
                 // SAFETY: a free block of the chain, which leaves the chain here.
@@ -734,7 +734,7 @@ mod tests {
         let class = |size: usize| size_class::of(size);
         let all = || -> Vec<*mut Block> { core::iter::from_fn(|| reserved(class(24))).collect() };
         let blocks = all();
-        // The small ones first, though a large one would do.
+        // The small blocks come first, although a large block would do.
         let size = |&block: &*mut Block| match MAP.lookup(block.addr()).1.kind() {
             Kind::Slab(class) => size_class::size(class),
             kind => panic!("a reserved block in {kind:?}"),
@@ -749,7 +749,7 @@ mod tests {
         }
         assert!(DEFERRED.is_empty());
         assert_eq!(all().len(), blocks.len());
-        // The next thread that takes a chain fills it up.
+        // The next thread that takes a chain refills the reserves.
         let taken = take(class(48), 1).expect("there is memory");
         give(class(48), taken.chain);
         assert_eq!(all().len(), blocks.len());

@@ -6,7 +6,8 @@
 //!     needs a block that no cache has     <-- a reserve, which that thread fills up
 //! ```
 //!
-//! Lock-free stacks (`remote`). Statistics count deferred blocks as on their way to their owner.
+//! Both are lock-free stacks (`remote`). Statistics count deferred blocks as on their way to their
+//! owner.
 //!
 //! Called by `central`, which drains and refills the stacks, by `outgoing`, and by `heap`.
 
@@ -16,12 +17,12 @@ use crate::address_map::MAP;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, SLAB_MAX, UNIT};
 
-/// Blocks freed where no lock may be waited for (see [`defer`]).
+/// Blocks freed by callers that must not wait for a lock (see [`defer`]).
 pub(super) static DEFERRED: RemoteStack = RemoteStack::new();
-/// Blocks for signal handlers, of the sizes in [`RESERVED`]. Several stacks, because a stack is
-/// empty for others while a handler pops from it, and the handler may be stopped there.
+/// Blocks for signal handlers, of the sizes in [`RESERVED`]. There are several stacks: a stack is
+/// empty for other threads while a handler pops from it, and the handler may be stopped then.
 pub(super) static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
-/// Their sizes, and the number of blocks in each.
+/// The size of the blocks in each stack of [`RESERVE`], and their number.
 pub(super) const RESERVED: [(usize, usize); 6] =
     [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
 
@@ -39,7 +40,7 @@ pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
     unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
 }
 
-/// Frees a large block's run, as [`defer`] does. Its record says that it is kept.
+/// Frees a large block's run, as [`defer`] does. The run's record says that the run is kept.
 ///
 /// # Safety
 ///
@@ -58,8 +59,9 @@ pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
     })
 }
 
-/// Takes one block of a stack, whose blocks are of `size`. Takes all and puts the rest back,
-/// because a lone pop would be wrong if its block came back in the meantime.
+/// Takes one block of a stack, whose blocks are of `size`. Takes the whole stack and puts the other
+/// blocks back. A pop of one block would be wrong if other threads popped the block and pushed it
+/// again in the meantime.
 fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     let (head, _) = stack.take();
     if head.is_null() {

@@ -10,29 +10,28 @@
 //!                                       cut
 //! ```
 //!
-//! If `n` slabs have `used` slots in use, `used / capacity` slabs suffice; the others can be
-//! emptied, and emptying the sparsest moves the fewest blocks. Slabs of the step at the cut are
-//! told apart by address: the lower ones stay.
+//! If `n` slabs have `used` slots in use, `used / capacity` slabs suffice. The other slabs can be
+//! emptied, and emptying the sparsest slabs moves the fewest blocks. Of the slabs of the step at
+//! the cut, those at lower addresses stay.
 //!
-//! All counts are for one owner (a thread's cache, or the common owner), because a moved block
-//! stays with its owner: the caller's. So sparse slabs are never compared with another owner's
-//! dense ones, which could not take their blocks. A *census* holds the data on an owner's slabs.
-//! Its survey walks the map twice, by address, once the last one is [`INTERVAL_MS`] old, and takes
-//! at most a hundredth of the time. There are few censuses, because programs move blocks in one
-//! thread; an unused census is reused for another owner.
+//! All counts are for one owner (a thread's cache, or the common owner): another owner's slabs
+//! cannot take a moved block. A *census* holds the data on an owner's slabs. A survey for the
+//! census walks the map twice, by address, once the last survey is [`INTERVAL_MS`] old. Surveys
+//! take at most a hundredth of the time. There are few censuses, because programs move blocks in
+//! one thread; an unused census is reused for another owner.
 //!
 //! Moved blocks go to the next dense slab in the owner's list of slabs with returned slots
 //! ([`take`]). A search checks at most [`LOOKS`] slabs at a time, and none until the next survey if
 //! a whole round has found nothing.
 //!
-//! Not counted: slabs with untouched slots; classes of whole pages, because the pages of a free
-//! slot go back to the kernel by themselves.
+//! A census does not count slabs with untouched slots. Nor does it count classes of whole pages,
+//! because the pages of their free slots go back to the kernel by themselves.
 //!
 //! Everything here is advice, read from atomics without a lock, and may be out of date by a moment
 //! or an interval. A thread that takes or returns a slot checks the slab's entry again under the
 //! owner's lock.
 //!
-//! The idea of moving blocks from sparse slabs into dense ones is redis's active defragmentation,
+//! The idea of moving blocks from sparse slabs into dense slabs is redis's active defragmentation,
 //! which uses the counts of jemalloc's bins.
 //!
 //! Called by `cache`, `central` and `heap`.
@@ -50,12 +49,12 @@ use crate::unit_list::{BySize, UnitList};
 
 /// Steps from empty to full.
 const STEPS: usize = 16;
-/// The least milliseconds between two surveys; surveys take at most one part in so many of the
+/// The fewest milliseconds between two surveys. Surveys take at most one part in [`SHARE`] of the
 /// time.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// The longest time of a survey, in nanoseconds, plus that for each unit of the heap: a survey that
-/// takes longer was interrupted.
+/// The longest time of a survey in nanoseconds: a fixed part, and a part for each unit of the heap.
+/// A survey that takes longer was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
 /// Slabs that the search for one block checks.
@@ -63,8 +62,8 @@ const LOOKS: usize = 64;
 /// The most owners with a census.
 const OWNERS: usize = 4;
 
-/// The sparse slabs: those of a step below the upper half, and those of that step above the unit in
-/// the lower half.
+/// The sparse slabs. The upper half is a step, the lower half a unit. Slabs of a lower step are
+/// sparse, and so are slabs of this step above the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut(u64);
 
@@ -94,14 +93,14 @@ fn step(used: usize, carved: usize) -> usize {
 #[derive(Clone, Copy)]
 struct Count {
     by_step: [u32; STEPS],
-    /// Their slots in use.
+    /// The slabs' slots in use.
     used: u64,
 }
 
 impl Count {
     const NONE: Self = Self { by_step: [0; STEPS], used: 0 };
 
-    /// The step of the cut, and how many slabs of it stay. `None`: no slab can be emptied.
+    /// The step of the cut, and how many slabs of this step stay. `None`: no slab can be emptied.
     fn cut(&self, capacity: usize) -> Option<(usize, u32)> {
         let slabs: u32 = self.by_step.iter().sum();
         let needed = self.used.div_ceil(capacity as u64);
@@ -143,12 +142,12 @@ struct Census {
     owner: AtomicU32,
     /// Held by the thread that makes a survey, or takes the census for another owner.
     turn: Kept<()>,
-    /// Whether there was a survey, and the time of the next one.
+    /// Whether there was a survey, and the time of the next survey.
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// The slab of each class that was found last, or the next to check; and the slabs checked in
-    /// vain since.
+    /// For each class, the slab that was found last, or is checked next. The number of slabs
+    /// checked in vain since then.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -171,8 +170,8 @@ impl Census {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// The census of an owner, or one whose survey is old and that no call has used since. `None`:
-    /// all are in use.
+    /// The census of an owner. If there is none, takes over a census that is unused, or whose
+    /// survey is old. `None`: all are in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
@@ -180,7 +179,7 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // A census cannot be taken during a survey of it, nor surveyed while it is taken.
+        // No thread takes a census over during a survey for it, nor begins a survey meanwhile.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -196,7 +195,7 @@ impl Census {
         !self.is_surveyed.load(Ordering::Relaxed) || now.wrapping_sub(again).cast_signed() >= 0
     }
 
-    /// Makes a survey if the last one is too old, and no other thread makes one.
+    /// Makes a survey, if the last survey is too old and no other thread makes one now.
     fn look(&self, now: u32) {
         if !self.is_due(now) {
             return;
@@ -285,9 +284,10 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
     })
 }
 
-/// A returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has all
-/// slabs with returned slots; there are `slabs` in all. `unlist` removes a slab without further
-/// ones. The caller holds the owner's lock. `None`: the search found no dense slab.
+/// Takes a returned slot for a moved block, in a dense slab with the entry `mine`. `partial` has
+/// all slabs with returned slots. The owner has `slabs` slabs of the class. `unlist` removes a slab
+/// that has no more returned slots. The caller holds the owner's lock. `None`: the search found no
+/// dense slab.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,

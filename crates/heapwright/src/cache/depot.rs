@@ -7,20 +7,20 @@
 //!                        +--> block -> block -> ... -> null
 //! ```
 //!
-//! It is small: a share of the cache's slabs, between two bounds. A larger depot would save trips
-//! to the slabs, but cost more in the next round: slabs hand out returned slots by address, a chain
-//! hands out blocks in the order of their frees. (Measured on a search tree that is built and
-//! dropped: a depot of a quarter of the slabs saves 7 % of the instructions and adds 10 % to the
-//! misses of a 2-MiB cache.)
+//! The depot is small: it holds a share of the bytes of the cache's slabs, between two bounds. A
+//! larger depot would save trips to the slabs, but would scatter the program's blocks. Slabs hand
+//! out returned slots by address; a chain hands out blocks in the order of their frees. (A program
+//! that builds and drops a search tree shows this. A depot of a quarter of the slabs saves 7 % of
+//! its instructions, and adds 10 % to its misses of a 2-MiB cache.)
 //!
-//! It holds more of blocks over 2 KiB: only two or three of them share the cost of a trip to a
-//! slab. They return to their slabs before the process grows.
+//! The depot may hold more bytes of blocks over 2 KiB, because few such blocks share the cost of a
+//! trip to a slab. These blocks return to their slabs before the process grows.
 //!
-//! Invariants: a chain has at least one block, and fewer than 2^16; addresses of blocks fit 48
-//! bits, which the kernel guarantees unless a mapping asks for more. Only the holder of the
-//! ownership accesses it.
+//! Invariants: a chain has at least one block, and fewer than 2^16. Addresses of blocks fit 48
+//! bits: the kernel guarantees this unless a mapping asks for more. Only the holder of the
+//! ownership accesses a depot.
 //!
-//! Called by the rest of `cache`.
+//! Called by the other files of `cache`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -36,7 +36,7 @@ const MANY_BYTES: usize = 1 << 20;
 /// Between the two bounds: the bytes of the cache's slabs divided by this.
 const SHARE: usize = 64;
 
-/// Large blocks in it may take one part in so many of the stash's bound.
+/// Large blocks in the depot may take the stash's bound divided by this.
 const SHARE_OF_STASH: usize = 4;
 /// The classes whose blocks are large.
 const LARGE_CLASSES: u128 = !0 << size_class::of(LARGE + 1);
@@ -45,7 +45,8 @@ const LARGE_CLASSES: u128 = !0 << size_class::of(LARGE + 1);
 const SHORT: usize = 8;
 
 /// A chain of free blocks of one class. The holder owns the blocks, and a function that takes a
-/// chain may write to them. So only [`DepotChain::of`] makes one, and it cannot be copied.
+/// chain may write to them. So other files make a chain only by [`DepotChain::of`], and a chain
+/// cannot be copied.
 #[must_use]
 pub(super) struct DepotChain {
     head: *mut Block,
@@ -75,12 +76,12 @@ impl DepotChain {
         Self { head, count }
     }
 
-    /// Its first block. Null: it is empty.
+    /// The first block. Null: the chain is empty.
     pub(super) fn head(&self) -> *mut Block {
         self.head
     }
 
-    /// How many blocks it has.
+    /// The number of blocks.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -95,14 +96,14 @@ impl DepotChain {
         block
     }
 
-    /// The two chains as one.
+    /// Joins the chains. The blocks of `other` come last.
     pub(super) fn before(self, other: Self) -> Self {
         // SAFETY: the last block of a chain that is the caller's.
         unsafe { Block::set_next(self.block(self.count), other.head) };
         Self { head: self.head, count: self.count + other.count }
     }
 
-    /// The first `count` blocks, fewer than it has, and the others.
+    /// The first `count` blocks (not all blocks), and the other blocks.
     pub(super) fn cut(self, count: usize) -> (Self, Self) {
         let last = self.block(count);
         // SAFETY: the chain is the caller's, and longer than `count`.
@@ -162,7 +163,8 @@ impl Depot {
 }
 
 impl Cache {
-    /// Keeps a chain in the depot and evicts others for it, or sends the chain to its slabs.
+    /// Keeps a chain in the depot, and evicts other chains for it. If there is no room, returns the
+    /// chain to its slabs.
     pub(super) fn keep(&self, class: usize, chain: DepotChain) {
         let bytes = chain.count * size_class::size(class);
         let is_large = size_class::size(class) > LARGE;
@@ -186,20 +188,21 @@ impl Cache {
         (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
     }
 
-    /// Bytes of large blocks that it may hold; lists hold too few of them for a program's phase.
+    /// Bytes of large blocks that the depot may hold. The lists alone hold too few for a phase of a
+    /// program.
     fn depot_room_of_large(&self) -> usize {
         (stash::room_bytes() / SHARE_OF_STASH).max(FEW_BYTES)
     }
 
-    /// Before the process grows: returns the depot's large blocks to their slabs, down to the bytes
-    /// that it may always hold.
+    /// Before the process grows: returns the depot's large blocks to their slabs, down to
+    /// [`FEW_BYTES`].
     pub(super) fn shrink_depot_of_large(&self) {
         if self.large_depot_bytes.get() > FEW_BYTES {
             self.shrink_depot(true, FEW_BYTES);
         }
     }
 
-    /// Returns chains of small blocks, or of large ones, until at most `most` bytes are left.
+    /// Returns chains of small blocks, or of large blocks, until at most `most` bytes are left.
     /// False: more bytes are left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {
@@ -215,7 +218,7 @@ impl Cache {
         }
     }
 
-    /// The newest chain of the depot.
+    /// Takes the newest chain of `class` out of the depot.
     pub(super) fn undepot(&self, class: usize) -> Option<DepotChain> {
         let chain = self.bins[class].depot.pop()?;
         self.account(class, -(chain.count as isize));
@@ -229,7 +232,8 @@ impl Cache {
         true
     }
 
-    /// Returns a chain of one of `classes`, in turn, to its slabs. False: there is none left.
+    /// Returns a chain of one of `classes` to its slabs. The classes take turns. False: no chain is
+    /// left.
     fn evict_any(&self, classes: u128) -> bool {
         loop {
             let kept = self.kept.get() & classes;

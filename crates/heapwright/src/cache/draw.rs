@@ -1,20 +1,20 @@
 //! Draws: which blocks become samples of a heap profile, and which are guarded (`guard=sample`).
 //!
 //! ```text
-//!   a sample          every so many bytes (`period`)    a countdown: random distances, so that
-//!   a guarded block   every so many blocks (`rate`)     each byte or block has the same chance
+//!   a sample          once in `period` bytes            a countdown: random distances, so that
+//!   a guarded block   once in `rate` blocks             each byte or block has the same chance
 //!
 //!   a countdown is    a cache's, for blocks that enter its lists   (`sampling`, `guard_draw`)
 //!                     one of 64, for calls of threads that share caches    ([`Shared`])
 //! ```
 //!
-//! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely: at most
-//! one in [`PAUSE_MS`] in the whole process, by the clock of the slow paths. So they cost about the
-//! same in any program.
+//! **Pace.** Unless the user sets a rate, guarded blocks are drawn often and made rarely. The whole
+//! process makes at most one in [`PAUSE_MS`] milliseconds, by the clock of the slow paths. So
+//! guarded blocks cost about the same in any program.
 //!
-//! A refill that is not drawn may make its caller *look* at the stack: a stack without a guarded
-//! block gets one. Looks cost a stack trace, so they become rare while they find nothing new, and
-//! frequent when they do.
+//! A refill that is not drawn may make its caller *look* at the stack: a stack that has no guarded
+//! block gets one. A look costs a stack trace. So looks become rare while they find nothing new,
+//! and frequent when they find new stacks.
 //!
 //! Called by `sampling` and `guard_draw`, by shared caches, and by `heap`.
 
@@ -45,7 +45,7 @@ pub(crate) fn is_watched() -> bool {
     IS_WATCHED.load(Ordering::Relaxed)
 }
 
-/// Updates that after a change of the period or the rate.
+/// Updates [`is_watched`] after a change of the period or the rate.
 fn watch_again() {
     IS_WATCHED.store(period() != 0 || guards_are_watched(), Ordering::Relaxed);
 }
@@ -78,7 +78,7 @@ static LAST: AtomicU32 = AtomicU32::new(UNPACED);
 const UNPACED: u32 = u32::MAX;
 /// The rate if there is a pace.
 const PACED_RATE: usize = 1000;
-/// The least milliseconds between two guarded blocks.
+/// The fewest milliseconds between two guarded blocks.
 const PAUSE_MS: u32 = 3;
 /// The most refills between two looks.
 const LOOKS_MOST: u32 = 255;
@@ -89,8 +89,8 @@ pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks from now on; `None`: at the pace above. Called before any thread has
-/// a cache.
+/// Draws one of `every` blocks from now on. `None`: one of [`PACED_RATE`], with the pace. Called
+/// before any thread has a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
         // A process that ends before its first guarded block pays for none.
@@ -100,7 +100,8 @@ pub(crate) fn begin(every: Option<usize>) {
     watch_again();
 }
 
-/// As [`begin`], for a heap whose own slow paths check ([`draws_apart`]); those of `cache` do not.
+/// [`begin`] for the hardened heap, whose own slow paths check ([`draws_apart`]). The slow paths of
+/// `cache` do not check.
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
     AT_ONCE.store(AT_START, Ordering::Relaxed);
@@ -108,26 +109,26 @@ pub(crate) fn begin_apart(every: Option<usize>) {
     begin(every);
 }
 
-/// Guarded blocks that such a heap makes without a pause when a process starts, so that short
+/// Guarded blocks that the hardened heap makes without a pause when a process starts, so that short
 /// programs have a chance, too.
 const AT_START: u32 = 32;
-/// How many of them are left.
+/// How many of these blocks are left.
 static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 
-/// Early refills of that heap when a process starts: each looks at the stack and brings one block,
-/// so that the next call looks, too. So the first block of a call in a small program, or in the
-/// start of a large one, gets a look.
+/// Early refills of the hardened heap when a process starts. Each looks at the stack and brings one
+/// block, so that the next call looks, too. In a small program, or at the start of a large one,
+/// each call's first block gets a look.
 const FIRST_REFILLS: u32 = 512;
-/// How many of them are left.
+/// How many of these refills are left.
 static EARLY: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the next refill of such a heap is an early one.
+/// Whether the next refill of the hardened heap is an early one.
 #[inline]
 pub(crate) fn is_early() -> bool {
     EARLY.load(Ordering::Relaxed) > 0
 }
 
-/// Whether another heap than `cache` draws.
+/// Whether the hardened heap draws, instead of `cache`.
 static APART: AtomicBool = AtomicBool::new(false);
 
 /// Whether the slow paths of `cache` look.
@@ -135,11 +136,12 @@ fn guards_are_watched() -> bool {
     rate() != 0 && !APART.load(Ordering::Relaxed)
 }
 
-/// That heap's refills to the next look, and the pause after it, if it finds nothing.
+/// The hardened heap's refills before the next look, and the pause after this look, if it finds
+/// nothing.
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
-/// The kind of block for a call whose refill brings `blocks` blocks. `None`: an ordinary one.
+/// The kind of block for a call whose refill brings `blocks` blocks. `None`: an ordinary block.
 pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     if rate() == 0 {
         return None;
@@ -168,7 +170,7 @@ pub(crate) fn looked_apart(found: bool) {
     TO_LOOK.store(pause, Ordering::Relaxed);
 }
 
-/// Refills from a look to the next one; `found`: it has found a new stack.
+/// Refills between a look and the next look. `found`: the look has found a new stack.
 pub(super) fn next_pause(pause: u32, found: bool) -> u32 {
     if found { 0 } else { (2 * pause + 1).min(LOOKS_MOST) }
 }
@@ -184,7 +186,8 @@ fn is_later(now: u32, last: u32) -> bool {
     now.wrapping_sub(last).cast_signed() >= PAUSE_MS.cast_signed()
 }
 
-/// Claims the next guarded block. False: another thread makes one now, or has.
+/// Claims the next guarded block. False: another thread makes a guarded block now, or has just made
+/// one.
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
     if last == UNPACED || sync::take_one(&AT_ONCE).is_some() {
@@ -200,13 +203,14 @@ pub(crate) fn take_turn() -> bool {
 /// The reason for a guarded block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Draw {
-    /// It was drawn.
+    /// The block was drawn.
     Drawn,
-    /// It is made only if its stack is new.
+    /// The block is made only if its stack is new.
     IfNew,
 }
 
-/// The distance to the next draw, including the drawn one; `mean` on average. 0: effectively never.
+/// The distance to the next draw, including the drawn block: `mean` on average. If `mean` is 0:
+/// effectively never.
 fn distance(random: &mut u64, mean: usize) -> usize {
     match mean {
         0 => usize::MAX / 2,
@@ -221,7 +225,7 @@ fn seed(of: usize) -> u64 {
 
 /// A thread's countdown. Zero: nothing is drawn.
 pub(super) struct Countdown {
-    /// The count down to the drawn one, including it.
+    /// Blocks or bytes to the next draw, which is included.
     left: Cell<usize>,
     random: Cell<u64>,
 }
@@ -238,19 +242,19 @@ impl Countdown {
         self.left.set(0);
     }
 
-    /// The count down to the next draw; 0: nothing is drawn.
+    /// Blocks or bytes to the next draw. 0: nothing is drawn.
     #[inline(always)]
     pub(super) fn left(&self) -> usize {
         self.left.get()
     }
 
-    /// Counts `amount`, which is less than the rest.
+    /// Counts `amount`, which is less than [`Countdown::left`].
     #[inline(always)]
     pub(super) fn pass(&self, amount: usize) {
         self.left.set(self.left.get() - amount);
     }
 
-    /// Draws the next one.
+    /// Chooses the distance to the next draw.
     #[cold]
     pub(super) fn draw(&self, mean: usize) {
         let mut random = self.random.get();
@@ -259,8 +263,8 @@ impl Countdown {
     }
 }
 
-/// Countdowns for calls that are counted one by one, for each CPU or for some of the shared caches
-/// or threads, so that few threads use one at a time.
+/// Countdowns for calls that are counted one by one. Each countdown serves a CPU, or some of the
+/// shared caches or threads, so that few threads use it at a time.
 pub(crate) struct Shared([SharedCountdown; COUNTDOWNS]);
 
 const COUNTDOWNS: usize = 64;
@@ -279,7 +283,7 @@ impl Shared {
         )
     }
 
-    /// Begins all anew, with draws at a mean distance of `mean`.
+    /// Begins all countdowns anew, with draws at a mean distance of `mean`.
     pub(crate) fn begin(&self, mean: usize) {
         for countdown in &self.0 {
             countdown.draw(mean);
@@ -304,7 +308,7 @@ impl Shared {
         true
     }
 
-    /// The same for a call of the calling thread.
+    /// [`Shared::counts_out`] for a call of the calling thread.
     #[inline(always)]
     pub(crate) fn counts_out_here(&self, amount: usize, mean: usize) -> bool {
         let token = os::thread_token() as u64;
@@ -344,7 +348,8 @@ mod tests {
             let draws = 20_000;
             let sum: u64 = (0..draws).map(|_| distance(&mut random, rate) as u64).sum();
             let mean = sum as f64 / f64::from(draws);
-            // The standard deviation equals the mean, so the mean of so many deviates by a 140th.
+            // The standard deviation equals the mean, so the mean of 20,000 draws deviates by a
+            // 140th.
             assert!((mean / rate as f64 - 1.0).abs() < 0.1, "{rate}: {mean}");
         }
     }

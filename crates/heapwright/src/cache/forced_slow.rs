@@ -1,9 +1,9 @@
 //! Forced-slow lists: they bring a quiet program to the slow paths, which look after its memory.
 //!
 //! There is no background thread, and the lists alone serve a program that allocates little. So a
-//! cache forces its lists slow as soon as pages wait to go back, and then once a tick of the coarse
-//! clock (a few milliseconds). The fast paths find the lists empty and full at once, so each call
-//! *polls*: it reaches a slow path.
+//! cache forces its lists slow as soon as pages wait to go back, and then once a tick. (A tick of
+//! the coarse clock takes a few milliseconds.) The fast paths find the lists empty and full at
+//! once, so each call *polls*: it reaches a slow path.
 //!
 //! ```text
 //!   list          head null, room 0      malloc finds no block, free finds no room
@@ -11,17 +11,19 @@
 //! ```
 //!
 //! The blocks that are kept back ([`ForcedSlow`]) answer the first few polls at a list. Later polls
-//! show that the program is busy, and the list gets its blocks back. A poll that comes a pause
-//! after the last one ([`Polls`]) is a quiet program's, and the count starts anew. So a tick costs
-//! a busy thread a few slow operations among millions, and a quiet thread polls with each
-//! operation. Lists that a busy thread leaves forced slow poll at their next use.
+//! show that the program is busy, and the list gets its blocks back. A poll after a pause
+//! ([`Polls`]) is a quiet program's, and the count starts anew. So a tick costs a busy thread a few
+//! slow operations among millions, and a quiet thread polls with each operation. Lists that a busy
+//! thread leaves forced slow poll at their next use.
 //!
-//! A thread's own cache forces its lists slow in this file; its first few polls in a tick count for
-//! no list. A shared cache can poll as a whole (`maintenance`) before that.
+//! This file forces the lists of a thread's own cache slow. The first few polls of the cache in a
+//! tick count for no list. A shared cache polls as a whole (`maintenance`) before its lists are
+//! forced slow.
 //!
-//! Invariants: a forced-slow list is empty, or a slow path is handling the one block in it (in a
-//! shared cache also blocks that signal handlers left). Only the thread itself touches its lists,
-//! and visitors never do. The lists of a shared cache belong to the holder of its lock.
+//! Invariants: a forced-slow list is empty, or a slow path is handling the one block in it. (A
+//! shared cache's list may also have blocks that signal handlers left.) Only the thread itself
+//! touches its lists, and visitors never do. The lists of a shared cache belong to the holder of
+//! its lock.
 //!
 //! Called by the slow paths of `cache`, and by `maintenance`.
 
@@ -37,7 +39,7 @@ use crate::remote::Block;
 const POLLS: u32 = 16;
 /// Further polls at each list.
 const POLLS_A_LIST: u8 = 2;
-/// A program that polls so long after its last poll is quiet, in nanoseconds.
+/// A program is quiet if it polls this many nanoseconds after its last poll.
 pub(super) const PAUSE_NS: u64 = 20_000;
 
 /// The blocks of a forced-slow list. Zero: the list is not forced slow.
@@ -45,7 +47,7 @@ pub(super) struct ForcedSlow {
     head: Cell<*mut Block>,
     count: Cell<u32>,
     is_on: Cell<bool>,
-    /// The list stays forced slow for so many more polls.
+    /// The list stays forced slow for this many more polls.
     pub(super) polls_left: Cell<u8>,
 }
 
@@ -60,7 +62,7 @@ impl ForcedSlow {
         self.count.get() as usize
     }
 
-    /// The list stays forced slow for so many more polls; 0: it is not forced slow.
+    /// The list stays forced slow for this many more polls. 0: it is not forced slow.
     pub(super) fn polls(&self) -> u8 {
         if self.is_on() { self.polls_left.get() } else { 0 }
     }
@@ -76,7 +78,8 @@ impl ForcedSlow {
     /// Ends the list's forced-slow state, and returns its blocks.
     pub(super) fn take(&self) -> DepotChain {
         self.is_on.set(false);
-        // SAFETY: the blocks from `put`, less those of `pop`, with those of `push`; forgotten here.
+        // SAFETY: the blocks from `put`, less those of `pop`, with those of `push`. The list
+        // forgets them here.
         unsafe {
             DepotChain::of(self.head.replace(ptr::null_mut()), self.count.replace(0) as usize)
         }
@@ -107,7 +110,8 @@ impl ForcedSlow {
     }
 }
 
-/// The polls of a cache that are left in this tick, and the time of the last one. Zero: none.
+/// The polls of a cache that are left in this tick, and the time of the last noted poll. All-zero
+/// bytes: no polls.
 pub(super) struct Polls {
     pub(super) left: Cell<u32>,
     at_ns: Cell<u64>,
@@ -119,7 +123,7 @@ impl Polls {
         os::now_ns().saturating_sub(self.at_ns.get())
     }
 
-    /// Notes a poll. Returns nanoseconds since the last one.
+    /// Notes a poll. Returns the nanoseconds since the last noted poll.
     pub(super) fn note(&self) -> u64 {
         let since = self.since();
         self.at_ns.set(self.at_ns.get() + since);
@@ -217,7 +221,7 @@ impl Cache {
     #[cold]
     #[inline(never)]
     pub(super) fn push_forced_slow(&self, class: usize) -> bool {
-        // The one block; it is aside if it is due.
+        // The list has one block, or the block is aside because it is due.
         let block = self.take_all_listed(class);
         let room = &self.hot.list(class).room;
         room.set(room.get() + 1);
@@ -240,7 +244,7 @@ impl Cache {
         }
     }
 
-    /// Counts a poll at the list of `class`. False: it was one too many.
+    /// Counts a poll at the list of `class`. False: the polls were used up.
     fn count_poll(&self, class: usize) -> bool {
         let (polls, own) = (&self.scavenger.polls, &self.bins[class].forced_slow.polls_left);
         if polls.count() {

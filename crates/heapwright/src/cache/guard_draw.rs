@@ -1,19 +1,19 @@
-//! Draws for guarded blocks: which refills of a cache's lists bring one.
+//! Draws for guarded blocks: which refills of a cache's lists bring a guarded block.
 //!
 //! ```text
 //!   refill of a list    drawn?  --yes--> the caller makes a guarded block; the list stays empty
 //!                         | no
 //!                         v
-//!   the list            block | block | block | ... | the drawn one | ...
+//!   the list            block | block | block | ... | a drawn block | ...
 //!                       +--- stays in the list ----+ +--- back to the depot --->
 //! ```
 //!
 //! Only refills check: `malloc` and `free` have the same instructions as without guards. A refill
 //! counts the blocks that it puts into the list. If the countdown (`draw`) ends among them, the
 //! list is cut before that block, and the call that finds the list empty is drawn. So each position
-//! in a list has the same chance, and a program whose refills all come from one call has other
-//! calls drawn, too. Blocks that go back to the depot are not counted; the distribution has no
-//! memory.
+//! in a list has the same chance. If all refills of a program come from one call, other calls are
+//! drawn, too. Blocks that go back to the depot are not counted. This changes no chances, because
+//! the distribution has no memory.
 //!
 //! Blocks that a thread frees and takes again from its list are not counted: the rate is per block
 //! that enters a list. With a rate of 1 each refill is drawn, so no list is ever filled, and every
@@ -27,23 +27,24 @@ use super::Cache;
 use super::draw::{Countdown, Draw, is_time, next_pause, rate};
 use crate::os;
 
-/// No [`Draw`], and each kind of it, as numbers.
+/// No [`Draw`], and each kind of [`Draw`], as numbers.
 const NOTHING: u8 = 0;
 const DRAWN: u8 = 1;
 const IF_NEW: u8 = 2;
 
 /// A thread's draws. Zero: draws nothing.
 pub(crate) struct GuardDraw {
-    /// Blocks up to the next drawn one.
+    /// Blocks up to the next drawn block, which is included.
     countdown: Countdown,
     /// Classes whose next refill is drawn.
     due: Cell<u128>,
-    /// The kind of block for the call whose refill has just failed: a [`Draw`] as a number; 0 is
-    /// none, because a cache is made of zeros.
+    /// The kind of block for the call whose refill has just failed: a [`Draw`] as a number. 0 is no
+    /// draw, because a cache begins as zeros.
     pending: Cell<u8>,
     /// Whether the next refill is not checked.
     skips: Cell<bool>,
-    /// Refills to the next check for a new stack, and the pause after it, if it finds none.
+    /// Refills before the next check for a new stack, and the pause after this check, if it finds
+    /// none.
     to_look: Cell<u32>,
     pause: Cell<u32>,
 }
@@ -70,7 +71,7 @@ impl GuardDraw {
         }
     }
 
-    /// Counts a block that comes from no list. True: it is drawn.
+    /// Counts a block that comes from no list. True: the block is drawn.
     pub(crate) fn count_one(&self) -> bool {
         let left = self.countdown.left();
         if left > 1 {
@@ -84,7 +85,8 @@ impl GuardDraw {
         is_time(os::coarse_ms())
     }
 
-    /// Skips the check of the next refill, because no guarded block is possible, or ends that.
+    /// If `skips`, the next refill is not checked, because no guarded block is possible. Else ends
+    /// this.
     pub(crate) fn skip(&self, skips: bool) {
         self.skips.set(skips);
     }
@@ -97,7 +99,7 @@ impl GuardDraw {
 }
 
 impl Cache {
-    /// Begins to draw, if the process does. A thread is about to get the cache.
+    /// Begins to draw, if the process draws guarded blocks. A thread is about to get the cache.
     pub(super) fn begin_guards(&self) {
         let draw = &self.guard_draw;
         if rate() == 0 || self.is_heap() {
@@ -148,7 +150,7 @@ impl Cache {
     }
 
     /// Counts the blocks that a refill has put into the list of `class`, and cuts the list before
-    /// the drawn one.
+    /// the drawn block.
     pub(super) fn count_for_guards(&self, class: usize) {
         let (draw, listed) = (&self.guard_draw, self.length(class));
         let left = draw.countdown.left();

@@ -10,16 +10,16 @@
 //!   abandoned, without a slab; later remote frees go on to the central lists
 //! ```
 //!
-//! A block that another thread frees reaches an exclusive cache by a batch, a push and a drain, and
-//! no thread uses its memory until then. A CPU's arrays hand out the block at the next `malloc`. So
-//! with `cache=auto`, a thread whose blocks travel uses its CPU's arrays, and a thread whose blocks
-//! stay keeps its cache, whose paths are shorter.
+//! A block that another thread frees reaches an exclusive cache by a batch, a push and a drain.
+//! Until then no thread uses its memory. A CPU's arrays hand out the block at the next `malloc`. So
+//! with `cache=auto`, a thread that hands over many blocks uses its CPU's arrays. Any other thread
+//! keeps its cache, whose paths are shorter.
 //!
 //! Blocks in use become common with their slabs, so every thread frees them by the short path.
 //!
 //! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry
-//! sends its block to the old owner, which sends it on. Blocks of a stolen slab in the old owner's
-//! lists go the same way (`visit`).
+//! sends its block to the old owner, which sends the block on. Blocks of a stolen slab in the old
+//! owner's lists go the same way (`visit`).
 //!
 //! Called by `heap` (giving up) and by `outgoing` (counting).
 
@@ -29,13 +29,14 @@ use crate::os;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Blocks handed over, both ways, per millisecond of CPU time, above which a thread should use its
+/// A thread that hands over this many blocks, both ways, per millisecond of CPU time should use its
 /// CPU's arrays. (CPU time, because wall time would hide threads that work in bursts or share a
 /// CPU.)
 const BLOCKS_A_MS: u64 = 250;
 /// Blocks between two readings of the clock.
 const LOOK: u32 = 256;
-/// Ticks above the rate, less those below, after which a thread gives its cache up.
+/// A thread gives its cache up when its ticks above the rate, less its ticks below, reach this
+/// number.
 const TICKS: u32 = 2;
 
 /// Requests to a thread: to give its cache up; to check whether its blocks are sampled.
@@ -60,7 +61,7 @@ pub(super) struct HandOver {
     tick: AtomicU32,
     cpu_ns: AtomicU64,
     blocks: AtomicU64,
-    /// Ticks with many blocks, less those without.
+    /// Ticks with many blocks, less ticks with few.
     ticks: AtomicU32,
     /// Pending requests: `GIVE_UP`, `FOLLOW_SAMPLING`.
     asked: AtomicU8,
@@ -68,7 +69,7 @@ pub(super) struct HandOver {
 
 impl HandOver {
     /// A thread begins to use the cache. (Earlier threads' ticks count: some threads live only for
-    /// a few.)
+    /// a few ticks.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
@@ -114,7 +115,7 @@ impl HandOver {
 }
 
 impl Cache {
-    /// Whether its thread should give it up, if it can use anything else.
+    /// Whether the cache's thread should give the cache up, if the thread can use anything else.
     #[inline(always)]
     pub(crate) fn should_be_given_up(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) & GIVE_UP != 0
@@ -141,7 +142,7 @@ impl Cache {
         self.hand_over.asked.fetch_or(FOLLOW_SAMPLING, Ordering::Relaxed);
     }
 
-    /// Clears that request.
+    /// Clears the request to begin or end sampling.
     pub(super) fn no_longer_asked_to_follow_sampling(&self) {
         // Acquire: later reads see the stores before the request.
         self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
@@ -152,7 +153,7 @@ impl Cache {
         self.hand_over.count(blocks);
     }
 
-    /// Withdraws the request to give it up: its thread can use nothing else.
+    /// Withdraws the request to give the cache up: its thread can use nothing else.
     pub(crate) fn stays_in_use(&self) {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }

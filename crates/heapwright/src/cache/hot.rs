@@ -1,7 +1,7 @@
 //! The hot part of a cache: all memory that the fast paths of `malloc` and `free` touch.
 //!
 //! ```text
-//!   0      descriptor of malloc's sequence           of the per-CPU entry alone, see `arrays`
+//!   0      descriptor of malloc's sequence           only the per-CPU entry has one: `arrays`
 //!   32     list 0   { head | room | reciprocal }     16 bytes a class
 //!   48     list 1
 //!   ...
@@ -13,13 +13,13 @@
 //! to. A request's size less one, rounded down, is the offset of the list that its block comes
 //! from. So neither path computes an index.
 //!
-//! Invariants: only the owner touches it; blocks in a list are free, linked, and of the list's
-//! class and owner; entries below `limit` can be read.
+//! Invariants: only the owner touches a hot part. Blocks in a list are free, linked, and of the
+//! list's class and owner. Entries below `limit` can be read.
 //!
-//! Threads without a cache of their own have a [`HotStub`] instead: the same bytes, but many
-//! threads read it, so it is a type of its own, which is `Sync`.
+//! Threads without a cache of their own have a [`HotStub`] instead. It has the same bytes, but many
+//! threads read it. So it is a type of its own, which is `Sync`.
 //!
-//! Called by `heap`'s fast paths, and by the rest of `cache`.
+//! Called by `heap`'s fast paths, and by the other files of `cache`.
 
 use core::cell::Cell;
 use core::mem::offset_of;
@@ -34,18 +34,19 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind is the offset of its
 /// list.
 ///
-/// Plain memory except for the head: only the owner touches it, so the compiler may count in one
-/// instruction. The heads of the per-CPU entry's lists change under their readers.
+/// Only the owner touches a list. So `room` is plain memory, and the compiler may count in one
+/// instruction. The head is an atomic: the heads of the per-CPU entry's lists change while other
+/// threads read them.
 #[repr(C)]
 pub(crate) struct List {
     pub(super) head: Head,
-    /// How many more blocks it takes; below zero it is too long.
+    /// How many more blocks the list takes. Below zero, the list is too long.
     pub(super) room: Cell<i32>,
     /// The class's reciprocal, here so that `free` needs no other table.
     pub(super) reciprocal: u32,
 }
 
-/// The first block of a list. An atomic whose loads and stores compile to plain ones.
+/// The first block of a list. An atomic whose loads and stores compile to plain loads and stores.
 pub(super) struct Head(AtomicPtr<Block>);
 
 impl Head {
@@ -87,8 +88,8 @@ impl List {
         }
     }
 
-    /// Takes out the newest block. `Err`: there is none; true if the list is closed in favour of
-    /// the CPU's arrays.
+    /// Takes out the newest block. `Err`: there is none. The value is true if the list is closed in
+    /// favour of the CPU's arrays.
     #[inline(always)]
     pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
         let block = self.head.get();
@@ -128,8 +129,8 @@ impl List {
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
-/// Lists that are closed in favour of the CPU's arrays have a negative head: the place of a
-/// thread's area, less this. Other closed lists have a null head.
+/// The lists of the per-CPU entry are closed in favour of the CPU's arrays. Their heads are
+/// negative: the place of a thread's rseq area, less this. Other closed lists have null heads.
 pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
 
 /// A tag mismatch: an address map entry, exclusive-ored with the tag of a hot part. For the
@@ -161,14 +162,14 @@ impl Mismatch {
         self.0.wrapping_sub(BIASED_TO_SHARED) < SLAB_KINDS
     }
 
-    /// If so, the offset of the shared cache's list that the block goes to.
+    /// The offset of the shared cache's list that the block goes to, if [`Mismatch::is_to_shared`].
     #[inline(always)]
     pub(crate) fn shared_list(self) -> usize {
         // A constant, so that it becomes a part of the list's address.
         self.0 - BIASED_TO_SHARED
     }
 
-    /// The list's class, for a mismatch of each of these kinds.
+    /// The list's class, for a mismatch of any of these three kinds.
     pub(crate) fn class(self) -> usize {
         (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }
@@ -180,7 +181,7 @@ impl Mismatch {
         Self(self.0 ^ tag)
     }
 
-    /// The form for the sequences.
+    /// The mismatch as a number, for the sequences.
     #[inline(always)]
     pub(crate) fn bits(self) -> usize {
         self.0
@@ -196,7 +197,7 @@ impl Mismatch {
     }
 }
 
-/// A batch is sent at this many blocks of another owner, or at this many bytes.
+/// A batch of remote frees is sent at this many blocks, or at this many bytes.
 pub(super) const BATCH: u64 = 32;
 const BATCH_BYTES: u64 = 64 << 10;
 
@@ -211,8 +212,8 @@ static WEIGHTS: [u64; CLASSES] = {
     }
     weights
 };
-/// A batch that is due has one of these bits: it is sent as soon as it is due, so neither half
-/// exceeds twice its bound.
+/// The weight of a batch that is due has one of these bits. A due batch is sent at once, so neither
+/// half exceeds twice its bound.
 const DUE: u64 = BATCH << 32 | BATCH_BYTES;
 const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
 const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
@@ -220,9 +221,9 @@ const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 /// Blocks on their way to another owner. Zero is an empty batch.
 #[repr(C)]
 pub(super) struct Outgoing {
-    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry, exclusive-ored
-    /// with both this and the cache's tag, is a list's offset exactly if its slab is the batch
-    /// owner's. 0: the batch is empty, or the hot part is no cache's.
+    /// The tag of the batch's owner, exclusive-ored with the cache's own tag. An entry,
+    /// exclusive-ored with this and with the cache's tag, is the offset of a list exactly if the
+    /// batch's owner owns the slab. Zero: the batch is empty, or the hot part is no cache's.
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
     pub(super) tail: Cell<*mut Block>,
@@ -232,7 +233,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// An empty one.
+    /// An empty batch.
     pub(super) const fn new() -> Self {
         Self {
             tag: Cell::new(0),
@@ -248,7 +249,7 @@ impl Outgoing {
         (self.weight.load(Ordering::Relaxed) >> 32) as usize
     }
 
-    /// Their bytes.
+    /// Bytes of the batch's blocks.
     pub(super) fn bytes(&self) -> usize {
         self.weight.load(Ordering::Relaxed) as u32 as usize
     }
@@ -285,20 +286,21 @@ impl Outgoing {
 pub(crate) struct Hot {
     descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
-    /// The window's base, and the number of its units that this cache knows: copies that no other
-    /// thread writes. All slabs of the cache are below. (Other threads may lower the limit of a
-    /// [`HotStub`], so it is an atomic.)
+    /// The window's base, and the number of the window's units that this cache knows. All slabs of
+    /// the cache lie below. No other thread writes these copies. (But other threads may lower the
+    /// limit of a [`HotStub`], so the limit is an atomic.)
     base: Cell<*mut u8>,
     limit: AtomicUsize,
-    /// The owner's id, shifted as in an address map entry. A whole word, so that the entry's load
-    /// widens it without a further instruction.
+    /// The owner's id, shifted as in an address map entry. A whole word, because the load of an
+    /// entry widens the entry without a further instruction.
     pub(super) tag: usize,
-    /// The same tag, or no owner's if sized frees must be passed on (see `forward_sized_frees`).
+    /// The same tag, or the tag of no owner if sized frees must be passed on (see
+    /// `forward_sized_frees`).
     sized_tag: Cell<usize>,
     /// Blocks on their way to another owner. A stub has none.
     pub(super) outgoing: Outgoing,
-    /// The table for all calls that the lists do not serve. An atomic, because a stub's changes
-    /// under its readers.
+    /// The table for all calls that the lists do not serve. An atomic, because a stub's table
+    /// changes while other threads read it.
     serve: AtomicPtr<Serve>,
 }
 
@@ -308,21 +310,22 @@ pub(crate) struct Hot {
 /// function of a table knows what kind `hot` is, and does not check the process's mode.
 #[repr(C)]
 pub(crate) struct Serve {
-    /// Serves `malloc(size)`, for a size of some class, where the list at `offset` in `hot` is
+    /// Serves `malloc(size)`, for a size of some class. The class's list, at `offset` in `hot`, is
     /// empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
     /// Frees a block for `free` that neither `hot` nor the outgoing batch's owner owns. `mismatch`
     /// is the tag mismatch of its unit's entry with `hot`.
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, mismatch: Mismatch),
-    /// Frees a block for `free` whose unit `hot` does not know, or where no slot begins.
+    /// Serves `free` for an address whose unit `hot` does not know, or at which no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
     /// Serves a call for a large block, or for no bytes, that gives only the size.
     pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
-    /// Frees a block that the call says more about: `size` and `align`, as far as `said` has them.
-    /// `mismatch` is as in `free`, or the unit's entry is unknown. Null does nothing.
+    /// Serves any other call that frees a block. The call may pass the block's size and alignment:
+    /// `said` tells whether `size` and `align` count. `mismatch` is as in `free`, or says that the
+    /// unit's entry is unknown. Null does nothing.
     pub(crate) give_back: unsafe fn(
         block: *mut u8,
         hot: &Hot,
@@ -381,7 +384,7 @@ pub(crate) enum Common {
 
 /// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
-// No entry and no cache has the bit: only a stub sets it.
+// No entry and no cache has the bit `BIASED_TO_SHARED`. Only a stub sets it.
 const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32);
 
 impl Hot {
@@ -414,29 +417,30 @@ impl Hot {
     pub(crate) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
 }
 
-/// A hot part that always misses: its lists stay empty and it owns nothing. But it knows the
-/// window, so the mismatch of a common block's entry names a list.
+/// A hot part that always misses: its lists stay empty, and no slab belongs to it. But a stub knows
+/// the window, so the mismatch of a common block's entry names a list.
 ///
-/// Many threads read it at once through their fast words, as a [`Hot`], so it must be one, bit for
-/// bit. Unlike the hot part of a thread's cache it may be shared: after [`HotStub::become_stub`]
-/// only its limit, the per-CPU entry's heads and its table change, and these are atomics.
+/// Many threads read a stub at once, as a [`Hot`], through their fast words. So a stub has the
+/// layout of a [`Hot`]. Threads may share it: after [`HotStub::become_stub`] only its limit, its
+/// table and (in the per-CPU entry) its heads change, and these are atomics.
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 
-// The fast paths and assembly use the offsets of one for the other.
+// The fast paths and assembly use the offsets of `Hot` for a `HotStub`.
 const _: () = assert!(size_of::<HotStub>() == size_of::<Hot>());
 const _: () = assert!(align_of::<HotStub>() == align_of::<Hot>());
 const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
-// SAFETY: `become_stub` writes its cells while no other thread knows it, and `forward_sized` while
-// there is no other thread. Threads that reach it by a fast word write none: `pop` takes no block
-// from an empty list, `push` is for blocks of the part's owner, which do not exist, and
-// `send_along` does nothing: the outgoing batch's tag stays 0, and no mismatch of a stub is a list.
+// SAFETY: `become_stub` writes the stub's cells while no other thread knows the stub, and
+// `forward_sized` while there is no other thread. Threads that reach the stub by a fast word write
+// no cell. `pop` takes no block from an empty list. `push` is for blocks of the part's owner, which
+// do not exist. `send_along` does nothing: the outgoing batch's tag stays 0, and no mismatch of a
+// stub is a list.
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
-    /// Makes a stub of zeros. All heads are `head`: null, or negative. The limit is `readable`: the
-    /// number of entries that can be read from now on. It is never raised.
+    /// Makes this hot part of zeros a stub. All heads are `head`: null, or negative. The limit is
+    /// `readable`: the number of entries that can be read from now on. The limit is never raised.
     pub(super) fn become_stub(
         &mut self,
         serve: &'static Serve,
@@ -462,8 +466,8 @@ impl HotStub {
         self.set_heads(head);
     }
 
-    /// Makes a stub of zeros that passes every call of a thread to the hardened heap: it knows no
-    /// unit.
+    /// Makes this hot part of zeros a stub that passes every call of a thread to the hardened heap.
+    /// The stub knows no unit.
     pub(crate) fn become_hardened(&mut self, serve: &'static Serve) {
         self.become_stub(serve, Common::Nowhere, 0, false, 0);
     }
@@ -475,8 +479,8 @@ impl HotStub {
         }
     }
 
-    /// Lowers the limit, because the table beyond it is about to go. No block lies there that a
-    /// program may free, so a thread may read either limit.
+    /// Lowers the limit, because the table beyond it is about to go. A program may free no block
+    /// beyond the limit. So a thread may read the old limit or the new limit.
     pub(super) fn lower_limit(&self, readable: usize) {
         self.0.limit.fetch_min(readable, Ordering::Relaxed);
     }
@@ -490,12 +494,13 @@ impl HotStub {
         self.0.forward_sized(true);
     }
 
-    /// Switches to the table that draws blocks, or back to the plain one.
+    /// Switches to the table that draws samples and guarded blocks, or back to the plain table.
     pub(super) fn draw_calls(&self, drawn: bool) {
         self.0.draw_calls(drawn);
     }
 
-    /// Names the sequence of `malloc`: a thread arms it with the address of this stub.
+    /// Sets the descriptor of `malloc`'s sequence. A thread arms the sequence with the address of
+    /// this stub.
     pub(super) fn describe_sequence(&mut self, descriptor: [u64; 4]) {
         self.0.descriptor = descriptor;
     }
@@ -514,12 +519,13 @@ impl Hot {
         unsafe { &*self.serve.load(Ordering::Relaxed) }
     }
 
-    /// Sets the table.
+    /// Sets the table for all calls that the lists do not serve.
     pub(crate) fn serve_by(&self, serve: &'static Serve) {
         self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Switches to the table that draws blocks, or back. (Not before a thread has had the cache.)
+    /// Switches to the table that draws samples and guarded blocks, or back to the plain table.
+    /// Does nothing before a thread has had the cache.
     pub(super) fn draw_calls(&self, drawn: bool) {
         if !self.serve.load(Ordering::Relaxed).is_null() {
             let serve = self.serve();
@@ -534,7 +540,7 @@ impl Hot {
     /// `offset` is a multiple of `CLASS_STEP` below `SLAB_KINDS`.
     #[inline(always)]
     pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
-        // SAFETY: by the contract this is one of the lists.
+        // SAFETY: by the contract a list begins there.
         let list = unsafe { ptr::from_ref(self).cast::<u8>().add(Self::LISTS + offset) };
         // SAFETY: one of the lists, which live as long as the hot part.
         unsafe { &*list.cast::<List>() }
@@ -711,7 +717,7 @@ pub(crate) mod tests {
         is_shared::<HotStub>();
     }
 
-    /// A data race for Miri, if readers or the writer treat the limit as plain memory.
+    /// Miri finds a data race if readers or the writer treat the limit as plain memory.
     #[test]
     fn the_limit_of_a_closed_one_is_lowered_under_its_readers() {
         let mut stub = HotStub(zeros());
@@ -719,7 +725,7 @@ pub(crate) mod tests {
         let stub = &stub;
         std::thread::scope(|threads| {
             threads.spawn(|| stub.lower_limit(0));
-            // As the fast word leads to it, in another thread.
+            // Another thread's fast word leads to the stub in this way.
             let hot = &stub.0;
             for address in [0, 1 << 20] {
                 assert!(!hot.mismatch_of(address).is_mine());

@@ -1,14 +1,14 @@
 //! Slow allocation from any source, and large blocks, which are runs of whole units.
 //!
 //! ```text
-//!   source   a thread's cache, a first-class heap's, or a shared one. The caller holds it:
-//!            it is the thread's own and entered, or the caller has locked it
+//!   source   a thread's cache, a first-class heap's cache, or a shared cache. The caller
+//!            holds the source: it has entered its own cache, or has locked the source
 //!
 //!   | used, in whole pages ....... | never touched | (room to grow) |      a large block
 //!   unit 0       unit 1       ...                   unit n-1
 //! ```
 //!
-//! A run's tail behind the last page in use is only address space, so a block of 33 KiB costs 36
+//! A run's tail behind the last page in use is only address space. So a block of 33 KiB costs 36
 //! KiB of memory, although its unit has 64 KiB.
 //!
 //! A block grows within its run's own units at no cost, then into a free run behind it, then into a
@@ -38,12 +38,13 @@ use crate::unit_record::Record;
 
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
-/// Blocks of at least this size move by pages instead of a copy.
+/// The kernel moves the pages of blocks of at least this size. Shorter blocks are copied.
 const MOVE_PAGES: usize = 1 << 20;
 
-/// A block that shrinks by at most one part in so many keeps its run: it may grow again.
+/// A block keeps its run if it shrinks by at most the run's units divided by this, because it may
+/// grow again.
 const STAYS: usize = 8;
-/// In units: 1 MiB.
+/// The most units that a block keeps in this way: 1 MiB.
 const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 
 /// A cache that serves a request.
@@ -55,14 +56,15 @@ pub(crate) trait Source {
     fn is_sample_due(&self, class: usize) -> bool;
     /// Runs for the next large block.
     fn stash(&self) -> &Stash;
-    /// A bounded step towards giving back memory that has not been used for a while.
+    /// Makes a bounded step that gives back memory that has not been used for a while.
     fn tend(&self);
     /// Gives back runs that may serve instead, before a run of `units` units takes unused memory.
     fn make_way(&self, units: usize);
     /// Gives back all free memory.
     fn release(&self);
-    /// The heap that lists its large blocks, if this is one. (Large blocks of the late heap, like
-    /// those of threads' caches, are in no list: a free of one need not wait for that heap.)
+    /// This source, if it is a heap that lists its large blocks. (Large blocks of the late heap and
+    /// of threads' caches are in no list. So a free of such a block need not wait for the late
+    /// heap.)
     fn heap(&self) -> Option<&Cache>;
 }
 
@@ -175,8 +177,8 @@ fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
     Some((Allocated { block: large.block, zero: true }, large.usable))
 }
 
-/// The heap of threads without a cache: theirs is gone, there is no memory for one, or they cannot
-/// wait for a shared one.
+/// The heap of threads without a cache: the cache is gone, there is no memory for a cache, or the
+/// thread cannot wait for a shared cache.
 #[cold]
 pub(crate) fn late() -> Option<&'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
@@ -215,7 +217,8 @@ fn whole_pages(size: usize) -> usize {
     (size + last) & !last
 }
 
-/// Allocates a block of `size` bytes (at most `isize::MAX`), from the stash of `keeper` if it can.
+/// Allocates a block of `size` bytes (at most `isize::MAX`), from the stash of `keeper` if
+/// possible.
 pub(crate) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     if align <= UNIT
         && let Some(given) = from_kept(size, zero, keeper)
@@ -270,8 +273,8 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a kept run of which only the record's
-/// requested size has to change.
+/// A block of `size` bytes from a kept run of one of the [`Stash::LENGTHS`]. Only the requested
+/// size in the run's record has to change.
 #[inline(always)]
 pub(crate) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -318,13 +321,13 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// The length of the run of the large block at `unit`, which is kept from now on. `None`: it has
-/// more than `longest` units, a first-class heap owns it, or it was freed before.
+/// Makes the run of the large block at `unit` a kept run, and returns its length. `None`: the run
+/// has more than `longest` units, a first-class heap owns the block, or the block was freed before.
 #[inline(always)]
 pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
-    // Read once: the run may have changed hands, if the program frees the block twice at the same
-    // time.
+    // `units` is read once: another thread may have the run now if the program frees the block
+    // twice at the same time.
     let units = record.units.load(Ordering::Relaxed) as usize;
     if units.wrapping_sub(1) >= longest
         || record.heap.load(Ordering::Relaxed) != 0
@@ -337,8 +340,8 @@ pub(crate) fn give_up(unit: usize, longest: usize) -> Option<usize> {
 }
 
 /// Moves the run of the large block at `unit`, which the caller gives away, to the thread's own
-/// stash. False: it remains a block, because a first-class heap owns it, it was freed before (by
-/// this thread, or some time ago), or there is no room.
+/// stash. False: nothing has changed. A first-class heap owns the block, the stash has no room, or
+/// the block was freed before (by this thread, or some time ago).
 #[inline(always)]
 pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
@@ -358,7 +361,7 @@ pub(crate) fn keep(unit: usize, stash: &Stash) -> bool {
 /// Makes a run that was just taken a large block of `size` bytes. `None`: a part of the run is
 /// lost, which never happens to a run from the chunk.
 fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
-    // This comes first, because it may have to bring the memory back.
+    // This call comes first, because it may have to bring the memory back.
     if !large_block::set_usable(run.unit, usable) {
         return None;
     }
@@ -408,7 +411,7 @@ pub(crate) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
 #[must_use]
 pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     let _order = heap.lock.lock();
-    // Checked again under the lock: two threads may free it at once.
+    // Checked again under the lock: two threads may free the block at once.
     let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()
         && MAP.kind(unit) == Kind::LargeHead;
     if is_there {
@@ -417,8 +420,9 @@ pub(crate) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
     is_there && free(unit, |_, _| false)
 }
 
-/// Frees the large block at `unit`; `keep` may keep the run, with its length, for the next one. A
-/// heap's block has left its list before. False: another thread freed it first.
+/// Frees the large block at `unit`; `keep` gets the run's first unit and length, and may keep the
+/// run for the next block. A heap's block has left the heap's list before. False: another thread
+/// freed it first.
 #[must_use]
 pub(crate) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
     let record = MAP.record(unit);
@@ -493,8 +497,8 @@ pub(crate) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let length = old_usable.min(new.usable);
     // `None`: the new block may have a hole, so its units must not be used again. It stays handed
     // out, to no caller.
-    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new
-    // one holds nothing.
+    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's. The new
+    // block holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;
     chunk::give_moved(unit, old_units, moved);
     Some(new)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   slot (see `registry::shared`)
-//!   0      closed: the target of threads' fast words
+//!   0      stub: the target of threads' fast words
 //!   1408   | state | sleepers | number | precedence | list 0 | list 1 | list 2 |  one line
 //!   1472   | list 3 | ....                                           16 bytes a class
 //!   2704   | bins: a spare chain a class ....      | stash | ....
@@ -15,11 +15,11 @@
 //! boundary moves one chain back and forth, without the central lists. All moves are of whole
 //! chains, in constant time.
 //!
-//! The lists are those of exclusive caches (`hot::List`): the same few instructions push and pop,
-//! with a lock before and an unlock after.
+//! The lists are as in exclusive caches (`hot::List`): the same few instructions push and pop,
+//! under the lock.
 //!
-//! `malloc` and `free` reach `closed` first: empty lists, and a tag with one changed bit, so that
-//! both miss. The sign of the tag mismatch shows a common block's entry (see `hot::HotStub`).
+//! `malloc` and `free` reach the stub first. It has empty lists, and a tag with one changed bit, so
+//! that both miss. The tag mismatch shows whether a block is common (see `hot::HotStub`).
 //!
 //! **Bound.** A cache holds at most two chains of a class. Its spares are also bounded by a small
 //! share of all slabs and by [`SPARES`] bytes, so lists and spares hold less than 2 MiB. The stash
@@ -54,12 +54,12 @@ use crate::size_class::{self, CLASSES};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// A class of blocks over [`MIDDLE`] is busy after so many slow operations in one tick of the
+/// A class of blocks over [`MIDDLE`] is busy after this many slow operations in one tick of the
 /// clock.
 const BUSY: u32 = 64;
-/// Bytes that all spare chains of a cache may have, if that is less than [`central::share`]. (40
-/// threads with 1.5 MB in use had 6.3 MB in two caches and their slabs without the share, 4.9 MB
-/// with it, in the same time.)
+/// All spare chains of a cache may have this many bytes, or [`central::share`] if that is less. (40
+/// threads with 1.5 MB in use had 6.3 MB in two caches and their slabs without the share, and 4.9
+/// MB with it. The time was the same.)
 const SPARES: usize = 256 << 10;
 /// All shared caches.
 pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
@@ -76,8 +76,8 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for, at most.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`, and whether they were many in a tick since the cache
-    /// last rested.
+    /// Slow operations in the tick `slow_at`, and whether any tick had many since the cache last
+    /// rested.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
@@ -87,15 +87,16 @@ pub(super) struct Bin {
 
 /// Statistics of a cache's use.
 pub(crate) struct Uses {
-    /// Failed tries of other caches before a thread got this one.
+    /// Failed tries of other caches before a thread got this cache.
     pub(crate) failed_tries: AtomicU64,
-    /// How often a thread had to wait for it.
+    /// How often a thread had to wait for this cache.
     pub(crate) waits: AtomicU64,
     /// Operations that took the lock although the CPU's arrays should have served them.
     pub(crate) fallbacks: AtomicU64,
 }
 
-/// The data behind a slot's lock. Zero, except for the fields that [`make`] writes, is empty.
+/// The data behind a slot's lock. All-zero bytes are an empty cache, except for the fields that
+/// [`make`] writes.
 #[repr(C)]
 pub(crate) struct Magazines {
     lists: [List; CLASSES],
@@ -112,7 +113,7 @@ pub(crate) struct Magazines {
     /// Whether lists were forced slow in this tick, and whether operations polled.
     pub(super) has_forced_slow: Cell<bool>,
     pub(super) has_polled: Cell<bool>,
-    /// Whether the pass found it unchanged.
+    /// Whether no slow operation came after the last pass.
     pub(super) rested: Cell<bool>,
     /// Whether a thread has ever taken a block from here.
     used: AtomicBool,
@@ -122,8 +123,8 @@ pub(crate) struct Magazines {
     pub(crate) uses: Uses,
 }
 
-// SAFETY: only the holder of the slot's lock accesses it, and the lock passes between threads with
-// acquire and release; the pointers lead to free blocks that nothing else refers to.
+// SAFETY: only the holder of the slot's lock accesses the magazines, and the lock passes between
+// threads with acquire and release. The pointers lead to free blocks that nothing else refers to.
 unsafe impl Send for Magazines {}
 
 const _: () = assert!(offset_of!(Magazines, lists) == 0);
@@ -139,7 +140,7 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
 
 /// Makes a cache. `None`: there is no memory.
 fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
-    // SAFETY: zero is valid for all of it.
+    // SAFETY: zero is valid for every field.
     let slot = unsafe { SharedCache::make(number) }?;
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
@@ -176,15 +177,15 @@ pub(crate) fn sample_every(bytes: usize) {
     }
 }
 
-/// Whether each cache is a CPU's.
+/// Whether each cache belongs to a CPU.
 static ARE_OF_CPUS: AtomicBool = AtomicBool::new(false);
 
-/// Whether each cache is a CPU's, behind the CPU's arrays, if these exist.
+/// Whether each cache belongs to a CPU, and is behind the CPU's arrays if these exist.
 pub(super) fn are_of_cpus() -> bool {
     ARE_OF_CPUS.load(Ordering::Relaxed)
 }
 
-/// Raises the number of caches, whose table is `serve`. Returns their number.
+/// Raises the number of caches to `count`. Their table is `serve`. Returns their number.
 pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     let _one = RAISING.lock();
     let made = ALL.raise(count, |number| make(number, serve, Common::ToShared));
@@ -214,7 +215,7 @@ pub(crate) fn start_by_cpu(
     made
 }
 
-/// Makes the fast path for sized frees refuse every block: see the caller.
+/// Makes the fast path for sized frees refuse every block: see `cache::forward_sized_frees`.
 ///
 /// # Safety
 ///
@@ -226,8 +227,8 @@ pub(super) unsafe fn forward_sized_frees() {
     }
 }
 
-/// Lowers all limits to the address map's, and then runs `give_up`, after which no more of the
-/// table can be read. No cache is made in the meantime: it would take over the old limit.
+/// Lowers all limits to the address map's, and then runs `give_up`. Afterwards no more of the table
+/// can be read. No cache is made in the meantime: a new cache would take over the old limit.
 pub(crate) fn lower_limits(give_up: impl FnOnce()) {
     let _one = RAISING.lock();
     let readable = MAP.limit();
@@ -292,8 +293,8 @@ impl Magazines {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
-    /// Counts a slow operation of `class`. Returns whether there were so many, again, that the
-    /// CPU's arrays should hold more.
+    /// Counts a slow operation of `class`. Returns true after every [`BUSY`] such operations in one
+    /// tick: the CPU's arrays should then hold more.
     pub(crate) fn is_busy(&self, class: usize) -> bool {
         let bin = &self.bins[class];
         if size_class::size(class) <= MIDDLE {
@@ -310,8 +311,8 @@ impl Magazines {
         true
     }
 
-    /// Gives back the runs in this stash and a thread's, if a run of `units` units would take
-    /// unused memory although such runs may serve it.
+    /// Gives back the runs in the CPU's arrays, in this stash and in a thread's stash. Does so only
+    /// if a run of `units` units would take unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
@@ -323,8 +324,8 @@ impl Magazines {
         self.lists[class].head.get().is_null() && self.bins[class].spare_count.get() == 0
     }
 
-    /// Whether `count` more blocks of `class` fit: in the list, or, for middle blocks, whose lists
-    /// are short, if the list may become the spare.
+    /// Whether `count` more blocks of `class` fit into the list. Middle blocks, whose lists are
+    /// short, also fit if the list may become the spare.
     pub(crate) fn has_room_for(&self, class: usize, count: usize) -> bool {
         let is_middle = size_class::size(class) > MIDDLE;
         self.lists[class].room.get() >= count as i32
@@ -345,7 +346,7 @@ impl Magazines {
         debug_assert!(!self.bins[class].forced_slow.is_on());
     }
 
-    /// Takes the list of `class`, and leaves an empty one.
+    /// Takes the blocks out of the list of `class`.
     pub(super) fn empty(&self, class: usize) -> DepotChain {
         let (head, count) = (self.lists[class].head.get(), self.length(class));
         // SAFETY: the list's blocks, which the list forgets here.
@@ -398,7 +399,8 @@ impl Magazines {
         };
         let forced_slow = &self.bins[class].forced_slow;
         let (chain, polls) = if forced_slow.is_on() {
-            // By the tick just now: empty, except for blocks that signal handlers left in the list.
+            // `tend` forced the list slow just now. It was empty, except for blocks that signal
+            // handlers had left there.
             (chain.before(forced_slow.take()), forced_slow.polls_left.get())
         } else {
             (chain, polls.saturating_sub(1))
@@ -468,7 +470,7 @@ impl Magazines {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Blocks and bytes in its lists, when last published.
+    /// Blocks and bytes in the cache's lists, when last published.
     pub(crate) fn cached(&self) -> (usize, usize) {
         (self.listed_blocks.load(Ordering::Relaxed), self.listed_bytes.load(Ordering::Relaxed))
     }
@@ -477,14 +479,15 @@ impl Magazines {
 /// A pass over caches and central lists, of which each tick makes a part.
 pub(super) struct Pass {
     pub(super) began: u32,
-    /// The class that it has reached; `CLASSES`: it is over.
+    /// The class that the pass has reached. `CLASSES`: the pass is over.
     pub(super) class: usize,
     pub(super) begins: bool,
 }
 
 pub(super) static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
 
-/// Gives back the free memory of all caches and the central lists. Returns the kernel's bytes.
+/// Gives back the free memory of all caches and the central lists. Returns the bytes that went to
+/// the kernel.
 pub(crate) fn purge_all() -> usize {
     arrays::drain_all();
     for slot in ALL.all() {
@@ -495,9 +498,9 @@ pub(crate) fn purge_all() -> usize {
     central::purge_all()
 }
 
-/// Gives back free memory because there is none left: of arrays, of caches that no thread holds
-/// now, of central lists, and of threads' stashes, except that of the cache with the id `me`. The
-/// calling thread holds no lock of a class.
+/// Gives back free memory because no memory is left: in arrays, central lists, threads' stashes,
+/// and caches that no thread holds now. Skips the stash of the cache with the id `me`. The calling
+/// thread holds no lock of a class.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {
@@ -569,9 +572,9 @@ pub(crate) unsafe fn let_slots_go() {
         // SAFETY: this thread, or the one that it is a copy of, held the slot before the fork.
         unsafe { slot.after_fork() };
     }
-    // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { PASS.release() };
-    // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
     unsafe { RAISING.release() };
 }
 

@@ -1,9 +1,9 @@
 //! Maintenance: how the threads of a quiet program look after shared caches.
 //!
 //! There is no background thread, so free pages go back only when a thread of the program takes a
-//! slow path; and a quiet program takes none. So while memory can be given back, operations *poll*:
-//! they take a slow path and read the clock. A quiet program polls with every operation, a busy one
-//! a few times in each tick.
+//! slow path. A quiet program takes none. So while memory can be given back, operations *poll*:
+//! they take a slow path and read the clock. A quiet program polls with every operation, a busy
+//! program a few times in each tick.
 //!
 //! ```text
 //!   no work --- work found at a new tick, or later in one ----------> polling
@@ -12,15 +12,15 @@
 //!      +---------------------------------------------------------------+  | after a PAUSE
 //!                                                  POLLS without a PAUSE |  |
 //!                                                                      v  |
-//!                                          lists forced slow, all that poll are answered
+//!                                          lists forced slow: only calls for them poll
 //! ```
 //!
-//! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted.
-//! A cache that begins to poll makes all others poll too, because the next operation may use any of
-//! them. When a busy program has polled enough in a tick, the lists are *forced slow*: their blocks
-//! are put aside, so that a list has no block and no room. Lists in use are soon restored; the rest
-//! make the first operation after the busy phase poll: see `forced_slow`. (Arrays are never forced
-//! slow.)
+//! If a shared cache polls, its unlock takes the slow path. If a CPU's arrays poll, their
+//! operations are diverted to the CPU's shared cache. A cache that begins to poll makes all other
+//! caches poll, too, because the next operation may use any cache. When a busy program has polled
+//! enough in a tick, the lists are *forced slow*. Their blocks are put aside, so that a list has no
+//! block and no room. Lists in use are soon restored. The other lists make the first operation
+//! after the busy phase poll: see `forced_slow`. (Arrays are never forced slow.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
@@ -41,15 +41,17 @@ use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::ticks;
 
-/// A program counts as busy after so many polls without a pause.
+/// A program counts as busy after this many polls without a pause.
 const POLLS: u32 = 32;
 /// Polls at a list before it is restored.
 const POLLS_A_LIST: u8 = 4;
-/// The first pause after which all caches must poll again, in nanoseconds; it doubles each time.
+/// The nanoseconds of the first pause after which all caches must poll again. The pause doubles
+/// each time.
 const LONG_PAUSE_NS: u64 = 100_000;
-/// How many times more, at most, all caches are made to poll in a tick.
+/// After the first time in a tick, all caches are made to poll again at most this many times.
 const ASKS: u32 = 8;
-/// A program that polls at a forced-slow list so long after its last poll may be quiet.
+/// A program may be quiet if it polls at a forced-slow list this many nanoseconds after its last
+/// poll.
 const AGAIN_NS: u64 = 1_000_000;
 
 /// Classes in one tick's part of the pass.
@@ -66,8 +68,8 @@ pub(crate) fn answer(cache: &'static SharedCache) {
     }
 }
 
-/// Gives free memory outside threads' lists back to the kernel: of `held`, which the caller's slow
-/// path holds, of caches that no other slow path holds, and of the heap.
+/// Gives free memory outside threads' lists back to the kernel. `held` is the cache that the
+/// caller's slow path holds. Skips caches that another slow path holds.
 #[cold]
 #[inline(never)]
 pub(super) fn trim(held: Option<&Cache>) {
@@ -86,7 +88,8 @@ pub(super) fn trim(held: Option<&Cache>) {
 }
 
 /// Makes operations on all shared caches poll, because there is work and the program may use any of
-/// them next: once in the tick `now`, and again after pauses, each twice as long as the last.
+/// them next. Does so once in the tick `now`, and again after pauses, each twice as long as the
+/// last.
 pub(super) fn ask_all(now: u32, pause_ns: u64) {
     static ASKED_AT: AtomicU32 = AtomicU32::new(0);
     static AGAIN: AtomicU32 = AtomicU32::new(0);
@@ -121,9 +124,9 @@ fn is_asked(cache: &SharedCache) -> bool {
 enum Turn {
     /// Operations poll from now on.
     Begin,
-    /// They stop: the program is busy.
+    /// Operations stop polling: the program is busy.
     Enough,
-    /// They stop: there is no work left.
+    /// Operations stop polling: no work is left.
     End,
 }
 
@@ -145,11 +148,11 @@ impl Magazines {
                 self.force_lists_slow();
             }
         } else if !arrays::divert(cache.number(), poll) {
-            // Failed: operations stay slow, and the next one tries again.
+            // The call failed: operations stay slow, and the next operation tries again.
             self.polls.left.set(1);
         } else if turn == Turn::Enough && !self.has_forced_slow.replace(true) {
-            // Arrays with blocks would serve a program that becomes quiet, which would not poll
-            // then.
+            // Arrays with blocks would serve a program that becomes quiet, so that it would not
+            // poll.
             arrays::drain(cache.number(), false);
         }
     }
@@ -178,8 +181,8 @@ impl Magazines {
             return if more { Some(self.begin(0)) } else { self.end() };
         }
         if polls == 0 {
-            // Work that came up after the start of the tick: the program may make no more. (Data
-            // that other threads write is read last.)
+            // Work may have come up after the start of the tick, and the program may be quiet from
+            // now on. (Data that other threads write is read last.)
             let has_new_work = !self.has_polled.get()
                 && purge_delay::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
@@ -258,7 +261,7 @@ impl Magazines {
             return false;
         }
         let rest = forced_slow.take();
-        // One block, and those that signal handlers have left.
+        // One block, and blocks that signal handlers have left.
         let new = self.empty(class);
         let chain = new.before(rest);
         // A full list does not poll any more.
@@ -352,10 +355,11 @@ mod tests {
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };
         assert!(held.stash.keep(run.unit, 1));
-        // Once to begin, and once to see that no thread needed it in the meantime.
+        // The first pass notes the run. The second pass sees that no thread needed it in the
+        // meantime.
         drop(held);
         for _ in 0..2 {
-            // A thread has used it since the last pass.
+            // As if a thread had used the cache since the last pass.
             reached().unwrap().rested.set(false);
             release_rested();
         }

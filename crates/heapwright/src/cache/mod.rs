@@ -6,7 +6,7 @@
 //!                |  full: the whole list, O(1)      ^ empty
 //!                v                                  | refill, in this order:
 //!   depot (a share of the slabs, in chains) --------+  1 a chain of the depot
-//!                |  full: oldest chain, block by block 2 remote frees
+//!                |  full: a chain, block by block   |  2 remote frees
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
 //!                |  no slot in use                  ^  5 a unit of the stash
@@ -38,18 +38,18 @@
 //!             depot --> stash        hot   the fast paths' data
 //! ```
 //!
-//! All of them share `Cache` itself: each file has the methods for its purpose.
+//! Each file has the methods of `Cache` for its purpose.
 //!
 //! A list runs across slabs, so a free touches no record. A list knows its length (`base - room`),
-//! so a full list moves to the depot without a walk, and the depot is bounded in bytes (`depot`).
+//! so a full list moves to the depot without a walk. The depot is bounded in bytes (`depot`).
 //! Blocks that leave the depot return to their slabs. A slab without a slot in use frees its unit.
 //!
 //! A remote free writes only the block's link. The block goes into the *outgoing* batch for its
 //! owner, and the batch goes onto the owner's stack (`remote`).
 //!
 //! Invariants: a block is in at most one list, chain, batch, stack or bit of its slab. Only the
-//! holder of the ownership accesses anything except `remote` and `ownership`. Data that other
-//! threads read (statistics, the fork handler) is atomic, and relaxed.
+//! holder of the ownership accesses anything except `remote` and `ownership`. Other threads read
+//! some data, for statistics or in the fork handler. This data is atomic, with relaxed accesses.
 //!
 //! Called by `heap`.
 
@@ -108,8 +108,8 @@ use slab_lists::{Probe, terminated};
 pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 
-/// Bytes in a chain of small blocks, and of large ones, whose slow operations would otherwise serve
-/// only two or three blocks each.
+/// Bytes in a chain of small blocks, and of blocks over [`LARGE`]. With the first bound, a slow
+/// operation would serve only a few large blocks.
 const CHAIN_BYTES: usize = 16 << 10;
 const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
@@ -176,13 +176,13 @@ pub(crate) enum Use {
     Thread = 0,
     /// A first-class heap.
     Heap = 1,
-    /// All threads without a cache: theirs is gone, or they cannot get one.
+    /// All threads without a cache: the cache is gone, or the thread cannot get one.
     Late = 2,
     /// The samples of a heap profile.
     Samples = 3,
 }
 
-/// The memory that one thread, or one first-class heap, allocates from. A new one is zero except
+/// The memory that one thread, or one first-class heap, allocates from. A new cache is zero except
 /// for the tag, the lists' room and the ownership.
 #[repr(C)]
 pub(crate) struct Cache {
@@ -195,7 +195,7 @@ pub(crate) struct Cache {
     depot_blocks: AtomicUsize,
     /// Bytes of blocks over [`LARGE`] in the depot.
     large_depot_bytes: Cell<usize>,
-    /// Classes whose depots may have a chain, and the one that loses a chain next.
+    /// Classes whose depots may have a chain, and the class that loses a chain next.
     kept: Cell<u128>,
     evict_next: Cell<u32>,
     scavenger: Scavenger,
@@ -207,7 +207,7 @@ pub(crate) struct Cache {
     slab_count: Cell<usize>,
     /// Bytes of room that lists were given, see `room`.
     room_bytes: Cell<usize>,
-    /// Which blocks are samples, if its thread's blocks are sampled.
+    /// Which blocks are samples, if the thread's blocks are sampled.
     pub(crate) sampling: Sampling,
     /// Which blocks are guarded, if some are.
     pub(crate) guard_draw: GuardDraw,
@@ -216,16 +216,16 @@ pub(crate) struct Cache {
     /// Orders the slow operations of the thread, of visitors, and of users of a first-class heap.
     pub(crate) lock: OwnerLock,
     thief: Thief,
-    /// Whether units of slabs go to the stash: not while its thread ends, nor after.
+    /// Whether units of slabs go to the stash. False while the cache's thread ends, and afterwards.
     keeps_units: Cell<bool>,
     owned_by: AtomicU8,
-    /// It is abandoned and has kept its blocks, for the thread that adopts it.
+    /// Whether the cache is abandoned and has kept its blocks for the thread that adopts it.
     is_warm: Cell<bool>,
-    /// Its thread has ended.
+    /// Whether its thread has ended.
     pub(crate) is_abandoned: AtomicBool,
     next_abandoned: AtomicPtr<Cache>,
     pub(crate) counters: Counters,
-    // Written by other threads, so on lines of its own.
+    // Other threads write to the inbox, so it has cache lines of its own.
     inbox: Inbox,
 }
 
@@ -235,11 +235,11 @@ struct Inbox {
     ownership: Ownership,
 }
 
-// SAFETY: other threads access only the atomics; only the holder of the ownership accesses the
-// rest, and the ownership passes between threads with acquire and release.
+// SAFETY: other threads access only the atomics. Only the holder of the ownership accesses the
+// other fields. The ownership passes between threads with acquire and release.
 unsafe impl Sync for Cache {}
 
-/// The calling thread's own cache: only that thread has one of these.
+/// The calling thread's own cache: only that thread has a value of this type.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnCache(&'static Cache, PhantomData<*const ()>);
 
@@ -258,11 +258,12 @@ impl OwnCache {
     ///
     /// # Safety
     ///
-    /// As there; `hot` is the target of the calling thread's fast word, or of its thread word.
+    /// As for [`OwnCache::of`]; `hot` is the target of the calling thread's fast word, or of its
+    /// thread word.
     #[inline(always)]
     pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
         const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
-        // SAFETY: a cache begins with its hot part, and by the contract this is one.
+        // SAFETY: a cache begins with its hot part, and by the contract `hot` is a cache's.
         #[cfg(not(miri))]
         let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
         // The word's pointer is valid for the whole cache, `hot` only for the hot part.
@@ -378,12 +379,12 @@ impl Cache {
         }
     }
 
-    /// Whether no thread owns it, so that its lock is taken for each call.
+    /// Whether the cache belongs to no thread, so that each call takes its lock.
     pub(crate) fn is_heap(&self) -> bool {
         self.owned_by() != Use::Thread
     }
 
-    /// Makes it a heap, whose lock is taken for each call.
+    /// Makes the cache a heap: each call takes its lock.
     pub(crate) fn become_heap(&self, owned_by: Use) {
         // Its blocks are counted elsewhere.
         self.end_sampling();
@@ -522,7 +523,8 @@ impl Cache {
     /// Makes a chain the (empty) list of its class and hands out its first block.
     #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
-        // One less: the list overflows when it has all of them again and no room.
+        // One less: without room, the list overflows as soon as it has all blocks of the chain
+        // again.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
@@ -536,16 +538,16 @@ impl Cache {
     #[cold]
     #[inline(never)]
     fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {
-        // It may have been forced slow, while empty, during the search for blocks.
+        // The list may have been forced slow, while empty, during the search for blocks.
         self.stay_forced_slow(class);
         if block.is_null() {
-            // A sample is due, forced slow or not.
+            // A sample is due, whether the list is forced slow or not.
             self.sampling.stays_due(class);
         }
         Allocated { block: block.cast(), zero: false }
     }
 
-    /// How many blocks a refill from slabs takes; doubles the number for the next one.
+    /// Returns how many blocks a refill from slabs takes. Doubles the number for the next refill.
     fn wanted(&self, class: usize) -> usize {
         let want = &self.bins[class].want;
         want.replace((2 * want.get()).min(chain_length(class)))

@@ -1,7 +1,7 @@
 //! Remote frees: blocks on their way to another cache.
 //!
 //! ```text
-//!   free of another's block --> outgoing batch, for one owner
+//!   free of a remote block  --> outgoing batch, for one owner
 //!                                  | 32 blocks or 64 KiB, or a block of another owner
 //!                                  v one exchange
 //!   owner's stack (see `remote`) --> lists (`drain`), or slabs (`drain_home`)
@@ -14,8 +14,8 @@
 //! that the hot part has the owner's tag, and a block's tag mismatch says whether the block is for
 //! the same batch ([`send_along`]).
 //!
-//! Another cache may take a slab over while a block of it is on its way: a cache that receives such
-//! a block sends it on.
+//! Another cache may take a slab over while a block of the slab is on its way. A cache that
+//! receives such a block sends it on.
 //!
 //! Called by `cache`, and by `heap` for remote frees.
 
@@ -26,7 +26,7 @@ use crate::misuse::{self, Call};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
 
-/// Sends the batch `out`, the calling thread's.
+/// Sends the calling thread's batch, `out`.
 #[cold]
 #[inline(never)]
 fn flush(out: &Outgoing) {
@@ -44,15 +44,15 @@ fn flush(out: &Outgoing) {
     }
 }
 
-/// Frees a block if it is of the outgoing batch's owner, as most remote frees are. `Err`: it is
-/// not, no slot begins there, or `hot` is no cache's. The error holds `mismatch`, so that the
+/// Frees a block if it belongs to the outgoing batch's owner, as most remote blocks do. `Err`: it
+/// does not, no slot begins there, or `hot` is no cache's. The error holds `mismatch`, so that the
 /// caller need not save it.
 ///
 /// # Safety
 ///
 /// The thread's fast word leads to `hot`, and `mismatch` is the tag mismatch of the entry of the
-/// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a
-/// block, it is in use, and free from now on.
+/// block's unit. If the mismatch itself is a list's offset, no slot begins at `block`. If `block`
+/// is a block, it is in use, and free from now on.
 #[inline(always)]
 pub(crate) unsafe fn send_along(
     hot: &Hot,
@@ -64,7 +64,7 @@ pub(crate) unsafe fn send_along(
         // SAFETY: just checked.
         let list = unsafe { hot.list_of(rest) };
         if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-            // SAFETY: a slot begins here, and by the contract it is not one of the cache's own. So
+            // SAFETY: a slot begins here, and by the contract the slot is not the cache's own. So
             // the tag is not 0, there is a batch, and the entry is of the batch's owner and gives
             // the class.
             if unsafe { hot.outgoing.push(rest.class(), block.cast()) } {
@@ -82,9 +82,9 @@ fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let mut bits = mismatch.bits();
-        // For a plain load, the compiler would know that applying the tag twice gives the argument
-        // of `send_along`, and would save that. SAFETY: a load of the tag, which only this thread
-        // writes.
+        // With a plain load, the compiler would know that applying the tag twice gives the argument
+        // of `send_along`, and would save this argument. SAFETY: a load of the tag, which only this
+        // thread writes.
         unsafe {
             core::arch::asm!(
                 "xor {bits}, qword ptr [{hot} + {tag}]",
@@ -102,8 +102,8 @@ fn without_tag(hot: &Hot, mismatch: Mismatch) -> Mismatch {
 }
 
 impl Cache {
-    /// Takes the remote frees and passes each block to `take`, with its class. Returns their
-    /// number.
+    /// Takes the remote frees and passes each block to `take`, with its class. Returns the number
+    /// of blocks.
     fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) -> usize {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
@@ -167,8 +167,8 @@ impl Cache {
         self.hand_over.add(blocks);
     }
 
-    /// Frees a block that another cache owns: the first one of a batch, or one whose unit the hot
-    /// part does not know.
+    /// Frees a block that another cache owns: the first block of a batch, or a block whose unit the
+    /// hot part does not know.
     ///
     /// # Safety
     ///
@@ -207,8 +207,8 @@ impl Cache {
     }
 }
 
-/// Sends a block on whose slab another owner took over after the freeing thread's lookup. Returns
-/// its size.
+/// Sends a block on: another owner took the block's slab over after the freeing thread's lookup.
+/// Returns its size.
 ///
 /// # Safety
 ///
@@ -242,7 +242,8 @@ pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) -> Option
 ///
 /// # Safety
 ///
-/// They are linked from `head` to `tail`, of slabs of `owner`, and the caller gives them away.
+/// The blocks are linked from `head` to `tail`, of slabs of `owner`, and the caller gives them
+/// away.
 unsafe fn push_to(
     owner: u32,
     head: *mut Block,

@@ -1,26 +1,26 @@
 //! Room: how long a list may get.
 //!
-//! Only its thread can use the blocks in a list. A thread that goes idle should leave few there,
-//! and idling comes without notice. So a list has room for a quarter of the program's blocks of its
-//! class:
+//! Only the cache's thread can use the blocks in a list. A thread that goes idle should leave few
+//! blocks there, but it goes idle without notice. So a list has room for a quarter of the program's
+//! blocks of its class:
 //!
 //! ```text
 //!   out of the slabs  =  in use  +  in the list  +  in the depot
 //!   room              =  a quarter of those in use, at most two chains
 //! ```
 //!
-//! A thread that frees all its blocks takes the slow path a few times more often (three quarters
-//! are left each time), and its lists are empty at the end: the blocks are in the depot or the
-//! slabs, where other threads can use them.
+//! A thread that frees all its blocks takes the slow path a few times more often: three quarters of
+//! the blocks are left each time. At the end its lists are empty. The blocks are in the depot or
+//! the slabs, where other threads can use them.
 //!
 //! A program that uses little memory but allocates and frees much of it would take the slow path
-//! all the time. Its sign is a chain that is wanted back from the depot. For each such chain, the
-//! list gets *more* room, twice as much each time, from a budget for all lists. Each pass of the
+//! all the time. A list of such a program takes chains back from the depot. For each such chain the
+//! list gets extra room, twice as much each time, from a budget for all lists. Each pass of the
 //! scavenger takes this room back.
 //!
-//! `out` is an estimate, and rather too low: it does not count the slots that are out of a slab
-//! when the slab is taken over, because some may stay in the lists of the slab's old cache for
-//! ever. It is never below zero, so an error does not outlive the blocks that caused it.
+//! `out` is an estimate, and rather too low. When a cache takes a slab over, `out` does not count
+//! the slots that are out of the slab. (Some may stay in the old cache's lists for ever.) `out` is
+//! never below zero, so an error does not outlive the blocks that caused it.
 //!
 //! Called by the slow paths of `cache`.
 
@@ -29,22 +29,23 @@ use core::cell::Cell;
 use super::{Cache, chain_length};
 use crate::size_class::{self, UNIT};
 
-/// The lists' budget in bytes: at least this, and one byte of so many of the slabs.
+/// The lists' budget in bytes: this, plus the bytes of the slabs divided by [`SHARE`].
 const BUDGET: usize = 48 << 10;
 const SHARE: usize = 16;
 /// The most bytes of extra room for one list.
 const MOST: usize = 48 << 10;
-/// The first extra room of a list: in blocks, and at most so many bytes, but at least one block.
+/// The first extra room of a list: this many blocks of at most [`FIRST_BYTES`], but at least one
+/// block.
 const FIRST: usize = 4;
 const FIRST_BYTES: usize = 8 << 10;
 /// A small block counts as this many bytes, because it may be alone in its page.
 const LEAST: usize = 64;
 
-/// The bound of a class's list. Zero is nothing.
+/// The bound of a class's list. All-zero bytes: no room.
 pub(super) struct Room {
     /// Slots out of the slabs.
     pub(super) out: Cell<i32>,
-    /// The least room, in blocks, for chains that were wanted back.
+    /// The smallest room, in blocks. It grows with each chain that comes back from the depot.
     wanted: Cell<u32>,
 }
 
@@ -56,7 +57,8 @@ impl Room {
 }
 
 impl Cache {
-    /// How many more blocks the list of `class` may take, which is about to get `count` blocks.
+    /// How many more blocks the list of `class` may take after the `count` blocks that it is about
+    /// to get.
     pub(super) fn room(&self, class: usize, count: usize) -> usize {
         let bin = &self.bins[class];
         let held = (bin.room.out.get() as usize).saturating_sub(count + bin.depot.blocks());
@@ -64,7 +66,8 @@ impl Cache {
         quarter.max(bin.room.wanted.get() as usize).min(2 * chain_length(class))
     }
 
-    /// Gives the list of `class`, which is empty, more room, because it wanted a chain back.
+    /// Gives the list of `class`, which is empty, more room, because the list takes a chain back
+    /// from the depot.
     pub(super) fn grow_room(&self, class: usize) {
         let size = size_class::size(class);
         let wanted = &self.bins[class].room.wanted;

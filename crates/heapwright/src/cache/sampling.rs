@@ -7,7 +7,7 @@
 //!   on    malloc <-- list <-- countdown <-- free     a block's bytes count as it enters the list,
 //!                     |       countdown <-- chains   because it leaves the list only by malloc
 //!                     | empty, and a sample is due
-//!                   aside     due | counted | counted | due | counted | ..  from the first due one
+//!                   aside     due | counted | counted | due | counted | .. the first is due
 //!                              +------- below -------->+--- below ---> ...
 //! ```
 //!
@@ -15,24 +15,24 @@
 //! block that takes the countdown to zero is *due*: it becomes a sample when it is allocated next.
 //! This block and the list below it are put *aside*. When the list is empty again, `malloc` takes
 //! the slow path. The caller makes a sample in place of the block (see `heap::modes`). The list
-//! gets back the blocks aside, down to the next due block, which the second word of the last one
-//! names. So each sample is made in the call that would have got its block, however many are due: a
-//! block's place in the list decides which call gets it, and so the call's share of samples. `free`
-//! subtracts a block's bytes in a slower function: while sampling is on, the hot part's limit is 0,
-//! so the fast path of `free` knows no block.
+//! gets back the blocks aside, down to the next due block. (The second word of a due block leads to
+//! the next due block.) So each sample is made in the call that would have got its block, however
+//! many blocks are due. (A block's place in the list decides which call gets it, and so the call's
+//! share of samples.) While sampling is on, the hot part's limit is 0, so the fast path of `free`
+//! knows no block. A slower function counts the block's bytes.
 //!
 //! The countdown begins at a random distance (`poisson`). A counted block may return to its slab
 //! without being allocated; that changes no other block's probability.
 //!
 //! A thread begins and ends sampling by itself, in its next slow operation after
 //! `magazines::sample_every`. Threads that share caches have no lists of their own: `heap::modes`
-//! counts each of their calls, which miss in closed lists (null heads in the per-CPU entry, another
-//! table in shared caches).
+//! counts each of their calls. These calls miss: the per-CPU entry's heads are null, and the stubs
+//! of shared caches lead to another table.
 //!
 //! Invariants: while sampling is on, each block in a list or aside was counted once since it
-//! entered, and no other block of the cache (forced slow, in the depot) was. List and aside
+//! entered. No other block of the cache (kept back, or in the depot) was counted. List and aside
 //! together have as many blocks as the list's room says. The first block aside is due. Only the
-//! thread itself accesses either.
+//! thread itself accesses the list and the blocks aside.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -105,8 +105,8 @@ impl Sampling {
         false
     }
 
-    /// Keeps a sample due for the first block of a chain of `class`, which was counted, whatever
-    /// happened to the chain.
+    /// Keeps a sample of `class` due: the first block of a chain was counted, whatever happened to
+    /// the chain.
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;
@@ -120,7 +120,7 @@ impl Sampling {
 }
 
 impl Cache {
-    /// Makes refills and large blocks take the checked path, or not.
+    /// If `watches`, makes refills and large blocks take the checked path. Else ends this.
     pub(super) fn watch(&self, watches: bool) {
         self.sampling.is_watched.set(watches);
         self.hot.draw_calls(watches);
@@ -131,7 +131,7 @@ impl Cache {
     /// owns it and the caller holds its lock.
     pub(crate) fn follow_sampling(&self) {
         self.no_longer_asked_to_follow_sampling();
-        // If it is on, it begins anew, because the period may have changed.
+        // If sampling is on, it begins anew, because the period may have changed.
         self.end_sampling();
         if period() != 0 && self.owned_by() == Use::Thread {
             self.begin_sampling();
@@ -358,7 +358,8 @@ impl Cache {
             }
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
-            // Null: the first block of the chain is due, or was, before the chain was forced slow.
+            // Null: the first block of the chain is due, or was due before the chain was forced
+            // slow.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
                 return Some(given);
@@ -367,7 +368,7 @@ impl Cache {
     }
 }
 
-/// Two chains as one; either may be empty. Takes a step for each block of the first.
+/// Joins two chains, which may be empty. Takes a step for each block of the first chain.
 fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     if first.is_null() || second.is_null() {
         return if first.is_null() { second } else { first };
@@ -378,8 +379,8 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     first
 }
 
-/// The part of a chain before `end`, a block of it, or null. Takes a step for each block of the
-/// part, if there is an end.
+/// The part of a chain before `end`, which is a block of the chain or null. Takes a step for each
+/// block of the part, unless `end` is null.
 fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     if chain == end {
         return ptr::null_mut();
@@ -391,7 +392,7 @@ fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     chain
 }
 
-/// The last block of a chain before `end`, a later block of it, or null.
+/// The last block of a chain before `end`, which is a later block of the chain, or null.
 fn last_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     let mut last = chain;
     loop {

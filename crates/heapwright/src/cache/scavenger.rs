@@ -13,8 +13,8 @@
 //! from that list first moves `next` on (`Cache::unlist`).
 //!
 //! In each tick of the clock, a thread's first slow operation also looks after waiting runs, quiet
-//! threads' caches (`visit`) and the process's task (`ticks`). If there is more work, it makes the
-//! next operation a slow one, too (`forced_slow`).
+//! threads' caches (`visit`) and the process's task (`ticks`). If there is more work, this
+//! operation makes the next operation slow, too (`forced_slow`).
 
 use core::cell::Cell;
 
@@ -50,12 +50,12 @@ pub(super) struct Scavenger {
     pub(super) next: Cell<usize>,
     /// The thread's last slow operation, in milliseconds.
     pub(super) active: AtomicU32,
-    /// The work: `NOTHING`, only this pass, or the next one too.
+    /// The work: `NOTHING`, only this pass, or the next pass, too.
     work: AtomicU8,
     /// See `forced_slow`.
     pub(super) polls: Polls,
     pub(super) are_forced_slow: Cell<bool>,
-    /// Whether lists were forced slow in this tick, and whether they were at its start.
+    /// Whether lists were forced slow in this tick, and whether they were forced slow at its start.
     pub(super) has_forced_slow: Cell<bool>,
     pub(super) were_forced_slow_first: Cell<bool>,
 }
@@ -66,7 +66,7 @@ impl Scavenger {
         self.work.load(Ordering::Relaxed) != NOTHING
     }
 
-    /// Notes that slots were returned, or are too young for this pass.
+    /// Notes that slots were returned, or have come back too recently for this pass.
     pub(super) fn note_work(&self) {
         self.work.store(NEXT_PASS, Ordering::Relaxed);
     }
@@ -97,7 +97,8 @@ impl Cache {
         };
         self.scavenge_step(now, delay);
         if !is_new_tick {
-            // Work that came up after the start of the tick: the program may make no more.
+            // Work may have come up after the start of the tick, and the program may be quiet from
+            // now on.
             if !self.scavenger.has_forced_slow.get()
                 && (self.scavenger.has_work() || chunk::has_waiting())
             {
@@ -122,7 +123,8 @@ impl Cache {
         }
     }
 
-    /// Whether all operations of this thread in the last tick were slow and few: then it has time.
+    /// Whether all operations of this thread in the last tick were slow and few: then the thread
+    /// has time.
     fn is_quiet(&self) -> bool {
         self.scavenger.are_forced_slow.get()
             && self.scavenger.were_forced_slow_first.get()
@@ -162,7 +164,7 @@ impl Cache {
         self.begin_rooms_anew();
     }
 
-    /// Walks over some partial slabs; purges those that have been unused for `age`.
+    /// Walks over some partial slabs; purges those that have been unused for `age` milliseconds.
     fn walk(&self, now: u32, age: i32) {
         let scavenger = &self.scavenger;
         let mut purges = 0;

@@ -1,11 +1,11 @@
 //! Functions on lists of slabs, for any owner: a cache (`slabs`) or the common owner (`central`).
 //!
 //! ```text
-//!   to_spare   a slab that is partly free    gather   returned slots of slabs, as a chain
+//!   to_spare   a slab that is partly free      gather   returned slots of slabs, as a chain
 //!   Probe      the request for a new slab      put_run  returns a chain's blocks of a slab to it
 //! ```
 //!
-//! The caller owns the slabs: it holds the lock of their owner, or is its thread.
+//! The caller owns the slabs: it holds their owner's lock, or is the owner's thread.
 //!
 //! Called by `slabs`, `central` and `visit`.
 
@@ -22,20 +22,22 @@ use crate::size_class::{self, UNIT};
 use crate::slab::{Chain, Slab, WayBack};
 use crate::unit_list::{BySize, UnitList};
 
-/// A class with so many slabs (or its size divided by [`SIZE_A_SLAB`], if that is more) probably
-/// fills the next one, too. So does any class of a cache with so many slabs.
+/// A class with this many slabs probably fills the next slab, too. For large sizes the number is
+/// the size divided by [`SIZE_A_SLAB`]. If the owner has [`LARGE_HEAP`] slabs, every class counts
+/// as if it had this many slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
 /// A slab counts as filled if at most this part of it is left behind its last slot.
 const LEAVES: usize = 16;
-/// After so many slabs with huge pages, the next one shows again whether whole slots are touched.
+/// After this many slabs with huge pages, the next slab has small pages. It shows again whether the
+/// program touches whole slots.
 const DENSE_A_PROBE: u32 = 32;
 const LEAST_PAGE: usize = 4096;
 /// The most slabs of an owner that one search checks.
 const SLABS_LOOKED_AT: usize = 16;
 
-/// A slab of `class` in `partial` with one slot in `share` free, if one of the first has that.
+/// A slab of `class` with at least one slot in `share` free, among the first slabs of `partial`.
 pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -> Option<usize> {
     let mut at = partial.first();
     for _ in 0..SLABS_LOOKED_AT {
@@ -48,12 +50,12 @@ pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -
     None
 }
 
-/// The newest slab of a class on small pages. If slots are longer than a page, it shows whether the
-/// program touches whole slots. (A read buffer may be used in its first page alone, and a huge page
-/// under it is resident as a whole.) Zero is no slab.
+/// The newest slab of a class on small pages. If slots are longer than a page, the slab shows
+/// whether the program touches whole slots. (A program may use only the first page of a read
+/// buffer, but a huge page under the buffer is resident as a whole.) Zero is no slab.
 pub(super) struct Probe {
     unit: Cell<u32>,
-    /// Slabs for which a huge page was requested since.
+    /// Slabs for which a huge page was requested since then.
     dense: Cell<u32>,
 }
 
@@ -63,11 +65,12 @@ impl Probe {
         Self { unit: Cell::new(0), dense: Cell::new(0) }
     }
 
-    /// The request for a new slab of `class` for an owner whose slabs have the entry `mine`. The
-    /// owner has `slabs` slabs of the class, whose slots were all handed out, and `all` in all. The
-    /// slab will be filled if the class has filled many. Large blocks need more slabs for that,
-    /// because programs leave the end of their last slab untouched. It also counts as filled if the
-    /// heap is so large that the ends of all classes' last slabs are a small part of it.
+    /// The request for a new slab of `class`. The owner's slabs have the entry `mine`. The owner
+    /// has `slabs` slabs of the class, all of whose slots were handed out, and `all` slabs in all.
+    /// A class that has filled many slabs will probably fill the new one. Large sizes need more
+    /// slabs for this guess, because programs leave the end of the last slab untouched. In a large
+    /// heap every class passes, because the ends of all classes' last slabs are a small part of the
+    /// heap.
     pub(super) fn want_of_slab(&self, class: usize, slabs: usize, all: usize, mine: Entry) -> Want {
         let size = size_class::size(class);
         let many = (size / SIZE_A_SLAB).max(FILLED);
@@ -85,7 +88,7 @@ impl Probe {
         Want::Dense
     }
 
-    /// Notes the slab that a request was served with.
+    /// Notes the slab that served a request.
     pub(super) fn note(&self, unit: usize, want: Want) {
         if want != Want::Dense {
             self.unit.set(unit as u32);
@@ -93,8 +96,8 @@ impl Probe {
         }
     }
 
-    /// Whether nearly all pages of the slab's slots are in memory. False, too: it has left its
-    /// owner, or a sandbox forbids the question.
+    /// Whether nearly all pages of the slab's slots are in memory. Also false if the slab has left
+    /// its owner, or if a sandbox forbids the system call.
     fn is_touched(&self, class: usize, mine: Entry) -> bool {
         let unit = self.unit.get() as usize;
         if unit == 0 || MAP.lookup(MAP.address_of(unit).addr()).1 != mine {
@@ -109,8 +112,8 @@ impl Probe {
     }
 }
 
-/// About `most` returned slots, at least one, of the slabs of `class` in `partial`; `unlist`
-/// removes a slab without further ones.
+/// Takes about `most` returned slots, at least one, of the slabs of `class` in `partial`. `unlist`
+/// removes a slab that has no more returned slots. `None`: no slab has any.
 pub(super) fn gather(
     partial: &UnitList<BySize>,
     class: usize,
@@ -161,8 +164,8 @@ pub(super) unsafe fn put_run(
     // SAFETY: the unit is a slab of the class and the caller's.
     let mut visit = unsafe { way.visit(unit) };
     while *left > 0 && unit_of(block.addr()) == unit {
-        // First, because everything else waits for this load if the block is not in the CPU's
-        // cache.
+        // The load comes first, because everything else waits for it if the block is not in the
+        // CPU's cache.
         // SAFETY: the chain is the caller's, and this block is before its end.
         let next = unsafe { Block::next(*block) };
         if !visit.put(block.addr() & (UNIT - 1)) {
@@ -178,6 +181,6 @@ pub(super) unsafe fn put_run(
 pub(super) fn terminated(chain: Chain) -> DepotChain {
     // SAFETY: the chain was taken from a slab, and is the caller's.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
-    // SAFETY: that many slots of one slab, linked, with a null link at the end.
+    // SAFETY: the chain has this many linked slots of one slab, and a null link at the end.
     unsafe { DepotChain::of(chain.head, chain.count) }
 }

@@ -11,7 +11,7 @@
 //! slots is also in the list `partial` of its class. The entry is set after the slab is ready, and
 //! after the cache's limit is above it.
 //!
-//! Called by the rest of `cache`.
+//! Called by the other files of `cache`.
 
 use super::depot::DepotChain;
 use super::slab_lists::{gather, put_run, terminated};
@@ -26,7 +26,7 @@ use crate::slab::{Slab, WayBack};
 use crate::sync::atomic::Ordering;
 
 impl Cache {
-    /// Returned slots of slabs: about as many as the next refill wants.
+    /// Takes returned slots of slabs: about as many as the next refill wants.
     pub(super) fn take_returned(&self, class: usize) -> Option<DepotChain> {
         let bin = &self.bins[class];
         bin.partial.first()?;
@@ -37,8 +37,8 @@ impl Cache {
         Some(terminated(chain))
     }
 
-    /// A returned slot of a well-filled slab, for a block that is moved there. `None`: there is
-    /// none.
+    /// Takes a returned slot of a well-filled slab, for a block that moves there. `None`: there is
+    /// no such slab.
     pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
         let (mine, bin) = (Entry::slab(self.id(), class), &self.bins[class]);
         let unlist = |slab: Slab<'_>| self.unlist(slab);
@@ -47,8 +47,9 @@ impl Cache {
         Some(block)
     }
 
-    /// Returns one block to its slab, if that is still this cache's. (The caller's lookup may be
-    /// out of date: another cache may have taken the slab over.) The caller holds the cache's lock.
+    /// Returns one block to its slab, if the slab is still this cache's. (The caller's lookup may
+    /// be out of date: another cache may have taken the slab over.) The caller holds the cache's
+    /// lock.
     ///
     /// # Safety
     ///
@@ -63,7 +64,7 @@ impl Cache {
         is_mine
     }
 
-    /// Adds a slab to the list of all.
+    /// Adds a slab to the list of all slabs.
     pub(super) fn own(&self, unit: usize, class: usize) {
         let slabs = &self.bins[class].slabs;
         slabs.set(slabs.get() + 1);
@@ -71,7 +72,7 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() + 1);
     }
 
-    /// Removes a slab from the list of all.
+    /// Removes a slab from the list of all slabs.
     pub(super) fn disown(&self, unit: usize, class: usize) {
         let slabs = &self.bins[class].slabs;
         slabs.set(slabs.get() - 1);
@@ -95,7 +96,7 @@ impl Cache {
         Some(self.open_slab(unit, zero, class))
     }
 
-    /// Makes a slab of a unit that was just taken; `zero`: it reads as zero.
+    /// Makes a slab of a unit that was just taken; `zero`: the unit reads as zero.
     pub(super) fn open_slab(&self, unit: usize, zero: bool, class: usize) -> usize {
         // The entry is set last: by then the record must be a slab's.
         Slab::at(&MAP, unit, class).open(zero);
@@ -117,7 +118,7 @@ impl Cache {
         unit
     }
 
-    /// A unit of the stash, with memory behind all of it.
+    /// A unit of the stash, usable to its end.
     pub(super) fn kept_unit(&self) -> Option<usize> {
         let unit = self.stash.take_exactly(1)?;
         if large_block::set_usable(unit, UNIT) {
@@ -150,7 +151,7 @@ impl Cache {
             let unit = self.hot.unit_of(block.addr());
             // SAFETY: the unit of a block is below the map's limit.
             if unsafe { MAP.entry(unit) } != mine {
-                // Another cache took its slab over while the block was in a list.
+                // Another cache took the block's slab over while the block was in a list.
                 // SAFETY: the chain is this cache's and has `count` linked blocks.
                 let next = unsafe { Block::next(block) };
                 // SAFETY: a free block of the chain, which leaves the chain here.
@@ -248,13 +249,14 @@ impl Cache {
         self.receive(slab);
     }
 
-    /// Takes over a common slab with returned slots, of which one slot in `share` is free.
+    /// Takes over a common slab to which at least one slot in `share` has returned. False: there is
+    /// no such slab.
     pub(super) fn take_common(&self, class: usize, share: usize) -> bool {
         self.owned_by() == Use::Thread
             && central::part_with_one(class, share, |slab| self.receive(slab))
     }
 
-    /// Makes a slab with returned slots this cache's. It is in no other owner's lists.
+    /// Makes a slab with returned slots this cache's. The slab is in no other owner's lists.
     fn receive(&self, slab: Slab<'_>) {
         let (unit, class) = (slab.unit, slab.class);
         self.own(unit, class);
@@ -293,7 +295,7 @@ impl Cache {
         }
     }
 
-    /// Whether it has slabs.
+    /// Whether the cache has slabs.
     pub(crate) fn has_slabs(&self) -> bool {
         self.slabs.first().is_some()
     }

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Taking a run from the chunk costs a lock and a search; giving it back costs a lock and two
-//! merges. A program that frees a buffer of 100 KiB and allocates the next one should pay neither;
-//! nor should one whose blocks of 10 KiB fill and empty a few slabs. So runs of each length wait
-//! here, bounded in bytes. While a run waits, its first entry is a large block's and its record
-//! says kept, so it counts as no block.
+//! merges. A program that frees a buffer of 100 KiB and allocates the next one should pay neither.
+//! Nor should a program whose blocks of 10 KiB fill and empty a few slabs. So runs of each length
+//! wait here, bounded in bytes. While a run waits, its first entry is a large block's, but its
+//! record says that it is kept. So it counts as no block.
 //!
 //! Runs that no allocation needed between two passes of the scavenger (low water) go back to the
 //! chunk, which purges them later. All runs go back, with the stashes of some other threads
@@ -20,7 +20,7 @@
 //! heap; its pages may hold anything. Only the holder of the ownership accesses the stash; its size
 //! is an atomic, for visitors.
 //!
-//! Called by `heap` (large blocks) and the rest of `cache`.
+//! Called by `heap` (large blocks) and the other files of `cache`.
 
 use core::cell::Cell;
 use core::iter;
@@ -37,37 +37,39 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that a stash keeps: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units for all threads' stashes together, and the most and the least for one stash: 64 MiB, 4
-/// MiB, 256 KiB; the shared caches' stashes get as much again.
+/// Units for all threads' stashes together (64 MiB), and the most (4 MiB) and the fewest (256 KiB)
+/// for one stash. The shared caches' stashes get as much again.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-/// One run in so many that find no room displaces runs of other lengths. (If each did, a program
-/// that goes through more lengths than fit would never find one here.)
+/// Of the runs that find no room, one in this many displaces runs of other lengths. (If each run
+/// did, a program that goes through more lengths than fit would never find a run here.)
 const DISPLACES: u32 = 8;
-/// A stash that refuses and misses so many runs within one tick costs its thread much time. It gets
-/// room for more units, up to a bound for all stashes: 4 MiB, 64 MiB.
+/// A stash that refuses and misses this many runs within one tick costs its thread much time. It
+/// gets room for [`MORE`] units (4 MiB). All stashes together get at most [`ALL_MORE`] (64 MiB).
 const REGRETS: u32 = 1000;
-/// The clock is read once in so many refusals, a multiple of [`DISPLACES`].
+/// The clock is read once in this many refusals, a multiple of [`DISPLACES`].
 const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
-/// A stash with so many units is worth a visit by a thread that would make the process grow: 1 MiB.
+/// A stash with this many units (1 MiB) is worth a visit by a thread that would make the process
+/// grow.
 const PLENTY: usize = (1 << 20) / UNIT;
 /// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
 /// a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
-/// A run that is longer by up to this part serves, too.
+/// A run serves, too, if it is longer than requested by at most the requested length divided by
+/// this.
 const LONGER: usize = 4;
-/// One fetch in so many does a step of the scavenger; and so do the first ones in each tick, so
+/// One fetch in this many does a step of the scavenger. So do the first fetches in each tick, so
 /// that a program with few calls gives memory back, too.
 const STEP: u32 = 128;
 const FIRST_IN_TICK: u32 = 16;
 
 /// Units that one stash may keep: the more caches, the fewer units.
 static ROOM: AtomicUsize = AtomicUsize::new(MOST);
-/// Units given to stashes beyond that.
+/// Units given to stashes beyond [`ROOM`].
 static EXTRA: AtomicUsize = AtomicUsize::new(0);
 
 /// Units that one stash may keep now: few if the memory limit is near.
@@ -112,9 +114,10 @@ pub(crate) struct Stash {
     /// The newest run of each length (none of length 0); its record leads to the next (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
-    /// Units that it may keep: a copy, updated by the scavenger and by a run that finds no room.
+    /// Units that the stash may keep. The scavenger updates this copy, and so does a run that finds
+    /// no room.
     room: Cell<usize>,
-    /// The part of it that was granted because the stash was too small.
+    /// The part of `room` that was granted because the stash was too small.
     extra: Cell<usize>,
     /// The fewest units since the scavenger's last pass.
     low: Cell<usize>,
@@ -124,7 +127,8 @@ pub(crate) struct Stash {
     refused_at: Cell<u32>,
     /// The length that is displaced next.
     displaced: Cell<usize>,
-    /// Fetches until the scavenger's next step, steps until fetches without a step, and their tick.
+    /// Fetches until the scavenger's next step. `steps_left`: the first steps in the tick `tick`,
+    /// after which fetches without a step follow.
     quick_left: Cell<u32>,
     /// Whether every fetch does a step, because each allocation is counted (`sampling`,
     /// `guard_draw`).
@@ -134,7 +138,7 @@ pub(crate) struct Stash {
 }
 
 impl Stash {
-    /// Sizes of large blocks that one of its runs may serve.
+    /// Sizes of large blocks that a run of a stash may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
     /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or will be. False: there is no
@@ -172,7 +176,7 @@ impl Stash {
     }
 
     /// Gives back runs of other lengths, one length after another, until there is room for `units`
-    /// units. False: there is none.
+    /// units. False: there is no room.
     fn displace(&self, units: usize) -> bool {
         let is_full = || self.units() + units > self.room.get();
         if self.of_length(units) + units > self.room.get() {
@@ -308,15 +312,16 @@ impl Stash {
         units..=units.saturating_add(units / LONGER).min(LONGEST)
     }
 
-    /// Gives all runs back if a run of `units` units would take unused memory although the runs
-    /// here may serve it, or may be a part of one that does.
+    /// Gives all runs back if a run of `units` units would take unused memory. (The runs here may
+    /// serve it, alone or with other free units.)
     pub(crate) fn make_way(&self, units: usize) {
         if self.units().saturating_mul(PART) >= units && !chunk::has_dirty(units) {
             self.release();
         }
     }
 
-    /// Whether a thread that would make the process grow by a run of `units` units should visit.
+    /// Whether a thread that would make the process grow by a run of `units` units should visit the
+    /// stash's cache.
     pub(super) fn has_plenty(&self, units: usize) -> bool {
         self.units() >= if units >= LONG { LEAST } else { PLENTY.max(units / PART) }
     }
@@ -331,7 +336,7 @@ impl Stash {
         self.units() == 0
     }
 
-    /// Notes a step of the scavenger, and sets the number of fetches that need none.
+    /// Notes a step of the scavenger, and sets the number of fetches that need no step.
     pub(crate) fn note_step(&self) {
         let now = os::coarse_ms();
         if self.tick.replace(now) != now {
@@ -343,7 +348,7 @@ impl Stash {
         self.quick_left.set(if is_quick { STEP } else { 0 });
     }
 
-    /// Makes each fetch take a slow path (`sampling`, `guard_draw`), or ends that.
+    /// If `counted`, makes each fetch take a slow path (`sampling`, `guard_draw`). Else ends this.
     pub(super) fn count_fetches(&self, counted: bool) {
         self.is_counted.set(counted);
         self.quick_left.set(0);
@@ -354,7 +359,7 @@ impl Stash {
         self.release_down_to(0);
     }
 
-    /// Returns runs until at most `most` units are left, the longest ones first.
+    /// Returns runs until at most `most` units are left, the longest runs first.
     fn release_down_to(&self, most: usize) {
         for units in (1..=LONGEST).rev() {
             while self.units.load(Ordering::Relaxed) > most
@@ -366,7 +371,7 @@ impl Stash {
         }
     }
 
-    /// The scavenger's pass: gives back runs that were not needed after its last one.
+    /// The scavenger's pass: gives back runs that were not needed after its last pass.
     pub(super) fn pass(&self) {
         if self.low.get() >= MORE {
             self.give_extra_back();

@@ -1,9 +1,9 @@
 //! Visits: slow work in the cache of another thread that lives.
 //!
-//! A thread that does nothing, or nothing slow, cannot look after its cache: remote frees wait on
-//! its stack, its free slots serve no other thread, its empty pages stay. Other threads do this
-//! work. Every slow operation of the owner holds the cache's owner lock (`OwnerLock`), and a
-//! visitor enters if the lock is free:
+//! A thread that takes no slow path cannot look after its cache: remote frees wait, free slots
+//! serve no other thread, and empty pages stay. So other threads do this work. Every slow operation
+//! of the owner holds the cache's owner lock (`OwnerLock`), and a visitor enters if the lock is
+//! free:
 //!
 //! ```text
 //!   the thread    fast paths: lists          no lock
@@ -12,15 +12,15 @@
 //!   a visitor     all but lists, outgoing    try_visit, and the ownership is held
 //! ```
 //!
-//! A visit costs a fence in every thread, so a visitor first checks whether it is worth one.
+//! A visit costs a fence in every thread, so a visitor first looks whether there is work.
 //!
 //! Visitors:
 //!
-//! - *drain*: a thread that sends blocks to a cache with many remote frees drains them itself;
-//! - *steal*: before a cache, or a class's central lists, takes a new slab, it checks some caches
-//!   (a cache also the central lists) for one of the class that is mostly free. Slots of it may be
-//!   in the victim's lists; they are sent after the slab when they leave the list;
-//! - *make way*: a cache that is about to take unused memory gives back the runs in another stash;
+//! - *drain*: a thread that sends blocks to a cache with many remote frees drains these itself;
+//! - *steal*: before a cache takes a new slab, it searches the central lists and some other caches
+//!   for a mostly free slab of the class. (Central lists search caches, too.) Slots of a stolen
+//!   slab that are in the victim's lists are sent to the new owner when they leave the lists;
+//! - *make way*: a cache that is about to take unused memory gives back another stash's runs;
 //! - *help*: the scavenger's steps in caches that have been quiet for long;
 //! - *adopt*: taking a slab of an abandoned cache.
 //!
@@ -42,18 +42,19 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
 /// A thread that pushes remote frees drains them above this many bytes. The second bound holds
-/// while the cache's own thread is active: it had a slow operation within so many milliseconds.
+/// while the cache's own thread is active: it had a slow operation in the last [`ACTIVE_MS`]
+/// milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
-/// A slab is worth taking over if one slot in so many is free. The second number counts if the
-/// chunk has dirty units.
+/// A slab is worth taking over if at least one slot in this many is free. The second number counts
+/// if the chunk has dirty units.
 const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
-/// Slabs that one visit steals, and slabs to take elsewhere before the next one.
+/// Slabs that one visit steals, and slabs to take elsewhere before the next search.
 const STEALS: usize = 4;
 const SKIPS: u8 = 1;
-/// Caches that a helper checks, and visits, in one tick.
+/// Caches that one call of [`help`] checks, and visits.
 const LOOKS: usize = 64;
 const VISITS: usize = 8;
 /// The nanoseconds for which a busy thread helps others in a tick.
@@ -68,19 +69,20 @@ static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
 static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Cache {
-    /// Whether a live thread owns it.
+    /// Whether a live thread owns the cache.
     pub(crate) fn lives(&self) -> bool {
         self.ownership().is_held() && self.owned_by() == Use::Thread
     }
 
-    /// The right to do slow work here, if the cache's thread lives and does no slow work now.
+    /// Enters the cache for slow work, if the cache's thread lives and does no slow work now.
     pub(super) fn visit(&self) -> Option<Visit<'_>> {
         // Around a fork: in the child the thread may be gone.
         if sync::holds_all() || !self.lives() {
             return None;
         }
         let order = self.lock.try_visit()?;
-        // A thread's end takes the lock, so the thread lives as long as this one holds it.
+        // A thread takes the lock when it ends. So the cache's thread lives as long as the visitor
+        // holds the lock.
         self.lives().then_some(order)
     }
 
@@ -121,8 +123,8 @@ impl Cache {
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Gives back the runs of this stash and another one, if a run of `units` units would take
-    /// unused memory although such runs may serve it.
+    /// Gives back the runs of this stash and of another stash. Does so only if a run of `units`
+    /// units would take unused memory although such runs may serve it.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
@@ -131,8 +133,8 @@ impl Cache {
     /// A slab of `class` with returned slots from an abandoned cache, whose ownership is the
     /// caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // From a warm cache, which the next thread adopts, only a slab with enough free slots: its
-        // lists may have slots of that slab.
+        // A warm cache, which the next thread adopts, gives only a slab with enough free slots.
+        // (Its lists may have slots of the slab.)
         let unit = if self.is_warm.get() {
             self.to_spare(class, SHARE_FREE)
         } else {
@@ -141,23 +143,24 @@ impl Cache {
         Some(Slab::at(&MAP, unit?, class))
     }
 
-    /// A slab of `class` that can be taken although this cache goes on: one slot in `share` is
-    /// free.
+    /// A slab of `class` that can be taken although this cache stays in use: at least one slot in
+    /// `share` is free.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         to_spare(&self.bins[class].partial, class, share)
     }
 }
 
-/// The part of a slab's slots that must be free to make it worth taking over now.
+/// A slab is worth taking over now if at least one slot in this many is free.
 fn share_worth_taking() -> usize {
     if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
 
-/// A cursor of a cache, or a class's central lists, over the other caches. Zero is a new one.
+/// The cursor with which a cache, or a class's central lists, searches the other caches. All-zero
+/// bytes: a new cursor.
 pub(super) struct Thief {
     /// The id of the cache that was checked last.
     victim: Cell<u32>,
-    /// How many slabs to take elsewhere before checking others again.
+    /// How many slabs to take elsewhere before the next search.
     skips: Cell<u8>,
 }
 
@@ -166,18 +169,18 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next cache to check, of the `made` ones. `None`: it is the one with the id `me`, which
-    /// searches.
+    /// The next cache to check, of the `made` caches. `None`: its id is `me`, so it is the cache
+    /// that searches.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);
         CACHES.get(id).filter(|_| id != me)
     }
 
-    /// Passes some partly free slabs of `class` from a live thread to `take`, with that thread's
-    /// cache, in which the caller may do slow work. If used memory is available, passes only mostly
-    /// free slabs: a visit would cost more than it saves. `me` is the id of the searching cache, or
-    /// 0. Returns whether there were any.
+    /// Passes some partly free slabs of `class` from a live thread's cache to `take`. `take` also
+    /// gets the cache, and may do slow work in it. If the chunk has dirty units, passes only mostly
+    /// free slabs: for others, a visit would cost more than it saves. `me` is the id of the
+    /// searching cache (0: none). Returns whether `take` got a slab.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
@@ -188,10 +191,11 @@ impl Thief {
             return false;
         }
         let share = share_worth_taking();
-        // The searching cache may be among those that it finds.
+        // One more, because the searching cache may be among them.
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };
-            // Before the visit: this may read changing data, but only of some unit's record.
+            // This check comes before the visit. It may read changing data, but only of some unit's
+            // record.
             if other.to_spare(class, share).is_none() {
                 continue;
             }
@@ -211,10 +215,10 @@ impl Thief {
         false
     }
 
-    /// Gives back the runs of one thread's stash, if a run of `units` units would take unused
-    /// memory although such runs may serve it. If the run is long, and all stashes together hold a
-    /// good part of it, gives back as many units as the run has. `me` is the id of the searching
-    /// cache, or 0.
+    /// Gives back the runs of one thread's stash. Does so only if a run of `units` units would take
+    /// unused memory although such runs may serve it. If the run is long, and all stashes together
+    /// hold a good part of it, gives back as many units as the run has. `me` is the id of the
+    /// searching cache, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);
@@ -248,8 +252,9 @@ pub(super) fn release_stashes(me: u32) {
     }
 }
 
-/// Scavenges for a moment in caches that have been quiet for a purge delay; not in the caller's,
-/// with the id `me`, or 0. Returns whether other caches may have work left.
+/// Scavenges for about `patience` nanoseconds in caches that have been quiet for a purge delay.
+/// Skips the caller's cache, with the id `me` (or 0). Returns whether other caches may have work
+/// left.
 pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     let made = CACHES.made() as u32;
     let (mut visits, mut until, mut some_have_work) = (0, 0, false);
@@ -281,8 +286,8 @@ pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     some_have_work
 }
 
-/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, with that cache.
-/// Returns whether there is one.
+/// Passes a slab of `class` with returned slots from an abandoned cache to `take`, with the cache.
+/// Returns whether there is such a slab.
 pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     CACHES.visit_abandoned(ASKS, |dead| {
         let found = dead.left_over(class);

@@ -18,7 +18,7 @@
 //! `malloc` would hand out the block that was freed last, perhaps in a slab that is to be emptied.
 //! `free` would keep the block in a list. So the functions that move blocks bypass the thread's
 //! lists and work on slabs. If calls are traced, counted, debugged or passed on, these functions
-//! are `malloc` and `free`, and nothing should be moved.
+//! are `malloc` and `free`, and `should_move` is false.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -69,9 +69,9 @@ pub fn owns(address: *const u8) -> bool {
 /// Makes heapwright the process's `malloc` from now on. Blocks that the C library's own allocator
 /// made before go to the C library when they are freed; no later block does.
 ///
-/// The heap now gets all facts that it needs once from the kernel. In fast mode these are few, and
-/// the heap itself starts with the first block. If it takes stack traces, it starts now: preparing
-/// for them takes 15 KiB of stack.
+/// Asks the kernel now for all facts that the heap needs once. In fast mode these are few, and the
+/// heap itself starts with the first block. If the heap takes stack traces, it starts now, because
+/// preparing for them takes 15 KiB of stack.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
@@ -129,9 +129,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a resize to `size` bytes moves a block into a token's group: the block is in no group,
-/// and the new one will be a slot. Then the caller makes a new block with the token, if the process
-/// [keeps tokens apart](keeps_tokens_apart).
+/// Whether a resize to `size` bytes moves a block into a token's group. If so, the block is in no
+/// group, and the new block will be a slot. If the process [keeps tokens
+/// apart](keeps_tokens_apart), the caller then makes a new block with the token.
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
@@ -149,9 +149,10 @@ pub fn hardened_at_exit() {
     hardened::at_exit();
 }
 
-/// Gives memory back to the kernel: free blocks of all threads (except in the lists of other live
-/// threads), of first-class heaps and of abandoned caches, pages of slabs without a block in use,
-/// and all free runs except about `keep` bytes. Returns whether any memory went back.
+/// Gives memory back to the kernel: free blocks, pages of slabs without a block in use, and all
+/// free runs except about `keep` bytes. Free blocks of all threads, first-class heaps and abandoned
+/// caches count, except those in the lists of other live threads. Returns whether any memory went
+/// back.
 ///
 /// Takes time in proportion to the free memory.
 ///
@@ -198,9 +199,9 @@ pub fn trim(keep: usize) -> bool {
     given > 0
 }
 
-/// Gives up reserved address space, because the process will soon be allowed only `most` bytes of
-/// it (`setrlimit(RLIMIT_AS)`), and reserved space counts. Afterwards the heap reserves space as it
-/// needs it. `usize::MAX`: there is no limit any more.
+/// Gives up reserved address space. The process will soon be allowed only `most` bytes of address
+/// space (`setrlimit(RLIMIT_AS)`), and reserved space counts. Afterwards the heap reserves space as
+/// it needs it. `usize::MAX`: there is no limit any more.
 ///
 /// ```
 /// # // A process of its own: the limit is for good.
@@ -395,7 +396,7 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one that it is a copy of) holds it.
+    // SAFETY: by the contract this thread, or the thread that it is a copy of, holds the lock.
     unsafe { VACANT.release() };
 }
 
@@ -404,17 +405,17 @@ fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether moving `block` would free its memory sooner: it lies in one of the sparsest slabs of its
-/// size class, which could be emptied into free slots of the others.
+/// Whether moving `block` would free memory sooner. If so, the block lies in one of the sparsest
+/// slabs of its size class. Free slots of the other slabs could take all blocks of this slab.
 ///
 /// The calling thread moves blocks among its own slabs, or, with shared caches, among the common
-/// ones. False for all other blocks: other threads', first-class heaps', other allocators', samples
-/// of a heap profile; and for sizes of whole pages, whose memory goes back by itself. Takes any
-/// address.
+/// slabs. False for all other blocks: those of other threads, first-class heaps and other
+/// allocators, and samples of a heap profile. Also false for sizes of whole pages, whose memory
+/// goes back by itself. Takes any address.
 ///
-/// The answer is advice from a survey of the heap that is 100 ms old, or older if a survey takes
-/// more than a hundredth of that. A call of this function makes each survey, in some 20 ns for each
-/// 64 KiB of the heap, not counting the inner parts of large blocks; other calls take constant
+/// The answer is advice from a survey of the heap. The survey is up to 100 ms old, or older if a
+/// survey takes more than a hundredth of this time. A call that makes a survey takes some 20 ns for
+/// each 64 KiB of the heap, not counting the inner parts of large blocks. Other calls take constant
 /// time. At most four threads with caches of their own get answers at a time.
 ///
 /// # Examples
@@ -447,12 +448,12 @@ pub fn should_move(block: *const u8) -> bool {
     entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
 
-/// Allocates as `malloc` does, but from a slab that moved blocks should go to: one that is not
-/// worth emptying. Without such a free slot, and for blocks over 32 KiB, this is `malloc`.
+/// Allocates as `malloc` does, but from a slab that is not worth emptying. If no such slab has a
+/// free slot, and for blocks over 32 KiB, this is `malloc`.
 ///
 /// Takes longer than `malloc`: it checks up to 64 slabs. If [`should_move`] was not called lately,
-/// it is `malloc`. A heap profile regards a moved block as the old one, except where this is
-/// `malloc`. Returns null, with `errno` set, if there is no memory.
+/// it is `malloc`. A heap profile regards a moved block as the old block, unless this is `malloc`.
+/// Returns null, with `errno` set, if there is no memory.
 ///
 /// # Examples
 ///

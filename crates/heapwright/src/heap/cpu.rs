@@ -1,4 +1,4 @@
-//! Per-CPU caches: what happens when a restartable sequence does not serve a call.
+//! Per-CPU caches: the calls that a restartable sequence does not serve.
 //!
 //! ```text
 //!   malloc, free --> sequence in `cache::arrays`: done
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each CPU has a shared cache (`cache::magazines`), with a lock. A refill or drain moves one block
-//! at a time, each with a sequence: the thread may have moved to another CPU by then, and then
-//! fills that CPU's arrays.
+//! at a time, each with a sequence. If the thread has moved to another CPU by then, it uses that
+//! CPU's arrays.
 //!
 //! The sequences jump to the functions with the C ABI, with the call's arguments still in place.
 //!
@@ -38,7 +38,7 @@ use crate::size_class::{self, UNIT};
 use crate::substrate;
 use crate::sync;
 
-/// Serves a call where the CPU has no block of the list at `offset`.
+/// Serves a call if the CPU has no block of the list at `offset`.
 #[cold]
 pub(crate) extern "C" fn empty(size: usize, cpu_entry: &CpuEntry, offset: usize) -> *mut u8 {
     if drawn::is_guarding()
@@ -66,7 +66,7 @@ pub(crate) extern "C" fn aborted_malloc(
     block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
-/// Frees a block where the CPU's array of the class in `mismatch` is full.
+/// Frees a block if the CPU's array of the class in `mismatch` is full.
 ///
 /// # Safety
 ///
@@ -93,7 +93,7 @@ pub(crate) unsafe extern "C" fn aborted_free(
     unsafe { put_in_shared(mismatch.class(), block.cast()) };
 }
 
-/// Frees an address where no slot begins.
+/// Serves `free` for an address at which no slot begins.
 ///
 /// # Safety
 ///
@@ -135,8 +135,8 @@ pub(super) unsafe fn give(cpu_entry: &CpuEntry, class: usize, block: *mut Block)
     }
 }
 
-/// A block of `class` from the shared cache, and half a row more for the CPU. Null: there is no
-/// memory, or the lock is not available.
+/// Takes a block of `class` from the shared cache, and moves up to half a row of blocks to the
+/// CPU's arrays. Null: there is no memory, or the lock is not available.
 fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     cpu_entry.provide(cpu_entry.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
@@ -175,8 +175,8 @@ fn refill(cpu_entry: &CpuEntry, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// Half the number of blocks of `class` that the CPU's arrays hold. Grows them first if the class
-/// is busy: if another slow operation came lately.
+/// Half the number of blocks of `class` that the CPU's arrays can hold. Grows the arrays first if
+/// the class is busy ([`Magazines::is_busy`]).
 fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     let cpu = cpu_entry.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
@@ -185,7 +185,8 @@ fn half_of(cpu_entry: &CpuEntry, held: &Magazines, class: usize) -> usize {
     cpu_entry.half(cpu, class)
 }
 
-/// Takes a block of `class` and half a row of the CPU's to the shared cache.
+/// Moves a block of `class`, and half a row of the CPU's blocks, to the shared cache or a central
+/// row.
 ///
 /// # Safety
 ///
@@ -233,7 +234,7 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
 
 /// Serves a call for a large block that gives only the size, through the per-CPU entry.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // If blocks are sampled or guarded, these calls are counted.
+    // If blocks are sampled or guarded, calls for large blocks are counted.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
         let block = take_run(CpuEntry::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
@@ -241,7 +242,7 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     shared::allocate_large(size, hot, origin)
 }
 
-/// Frees a block, through the per-CPU entry, that is neither common nor of a list.
+/// Frees a block that is not common, through the per-CPU entry.
 ///
 /// # Safety
 ///
@@ -251,7 +252,8 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// [`free_other`] for a call that states more, or whose block's unit was not looked up.
+/// [`free_other`] for a call that also passes the block's size, alignment or kind, or that has not
+/// looked the block's unit up.
 ///
 /// # Safety
 ///
@@ -314,8 +316,7 @@ pub(super) fn take_run(cpu_entry: &CpuEntry, size: usize) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn refill_runs(size: usize) -> *mut u8 {
-    // A signal handler must not wait for a lock that its thread may hold. (The entry is looked up
-    // again, as above.)
+    // A signal handler must not wait for a lock that its thread may hold.
     let Some(cpu_entry) = my_cpu_entry().filter(|_| !sync::is_interrupted()) else {
         return ptr::null_mut();
     };
@@ -339,8 +340,8 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away. False: it remains a
-/// block, because no row is for its length, a first-class heap owns it, or it was freed before.
+/// Keeps the run of the large block at `unit`, which the caller gives away. False: the block stays
+/// a block. No row is for its length, a first-class heap owns it, or it was freed before.
 ///
 /// # Safety
 ///
@@ -356,7 +357,7 @@ pub(super) unsafe fn give_run(cpu_entry: &CpuEntry, unit: usize, block: *mut u8)
     true
 }
 
-/// Takes a run and half a row of the CPU's to the shared cache.
+/// Moves a run, and half a row of the CPU's runs, to the shared cache.
 #[cold]
 #[inline(never)]
 fn drain_runs(cpu_entry: &CpuEntry, unit: usize, units: usize, put: Put) {
@@ -397,13 +398,13 @@ pub(super) fn my_cpu_entry() -> Option<&'static CpuEntry> {
     words::uses_cpu_entry().then(arrays::cpu_entry).flatten()
 }
 
-/// The token that the hook of a thread's end gets for a thread without a cache whose area is ours.
-/// (No cache has this address.)
+/// The hook for threads that end gets this token for a thread that has no cache, but an rseq area
+/// of ours. (No cache has this address.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// Has the kernel keep the calling thread's CPU for the sequences until the thread ends, if the C
-/// library has not. False: it does not. Not in a child of `vfork`, whose parent would get the
-/// area's words, nor in a sandbox, which may forbid the call.
+/// Registers an rseq area for the calling thread until the thread ends, if the C library has not
+/// registered one. False: the thread has no area. Registers none in a child of `vfork`, whose
+/// parent would get the area's words, nor in a sandbox, which may forbid the call.
 #[cold]
 #[inline(never)]
 fn enter_sequences() -> bool {
@@ -415,8 +416,8 @@ fn enter_sequences() -> bool {
 }
 
 /// Unregisters the area of the calling thread, which ends. In a sandbox the call may end the
-/// process, so the area stays. The kernel then writes to it only in a detached thread of musl, in
-/// the few instructions between the release of the thread's stack and its end.
+/// process, so the area stays. The kernel then writes to the area only in a detached thread of
+/// musl, in the few instructions between the release of its stack and its end.
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();
@@ -512,8 +513,8 @@ mod calls {
     }
 }
 
-/// The same in Rust around the two sequences: for aarch64, where no instructions are counted, and
-/// for machines without sequences, which have no per-CPU entry to pass.
+/// The same in Rust around the two sequences. It serves aarch64, for which no instructions are
+/// counted. It also compiles for machines without sequences, which have no per-CPU entry to pass.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};
@@ -538,7 +539,7 @@ mod calls {
     ///
     /// As `heap::free`.
     pub(crate) unsafe fn free(block: *mut u8, cpu_entry: &CpuEntry, mismatch: usize) {
-        // SAFETY: by the contract it is an entry's tag mismatch.
+        // SAFETY: by the contract the number is an entry's tag mismatch.
         let left = unsafe { Mismatch::of(mismatch) };
         let class = (mismatch - BIASED_TO_CPU) / CLASS_STEP;
         let offset = (block.addr() & (UNIT - 1)) as u32;

@@ -6,7 +6,7 @@
 //!          slot start? push; count
 //! ```
 //!
-//! Everything else is a tail call with the arguments still in their registers, nearly always
+//! All other calls are tail calls with the arguments still in their registers. Nearly all go
 //! through the table that the hot part leads to (`Serve`; the tables are in `start`):
 //!
 //! ```text
@@ -25,8 +25,8 @@
 //! '- else                                    table: free, unknown, give_back
 //! ```
 //!
-//! Whatever else a call states (size, alignment, origin) is passed on as a constant, or in the
-//! register in which it came.
+//! The other facts that a call states (size, alignment, origin) are passed on as constants, or in
+//! the registers in which they came.
 //!
 //! Called by the C layer and the adapters.
 
@@ -70,7 +70,7 @@ pub fn malloc(size: usize) -> *mut u8 {
     }
 }
 
-/// The fast path of [`malloc`] alone: null if that does not serve the call.
+/// The fast path of [`malloc`] alone. Returns null if the fast path does not serve the call.
 ///
 /// For callers with a slow path of their own, such as `operator new`.
 ///
@@ -153,7 +153,8 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// Serves a call that the lists do not serve: not `malloc`'s, or aligned, or zeroed.
+/// Serves a call that the lists do not serve: by another function than `malloc`, or for aligned or
+/// zeroed memory.
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
@@ -203,7 +204,7 @@ fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 /// rounded up to the next one.
 ///
 /// Like [`malloc`]. For alignments up to 32 KiB, a block is a slot of a class that is a multiple of
-/// the alignment; beyond that, a run of units.
+/// the alignment. For larger alignments it is a run of units.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned(100, 4096);
@@ -245,8 +246,8 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
 }
 
-/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null if that does not serve
-/// the call.
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16. Returns null if the fast
+/// path does not serve the call.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned_fast(100, 64);
@@ -363,7 +364,7 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
 ///
 /// # Safety
 ///
-/// As [`free`]; `size` and `align` are those the block was allocated with.
+/// As [`free`]; `size` and `align` are the values that the block was allocated with.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned(10, 64);
@@ -449,8 +450,8 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
     unsafe { free_by(block, shared, other) };
 }
 
-/// The fast path of [`free_sized`] alone: false if that does not serve the call, and for every
-/// block once `forward_sized_frees` was called.
+/// The fast path of [`free_sized`] alone. False: the fast path does not serve the call, or
+/// `forward_sized_frees` was called before.
 ///
 /// For `operator delete(void*, size_t)`, which has a slow path of its own.
 ///
@@ -480,7 +481,7 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
 }
 
 /// The fast path of every free. The variants differ for blocks that the thread does not own:
-/// `shared` frees a block of a common slab to a shared cache, `other` frees all the rest.
+/// `shared` frees a block of a common slab to a shared cache, `other` frees all other blocks.
 ///
 /// # Safety
 ///
@@ -508,7 +509,7 @@ unsafe fn free_by(
     }
 }
 
-/// Frees a block for `free` that is neither of this thread's cache nor common.
+/// Serves `free` for a block that is neither of this thread's cache nor common.
 ///
 /// # Safety
 ///
@@ -527,7 +528,7 @@ pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
 ///
 /// # Safety
 ///
-/// As there.
+/// As [`free_other`].
 #[inline(never)]
 unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: Mismatch) {
     if FROM == MALLOC {
@@ -543,7 +544,7 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, mismatch: M
 ///
 /// # Safety
 ///
-/// As there; the statement is true.
+/// As [`free_other`]; the statement is true.
 #[inline(always)]
 unsafe fn give_back_other(
     block: *mut u8,
@@ -564,7 +565,7 @@ unsafe fn give_back_other(
 ///
 /// # Safety
 ///
-/// As there.
+/// As [`give_back_other`].
 #[inline(never)]
 unsafe fn free_sized_other<const FROM: u8>(
     block: *mut u8,
@@ -581,7 +582,7 @@ unsafe fn free_sized_other<const FROM: u8>(
 ///
 /// # Safety
 ///
-/// As there.
+/// As [`give_back_other`].
 #[inline(never)]
 unsafe fn free_aligned_other<const FROM: u8>(
     block: *mut u8,
@@ -594,11 +595,11 @@ unsafe fn free_aligned_other<const FROM: u8>(
     unsafe { give_back_other(block, hot, mismatch, said, 0, align) };
 }
 
-/// [`give_back_other`] for a caller that knows both.
+/// [`give_back_other`] for a caller that knows the size and the alignment.
 ///
 /// # Safety
 ///
-/// As there.
+/// As [`give_back_other`].
 #[inline(never)]
 unsafe fn free_sized_aligned_other<const FROM: u8>(
     block: *mut u8,
@@ -626,7 +627,7 @@ pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     list.is_slot_start((block.addr() & (UNIT - 1)) as u32).then(|| mismatch.class())
 }
 
-/// Frees a block of one of this thread's slabs; false if no slot begins there.
+/// Frees a block of one of this thread's slabs. False: no slot begins there.
 ///
 /// # Safety
 ///
@@ -654,12 +655,12 @@ pub mod assembly {
     //! In Rust, `malloc` and `free` reach a CPU's arrays by a test and a tail call. On x86-64 the C
     //! layer writes both in assembly with the sequences inline, which saves five instructions a
     //! pair. For threads' own caches, its instructions are those that the compiler makes of `fast`.
-    //! The names are offsets in a hot part, its table and a per-CPU entry, and functions with the C
-    //! ABI for cases that no table has.
+    //! Some names are offsets in a hot part, its table and a per-CPU entry. The others are
+    //! functions with the C ABI, for cases that no table has.
     //!
     //! The descriptor of `malloc`'s sequence lies at the start of the per-CPU entry, whose address
-    //! is the fast word: arming takes one store. The C layer defines it as
-    //! `__heapwright_0_1_malloc_sequence`; a program without that symbol never gets there.
+    //! is the fast word: arming takes one store. The C layer defines the descriptor as
+    //! `__heapwright_0_1_malloc_sequence`; a program without this symbol has no such sequence.
     //!
     //! Called by the C layer. Not part of the interface.
 
@@ -671,7 +672,7 @@ pub mod assembly {
     use crate::cache::{Hot, Mismatch, Serve, hot as hot_part};
     use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
 
-    /// The largest size that gives its list without a lookup.
+    /// The largest size whose list needs no lookup.
     pub const LINEAR_MAX: usize = LINEAR;
     /// Masks a size less one to the offset of its list.
     pub const OFFSET_MASK: usize = (LINEAR - 1) & !(MIN_ALIGN - 1);
@@ -687,7 +688,7 @@ pub mod assembly {
     pub const SERVE: usize = Hot::SERVE;
     /// Serves a `malloc` whose list is empty.
     pub const MALLOC: usize = offset_of!(Serve, malloc);
-    /// Frees a block whose unit is unknown, or where no slot begins.
+    /// Serves `free` for an address whose unit is unknown, or at which no slot begins.
     pub const UNKNOWN: usize = offset_of!(Serve, unknown);
     /// Bytes from an entry table to the window.
     pub const GAP: usize = TABLE_GAP;
@@ -695,7 +696,7 @@ pub mod assembly {
     pub const KINDS: usize = SLAB_KINDS;
     /// A common slab's tag mismatch is its list's offset plus this.
     pub const TO_CPU: usize = hot_part::BIASED_TO_CPU;
-    /// The same, where the thread shares caches.
+    /// The same, if the thread has a shared cache.
     pub const TO_SHARED: usize = hot_part::BIASED_TO_SHARED;
     /// The heads of the per-CPU entry's lists hold the offset of a thread's area, less this.
     pub const BIAS: usize = hot_part::AREA_BIAS;
@@ -708,18 +709,18 @@ pub mod assembly {
     /// These bits of a place are 0 past the end of its row.
     pub const ROW_MASK: usize = arrays::ROW_MASK;
 
-    /// A request that is larger than the linear classes, or 0.
+    /// Serves a request that is larger than the linear classes, or 0.
     pub extern "C" fn malloc_other(size: usize) -> *mut u8 {
         super::malloc_medium(size)
     }
 
-    /// Serves a request where the CPU's array for the list at `offset` is empty.
+    /// Serves a request if the CPU's array for the list at `offset` is empty.
     ///
     /// # Safety
     ///
     /// `hot` is the calling thread's fast word, which leads to the per-CPU entry.
     pub unsafe extern "C" fn malloc_empty(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
-        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        // SAFETY: by the contract `hot` leads to the per-CPU entry, which is never freed.
         cpu::empty(size, unsafe { &*hot.cast::<CpuEntry>() }, offset)
     }
 
@@ -729,7 +730,7 @@ pub mod assembly {
     ///
     /// As [`malloc_empty`].
     pub unsafe extern "C" fn malloc_aborted(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
-        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        // SAFETY: by the contract `hot` leads to the per-CPU entry, which is never freed.
         cpu::aborted_malloc(size, unsafe { &*hot.cast::<CpuEntry>() }, offset)
     }
 
@@ -742,7 +743,7 @@ pub mod assembly {
     pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: the fast word leads to a hot part, and none is freed while threads use it.
         let hot = unsafe { &*hot.cast::<Hot>() };
-        // SAFETY: by the contract it is an entry's tag mismatch.
+        // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
         // SAFETY: by the contract the block is in use, or it is refused.
         unsafe { super::free_other(block, hot, mismatch) }
@@ -756,7 +757,7 @@ pub mod assembly {
     pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, mismatch: usize) {
         // SAFETY: the fast word leads to a stub, which is never freed.
         let hot = unsafe { &*hot.cast::<Hot>() };
-        // SAFETY: by the contract it is an entry's tag mismatch.
+        // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
         // SAFETY: by its entry the block is of a common slab; it is in use.
         unsafe { shared::free_common(block, hot, mismatch) }
@@ -769,9 +770,9 @@ pub mod assembly {
     /// As `free`, for a block of a common slab; `hot` leads to the per-CPU entry, and `mismatch` is
     /// the block's tag mismatch.
     pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, mismatch: usize) {
-        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        // SAFETY: by the contract `hot` leads to the per-CPU entry, which is never freed.
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
-        // SAFETY: by the contract it is an entry's tag mismatch.
+        // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
         // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
         // names.
@@ -784,9 +785,9 @@ pub mod assembly {
     ///
     /// As [`free_full`].
     pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, mismatch: usize) {
-        // SAFETY: by the contract it leads to the per-CPU entry, which is never freed.
+        // SAFETY: by the contract `hot` leads to the per-CPU entry, which is never freed.
         let cpu_entry = unsafe { &*hot.cast::<CpuEntry>() };
-        // SAFETY: by the contract it is an entry's tag mismatch.
+        // SAFETY: by the contract the number is an entry's tag mismatch.
         let mismatch = unsafe { Mismatch::of(mismatch) };
         // SAFETY: by the contract a block in use, of a common slab of the class that `mismatch`
         // names.

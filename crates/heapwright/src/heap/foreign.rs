@@ -17,9 +17,9 @@
 //! Blocks that the C library made before heapwright took over (`libc_block`) go to the C library.
 //! Any other address is reported as misuse.
 //!
-//! A copy of heapwright that a Rust program links does the reverse: if it finds a preloaded copy in
-//! the process, it passes *everything* on to that copy, so that the process has one heap with one
-//! set of statistics.
+//! A copy of heapwright that a Rust program links does the reverse. If it finds a preloaded copy in
+//! the process, it passes *all* calls on to the preloaded copy. So the process has one heap with
+//! one set of statistics.
 //!
 //! Called by `own`, `cpu`, `resize`, `modes` and `start`.
 
@@ -72,8 +72,8 @@ pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
         Kind::Slab(class) => {
-            // Arithmetic alone: only its owner may touch the slab's record. The slab notices a
-            // double free when the slot reaches it.
+            // This is arithmetic alone, because only the slab's owner may touch its record. A
+            // double free is noticed when the slot returns to the slab.
             match Slab::at(&MAP, unit, class).locate(address) {
                 Some((_, 0)) => Found::Slot { owner: entry.owner(), class },
                 _ => misuse::not_a_block(call, address),
@@ -126,7 +126,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
         }
         // SAFETY: the caller gives the block of this class and the samples' heap away.
         (Some(Use::Samples), _) => unsafe { drawn::free_slot(class, block) },
-        // The heap drains the block later.
+        // The owner drains the block later.
         (Some(_), _) if words::shares() && sync::is_interrupted() => {
             // SAFETY: the caller gives the block of this owner and class away.
             unsafe { cache::send(owner, class, block) };
@@ -199,8 +199,8 @@ unsafe fn free_unknown(call: Call, block: *mut u8) {
     }
 }
 
-/// Whether an address outside the fast heap's blocks is in memory of guarded blocks. False: it is
-/// outside all our memory. Any other address ends the process.
+/// Whether an address outside the fast heap's blocks is in memory of guarded blocks. False: the
+/// address is outside all our memory. Any other address ends the process.
 pub(super) fn is_guarded(call: Call, address: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -322,7 +322,8 @@ pub(super) const fn peer() -> Option<&'static Peer> {
 #[cfg(not(feature = "interpose"))]
 static PEER: AtomicPtr<Peer> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Looks for a preloaded copy. Once, while the heap starts, before any block of this copy exists.
+/// Looks for a preloaded copy. Called once, while the heap starts, before any block of this copy
+/// exists.
 #[cfg(not(feature = "interpose"))]
 pub(super) fn find_peer() -> bool {
     use core::mem::transmute;

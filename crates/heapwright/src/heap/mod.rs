@@ -14,7 +14,7 @@
 //!                words                  a thread's two words, in this file
 //! ```
 //!
-//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn`: both are below.
+//! Large blocks are in `cache::large`, samples and guarded blocks in `drawn` (on lower floors).
 //!
 //! A thread's fast word leads to a hot part. The hot part leads to a table of functions (`Serve`)
 //! for all calls that its lists do not serve. At first the word leads to the *sentinel*. Its table
@@ -100,12 +100,12 @@ pub(crate) use start::{has_started, publish, publish_own};
 use crate::os;
 use modes::Front;
 
-// `used`: this file defines words that locks need, and the linker reads the library with the locks
-// later. Without `used`, a linker that reads each library once would leave this file out.
+// `used` keeps this file in the program. It defines the thread words, which the library with the
+// locks reads. A linker that reads each library once meets that library only after this file.
 #[used]
 static SENTINEL: Front = Front::new(&start::FIRST);
 
-// Every thread's fast word leads there until the thread's first call.
+// Every thread's fast word leads to the sentinel until the thread's first call.
 os::tls::define_words!(SENTINEL);
 
 mod words {
@@ -115,21 +115,22 @@ mod words {
     //!   thread word               the thread allocates from                              fast word
     //!   0                         nothing yet                                            sentinel
     //!   cache                     a cache of its own                                     hot part
-    //!   stub | SHARED             a shared cache, which stands behind the stub           the stub
+    //!   stub | SHARED             a shared cache, whose slot begins with the stub        the stub
     //!   stub | SHARED | BY_CPU    the shared cache of its CPU                            the stub
-    //!   entry | SHARED | BY_ENTRY its CPU's arrays, by the per-CPU entry                 the entry
+    //!   entry | SHARED | BY_ENTRY its CPU's arrays, through the per-CPU entry            the entry
     //!   cache | HARDENED          its cache of the hardened heap                         its stub
     //!   front | EXITED            the heap of threads whose cache is gone                the front
     //! ```
     //!
-    //! Each leads to a hot part, and so to a table of functions ([`Serve`](crate::cache::Serve)).
-    //! Where calls are observed, debugged or passed on, the fast word leads to a *front* instead: a
-    //! hot part without lists, whose table sees each call, and may pass it on to [`has`].
+    //! Each word leads to a hot part, and so to a table of functions
+    //! ([`Serve`](crate::cache::Serve)). If calls are observed, debugged or passed on, the fast
+    //! word leads to a *front* instead. A front is a hot part without lists. Its table sees each
+    //! call, and may pass the call on to [`has`].
     //!
     //! Invariants: a word's target is never freed, and lies at a multiple of 16, which leaves room
-    //! for the marks. The fast word is a front's, or has the thread word's target.
+    //! for the marks. The fast word leads to a front, or to the same target as the thread word.
     //!
-    //! Called by the rest of `heap`.
+    //! Called by the other files of `heap`.
 
     use core::ptr;
 
@@ -143,7 +144,7 @@ mod words {
     const SHARED: usize = 2;
     const BY_ENTRY: usize = 4;
     const BY_CPU: usize = 8;
-    /// (No thread that has exited shares a cache.)
+    /// Both marks together: no thread that has exited shares a cache.
     const HARDENED: usize = EXITED | SHARED;
     const MARKS: usize = EXITED | SHARED | BY_ENTRY | BY_CPU;
     const _: () = assert!(align_of::<Cache>() > MARKS && align_of::<Hot>() > MARKS);
@@ -153,9 +154,9 @@ mod words {
     /// The target of the calling thread's fast word.
     #[inline(always)]
     pub(in crate::heap) fn hot() -> &'static Hot {
-        // SAFETY: the fast word leads to the sentinel or another front, to the hot part of this
-        // thread's cache, to the stub of a shared cache or of a hardened one, or to the per-CPU
-        // entry; none is ever freed.
+        // SAFETY: the fast word leads to the sentinel or another front, the hot part of this
+        // thread's cache, the stub of a shared or hardened cache, or the per-CPU entry. None is
+        // ever freed.
         unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
     }
 
@@ -165,15 +166,15 @@ mod words {
         tls::own().map_addr(|address| address & !MARKS).cast()
     }
 
-    /// The hot part that the thread word leads to, even if the fast word leads to a front; the
-    /// sentinel's, if the thread has nothing yet.
+    /// The hot part that the thread word leads to, even if the fast word leads to a front. The
+    /// sentinel, if the thread has nothing yet.
     #[inline]
     pub(in crate::heap) fn has() -> &'static Hot {
         // SAFETY: null, or a hot part, which is never freed.
         unsafe { target().as_ref() }.unwrap_or(SENTINEL.get())
     }
 
-    /// Whether the fast word has the thread word's target, so that no front gets the calls.
+    /// Whether both words lead to the same target, so that no front gets the calls.
     pub(in crate::heap) fn is_direct() -> bool {
         ptr::eq(hot(), has())
     }
@@ -182,7 +183,7 @@ mod words {
     pub(in crate::heap) enum Own {
         /// The thread has made no call yet that needed a cache.
         Nothing,
-        /// Its cache was given back when the thread ended, but it still allocates.
+        /// The thread's cache was given back at the thread's end, but the thread still allocates.
         Exited,
         /// A cache of its own.
         Cache(OwnCache),
@@ -206,9 +207,9 @@ mod words {
                 None => Own::Nothing,
             },
             EXITED => Own::Exited,
-            // SAFETY: it leads to a cache of the hardened heap, which is never freed.
+            // SAFETY: the word leads to a cache of the hardened heap, which is never freed.
             HARDENED => Own::Hardened(unsafe { &*target().cast::<hardened::Cache>() }),
-            // SAFETY: it leads to the stub of a shared cache, which is never freed.
+            // SAFETY: the word leads to the stub of a shared cache, which is never freed.
             SHARED => Own::Shared(magazines::of(unsafe { &*target() })),
             _ => Own::ByCpu,
         }
@@ -268,7 +269,7 @@ mod words {
         set(ptr::from_ref(front).cast_mut().cast(), EXITED);
     }
 
-    /// Sets the thread word, and the fast word with it, unless that leads to a front.
+    /// Sets the thread word. Sets the fast word, too, unless it leads to a front.
     #[inline(never)]
     fn set(own: *mut u8, marks: usize) {
         let goes_along = is_direct();

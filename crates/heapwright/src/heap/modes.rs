@@ -2,7 +2,7 @@
 //! heap, and threads whose cache is gone.
 //!
 //! ```text
-//!   drawn      tables of hot parts whose calls may draw a block (`Serve::drawn`)
+//!   drawn      tables of hot parts whose calls may get a sample or guarded block (`Serve::drawn`)
 //!                own       the cache's lists say when a block is due, so only misses get here
 //!                shared    counts each call, then calls the plain table's function
 //!   observed   counts, traces and tallies each call; passes it to the cache or to the debug heap
@@ -97,7 +97,7 @@ pub(super) fn answer(block: *mut u8) -> *mut u8 {
 
 /// The table of threads with a cache of the hardened heap.
 pub(super) static HARDENED: Serve = hardened_table::<false>(&HARDENED);
-/// The same with all features of the heap.
+/// The table of such threads in `mode=hardened:full`.
 pub(super) static HARDENED_FULL: Serve = hardened_table::<true>(&HARDENED_FULL);
 
 const fn hardened_table<const FULL: bool>(this: &'static Serve) -> Serve {
@@ -149,7 +149,7 @@ fn small_hardened<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *
     hardened::malloc::<FROM, FULL>(size, hot)
 }
 
-/// Any other block.
+/// Allocates any other block.
 fn allocate_hardened(size: usize, align: usize, zero: bool, origin: Origin) -> *mut u8 {
     let request = Request::new(size, align, zero, origin);
     answer(hardened::allocate(words::hardened(), request))
@@ -411,7 +411,7 @@ fn allocate_late(size: usize, align: usize, zero: bool, origin: Origin, _hot: &H
 
 static LATE_HARDENED: Serve =
     front(allocate_late_hardened, give_back_hardened, resize_hardened, &LATE_HARDENED);
-/// The same in a hardened process.
+/// The front of such threads in a hardened process.
 pub(super) static LATE_HARDENED_FRONT: Front = Front::new(&LATE_HARDENED);
 
 fn allocate_late_hardened(
@@ -548,8 +548,8 @@ fn count(count: impl FnOnce(&Counters)) {
 }
 
 /// Serves a call with a token (`__alloc_token_*`) if blocks of different tokens lie apart
-/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do not
-/// lie apart; then the caller serves the call without the token.
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or blocks of
+/// different tokens do not lie apart. The caller then serves the call without the token.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};
@@ -571,7 +571,7 @@ pub fn allocate_of_token<const FROM: u8>(
     block
 }
 
-/// Functions for calls that may draw a block.
+/// Functions for calls that may get a sample or a guarded block.
 #[cfg(feature = "debug")]
 mod drawing {
     use core::ptr;
@@ -617,8 +617,8 @@ mod drawing {
         answer(serve_own(request, cache))
     }
 
-    /// Serves a request from the thread's own cache, or with a block that is due instead. Null:
-    /// there is no memory.
+    /// Serves a request from the thread's own cache, or with a due sample or guarded block instead.
+    /// Null: there is no memory.
     fn serve_own(request: Request, cache: OwnCache) -> *mut u8 {
         if request.class().is_none()
             && drawn::is_guarding()
@@ -646,7 +646,7 @@ mod drawing {
                 {
                     return block;
                 }
-                // No sample is possible now, so this serves without drawing.
+                // No sample is possible now, so the call gets an ordinary block.
                 return serve_undrawn(request, cache);
             }
             let block = own::serve(request, cache);
@@ -677,7 +677,7 @@ mod drawing {
         block
     }
 
-    /// Serves `malloc(size)` from the list at `offset` of its CPU's arrays, and counts it.
+    /// Serves `malloc(size)` from the CPU's array for the list at `offset`, and counts the call.
     pub(in crate::heap) extern "C" fn malloc_by_cpu_entry(
         size: usize,
         hot: &Hot,
@@ -697,7 +697,7 @@ mod drawing {
     }
 
     /// Serves `malloc(size)` from the list at `offset` of the shared cache behind `hot`, and counts
-    /// it.
+    /// the call.
     pub(in crate::heap) extern "C" fn malloc_shared(
         size: usize,
         hot: &Hot,
@@ -715,7 +715,7 @@ mod drawing {
         Request { size, align: 1, zero: false, origin: Origin::Malloc }
     }
 
-    /// Serves `malloc(size)` of a thread without lists, and counts it.
+    /// Serves `malloc(size)` of a thread without lists, and counts the call.
     pub(in crate::heap) extern "C" fn malloc_apart(
         size: usize,
         hot: &Hot,
@@ -724,7 +724,7 @@ mod drawing {
         allocate_apart(size, 1, false, Origin::Malloc, hot)
     }
 
-    /// Serves any other call of a thread without a cache of its own, and counts it.
+    /// Serves any other call of a thread without a cache of its own, and counts the call.
     pub(in crate::heap) fn allocate_apart(
         size: usize,
         align: usize,

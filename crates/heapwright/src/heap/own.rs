@@ -3,8 +3,8 @@
 //! ```text
 //!   malloc    list empty         Cache::refill: depot, remote frees, slabs
 //!             large              a run of the stash, else `large`
-//!   free      another thread's   that owner's outgoing batch (`cache::send_along`, before this),
-//!                                or here, the first block of the next batch
+//!   free      another thread's   the outgoing batch, if for its owner (`cache::send_along`),
+//!                                else it begins the next batch, here
 //!             large              its run to the stash
 //!             anything else      `foreign`, by the unit's entry
 //! ```
@@ -38,7 +38,8 @@ pub(super) fn cache_of(hot: &Hot) -> OwnCache {
     unsafe { OwnCache::of_hot(hot) }
 }
 
-/// Serves `malloc(size)`, for a size of some class, where the list at `offset` in `hot` is empty.
+/// Serves `malloc(size)`, for a size of some class. The class's list, at `offset` in `hot`, is
+/// empty.
 pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let cache = cache_of(hot);
     if !cache.is_asked() {
@@ -50,7 +51,8 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
     malloc_otherwise(size, hot)
 }
 
-/// [`malloc`] if the cache has a request pending, memory is short, or a block is drawn.
+/// [`malloc`] if a request to this thread is pending, memory is short, or this call gets a sample
+/// or a guarded block.
 #[cold]
 #[inline(never)]
 fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
@@ -65,7 +67,8 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
     }
 }
 
-/// A large block of `size` bytes that `take` finds in the stash, if nothing else has to be done.
+/// A large block of `size` bytes that `take` finds in the stash. `None`, too, if a request to begin
+/// sampling is pending, or a visitor is in the cache.
 #[inline(always)]
 fn quick_large(
     size: usize,
@@ -74,8 +77,8 @@ fn quick_large(
 ) -> Option<*mut u8> {
     let cache = cache_of(hot);
     if Stash::LENGTHS.contains(&size)
-        // Calls are counted if blocks are sampled or guarded, or will be. (If they are, the stash
-        // gives none here.)
+        // A pending request to begin sampling comes first: the slow path serves it. (While calls
+        // are counted for samples or guards, `take` finds nothing: `Stash::count_fetches`.)
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
@@ -84,7 +87,7 @@ fn quick_large(
     None
 }
 
-/// Serves any other call for memory. (Each way out is a tail call, so that this saves no
+/// Serves any other call for memory. (Each way out is a tail call, so that this function saves no
 /// registers.)
 pub(super) fn allocate(
     size: usize,
@@ -127,8 +130,8 @@ fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u
     }
 }
 
-/// Serves a call for a block of a size class that need not be zeroed, if the cache has no request
-/// pending and no block is drawn.
+/// Serves a call for a block of a size class that need not be zeroed. `None`: a request to this
+/// thread is pending, memory is short, or this call gets a sample or a guarded block.
 #[inline(always)]
 pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
     let class = Request::new(size, align, false, Origin::Malloc).class()?;
@@ -153,7 +156,7 @@ fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &
     if !block.is_null() {
         return block;
     }
-    // Draws may have begun in the meantime.
+    // Sampling may have begun in the meantime.
     if !ptr::eq(hot.serve(), before) {
         return (hot.serve().allocate)(size, align, zero, origin, hot);
     }
@@ -161,7 +164,7 @@ fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &
     block
 }
 
-/// Serves the request that is pending for the cache. Returns the thread's hot part afterwards.
+/// Serves the pending request to the thread of `cache`. Returns the thread's hot part afterwards.
 #[cold]
 #[inline(never)]
 pub(super) fn ask(cache: OwnCache) -> &'static Hot {
@@ -174,7 +177,8 @@ pub(super) fn ask(cache: OwnCache) -> &'static Hot {
     words::has()
 }
 
-/// Serves a call from the cache by any means. Null: there is no memory, or a block is drawn.
+/// Serves a call from the cache by any means. Null: there is no memory, or this call gets a sample
+/// or a guarded block.
 #[inline(always)]
 pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     if !request.is_possible() {
@@ -226,7 +230,8 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     unsafe { foreign::give_back(block, what) }
 }
 
-/// Frees a slot of another owner; if that is a thread's cache, as the first block of a batch.
+/// Frees a slot of another owner. If the owner is a thread's cache, the slot becomes the first
+/// block of a new outgoing batch.
 ///
 /// # Safety
 ///
@@ -275,7 +280,7 @@ fn free_large(block: *mut u8, hot: &Hot) -> bool {
     large::keep(hot.unit_of(block.addr()), &cache.stash)
 }
 
-/// Frees a block whose unit is beyond the hot part's limit, or where no slot begins; null does
+/// Frees a block beyond the hot part's limit, or an address at which no slot begins. Null does
 /// nothing.
 ///
 /// # Safety
@@ -286,7 +291,8 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
     unsafe { free_any(block, hot, Said::PLAIN, 0, 0) }
 }
 
-/// Frees a block that the call says more about, or whose entry is unread; null does nothing.
+/// Frees a block if the call also passes its size, alignment or kind, or if its unit's entry was
+/// not read yet. Null does nothing.
 ///
 /// # Safety
 ///
@@ -335,7 +341,7 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: us
     }
 }
 
-/// The calling thread gives its cache up and uses its CPU's arrays from now on, if it can.
+/// Gives the calling thread's cache up, if the thread can use its CPU's arrays from now on.
 #[cold]
 #[inline(never)]
 fn give_up(cache: OwnCache) {

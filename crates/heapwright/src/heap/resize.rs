@@ -30,16 +30,16 @@ use crate::ticks;
 /// Blocks of at least this size get room to grow.
 const GROWS: usize = 256;
 
-/// Changes the size of a block, and moves it if it must.
+/// Changes the size of a block, and moves the block if necessary.
 ///
-/// The contents up to the smaller size stay. A null block stands for a new one. Null: there is no
-/// memory (`errno` is `ENOMEM`), and the block is unchanged. A block that still fits stays in
-/// place, unless that would waste more than half of it. A large block grows in place if the address
-/// space behind it is free; otherwise the kernel moves its pages.
+/// The contents up to the smaller size stay. For a null block, allocates a new block. Returns null
+/// if there is no memory: `errno` is `ENOMEM`, and the block is unchanged. A block that still fits
+/// stays in place, unless that would waste more than half of it. A large block grows in place if
+/// the address space behind it is free; otherwise the kernel moves its pages.
 ///
 /// # Safety
 ///
-/// The block is in use; afterwards only the returned one is.
+/// The block is in use; afterwards only the returned block is.
 ///
 /// ```
 /// use heapwright::heap;
@@ -54,8 +54,8 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     unsafe { change::<MALLOC>(block, size, None, 1) }
 }
 
-/// [`realloc`] for a caller that knows the size and alignment of its block, which
-/// is not null; the new one has the same alignment.
+/// [`realloc`] for a caller that knows the size and alignment of its block. The block is not null.
+/// The new block has the same alignment.
 ///
 /// # Safety
 ///
@@ -126,7 +126,7 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
     }
     let new = fast::malloc_aligned_for::<FROM>(with_room(have, size), 1);
     if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        // SAFETY: both blocks have this many bytes, and the new block is ours alone.
         unsafe { ptr::copy_nonoverlapping(block, new, have.min(size)) };
         // SAFETY: by the contract the old block is ours to free.
         unsafe { fast::free_from::<FROM>(block) };
@@ -184,7 +184,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
         _ => fast::malloc_aligned_for::<MALLOC>(new_size, align),
     };
     if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        // SAFETY: both blocks have this many bytes, and the new block is ours alone.
         unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
         let (hot, what) = (words::hot(), Return::new(Call::Free, what.origin, None, None));
         if is_foreign {
@@ -199,7 +199,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
 }
 
 /// The size to copy from a block outside the fast heap. `Err`: another allocator has resized the
-/// block, and this is the new one.
+/// block, and this is the new block.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();
@@ -215,8 +215,8 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 
-/// The size to allocate if a block in a slot of `have` bytes becomes one of `size`. A block that
-/// grows by less than a quarter gets a quarter more, because it will probably grow again.
+/// The size to allocate if a block in a slot of `have` bytes is resized to `size` bytes. A block
+/// that grows by less than a quarter gets a quarter more, because it will probably grow again.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;
@@ -227,8 +227,9 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`. It stays
-/// down to half of the size it was allocated with, which may be a quarter less than the slot.
+/// Whether a block in a slot of `have` bytes stays there when it is resized to `size` bytes. It
+/// stays down to half of the size that it was allocated with. This size may be a quarter less than
+/// the slot.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)

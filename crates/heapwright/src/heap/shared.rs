@@ -16,9 +16,9 @@
 //! A thread owns nothing here: it ends without cleanup, and allocates in the same way after its
 //! last destructor.
 //!
-//! **Waiting.** If a cache stays locked for a long time, the caller itself holds it, and is in a
-//! signal handler. Then the heap for late threads (`large::late`) serves its allocations, and its
-//! frees are deferred (`cache::deferred`).
+//! **Waiting.** If a cache stays locked for a long time, the calling thread itself holds the lock,
+//! and is in a signal handler. Then the heap for late threads (`large::late`) serves its
+//! allocations, and its frees are deferred (`cache::deferred`).
 //!
 //! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
 
@@ -58,14 +58,14 @@ fn tables() -> Option<&'static Tables> {
     unsafe { TABLES.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes the caches, if the options ask for shared ones. Once, before any thread gets a cache.
-/// False: there is no memory, and each thread gets its own cache.
+/// Makes the caches, if the options ask for shared caches. Called once, before any thread gets a
+/// cache. False: there is no memory, and each thread gets its own cache.
 pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // The caches need restartable sequences: a thread's own cache is better than one with a
-            // lock.
+            // CPUs' caches need restartable sequences: without them, a thread's own cache is better
+            // than a cache with a lock.
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -93,7 +93,7 @@ fn is_beside() -> bool {
 }
 
 /// The per-CPU entry, if the calling thread can use its CPU's caches beside threads that have their
-/// own. `None`: sequences are not available, or the options exclude it.
+/// own caches. `None`: sequences are not available, or the options exclude this.
 pub(super) fn cpu_entry_beside() -> Option<&'static CpuEntry> {
     if !is_beside() {
         return None;
@@ -159,7 +159,8 @@ pub fn raise_shared_caches(count: usize) -> usize {
     }
 }
 
-/// The calling thread's cache, by its thread word, or its CPU's; `None`: it has none yet.
+/// The calling thread's shared cache, by its thread word, or its CPU's cache. `None`: it has none
+/// yet.
 fn existing() -> Option<&'static SharedCache> {
     match words::get() {
         Own::Shared(shared) => Some(shared),
@@ -184,8 +185,8 @@ pub(super) fn first() -> &'static SharedCache {
     first
 }
 
-/// The calling thread's cache, locked; if that is held, the thread gets another one. `None`: all
-/// were held for a long time.
+/// The calling thread's cache, locked. If another thread holds it, the calling thread gets another
+/// cache. `None`: all caches were held for a long time.
 pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
@@ -287,7 +288,8 @@ pub(super) fn allocate_by_cpu(
     allocate_slowly(Request::new(size, align, zero, origin))
 }
 
-/// The same for a thread with a shared cache, which is behind `hot`.
+/// Serves calls of a thread with a shared cache, which is behind `hot`, except `malloc` of small
+/// sizes.
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -308,9 +310,9 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
 }
 
 /// Serves a call for a large block that gives only the size, from the stash of the cache behind
-/// `hot`, or of the CPU's.
+/// `hot`, or of the CPU's cache.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
-    // If blocks are sampled or guarded, these calls are counted.
+    // If blocks are sampled or guarded, calls for large blocks are counted.
     if Stash::LENGTHS.contains(&size)
         && !drawn::is_watched()
         && let Some(Some(block)) = with_stash(hot, |stash| large::quickly(size, stash))
@@ -345,7 +347,8 @@ pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u
 #[inline(never)]
 fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
     wake(hot);
-    // Hidden: a caller that knew the result to equal its own argument would save that argument.
+    // The result is hidden from the compiler: a caller that knew it to equal its own argument would
+    // save this argument.
     core::hint::black_box(block)
 }
 
@@ -385,8 +388,8 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// [`refill`] if some blocks are guarded: it may draw one, without the cache's lock. A refill of
-/// this list brings about `blocks` blocks.
+/// [`refill`] if some blocks are guarded: may make a guarded block, without the cache's lock. A
+/// refill of this list brings about `blocks` blocks.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -426,8 +429,8 @@ pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, mismatch: Mismatch) 
     }
 }
 
-/// [`free`], for a caller whose second argument is the size: it stays in its register, so that the
-/// fast path need not save it.
+/// [`free`], for a caller whose second argument is the size. The size stays in its register, so
+/// that the fast path need not save it.
 ///
 /// # Safety
 ///
@@ -521,7 +524,8 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, mismatch: 
     unsafe { free_with(block, hot, mismatch, Return::PLAIN) }
 }
 
-/// Frees a block whose unit the stub does not know, or where no slot begins; null does nothing.
+/// Serves `free` for an address whose unit the stub does not know, or at which no slot begins. Null
+/// does nothing.
 ///
 /// # Safety
 ///
@@ -536,7 +540,7 @@ pub(super) unsafe extern "C" fn free_unknown(
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees a block that the call says more about; null does nothing.
+/// Frees a block if the call also passes its size, alignment or kind. Null does nothing.
 ///
 /// # Safety
 ///
@@ -566,13 +570,13 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, mismatch: Mismatch, what: Return)
     }
 }
 
-/// Moves the run of the large block at `unit`, which the caller gives away, to the stash of the
-/// cache behind `hot`, or of the CPU's. False: it remains a block.
+/// Moves the run of the large block at `unit` to the stash of the cache behind `hot`, or of the
+/// CPU's cache. The caller gives the block away. False: the block stays a block.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// Calls `use_it` with the stash of the cache behind `hot`, a stub, or of the CPU's. `None`:
+/// Calls `use_it` with the stash of the cache behind `hot`, a stub, or of the CPU's cache. `None`:
 /// another thread holds the cache.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {

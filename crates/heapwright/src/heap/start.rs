@@ -1,5 +1,4 @@
-//! Starting the heap, giving a thread its cache and taking it back, the tables for these, and
-//! forks.
+//! The start of the heap, the start and end of each thread, the tables of functions, and forks.
 //!
 //! ```text
 //! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> call returns
@@ -14,13 +13,13 @@
 //!
 //! The first call may come before `main`, before constructors, and before the C library has set
 //! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered once the
-//! heap is READY: the C library may allocate memory for them, as in any other call. Other threads
-//! wait until they are registered. The hook for threads that end is registered earlier: another
-//! thread that sees READY gets a cache at once, and needs that hook. (A pthread key is a number in
-//! a table of the C library and takes no memory.)
+//! heap is READY, because the C library may allocate memory for them. Other threads wait until the
+//! fork hooks are registered. The hook for threads that end is registered before: another thread
+//! that sees READY gets a cache at once, and needs this hook. (A pthread key is a number in a table
+//! of the C library and takes no memory.)
 //!
 //! A thread may allocate after its cache was given back, in destructors that run after ours. Then
-//! one shared, locked heap serves it: no hook would give back a second cache.
+//! one shared, locked heap serves the thread: no hook would give back a second cache.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -49,10 +48,11 @@ use crate::{hooks, trace};
 
 // The tables. -------------------------------------------------------------------------------------
 
-/// For a thread that has made no call yet: decides once what it gets.
+/// For a thread that has made no call yet: decides once what the thread gets.
 pub(super) static FIRST: Serve = front(allocate_first, give_back_first, resize_first, &FIRST);
 
-/// A table, with its variants for when blocks are drawn and when none are.
+/// A table, with the variant that draws samples and guarded blocks, and the variant that draws
+/// none.
 macro_rules! table {
     ($($field:ident: $value:expr),* $(,)?; $drawn:ident) => {
         Serve {
@@ -101,7 +101,7 @@ static BY_CPU: Serve = table! {
 };
 
 /// For a thread that uses its CPU's arrays. (The heads of the per-CPU entry's lists lead to the
-/// arrays, except if calls are counted.)
+/// arrays, unless calls are counted.)
 static CPU_ENTRY: Serve = table! {
     malloc: malloc_by_cpu_entry,
     free: cpu::free_other,
@@ -252,15 +252,16 @@ pub(super) fn ensure_started() -> bool {
     true
 }
 
-/// Decides what serves the calling thread, and gives it what it allocates from, if needed now.
-/// `None`: the heap has not started and cannot start now.
+/// Decides which front or cache serves the calling thread, and gives the thread a cache if it needs
+/// one now. `None`: the heap has not started and cannot start now.
 #[cold]
 #[inline(never)]
 pub(super) fn begin() -> Option<&'static Hot> {
     if !ensure_started() {
         return None;
     }
-    // (A front that needs the thread's cache gets here with its calls already observed.)
+    // (A front calls this if it needs the thread's cache. The fast word then leads to the front
+    // already.)
     if is_at_sentinel()
         && let Some(front) = chosen_front()
     {
@@ -288,10 +289,10 @@ fn chosen_front() -> Option<&'static Front> {
     }
 }
 
-/// Gives the calling thread what it allocates from, if it has nothing. The heap has started.
+/// Gives the calling thread a cache, if its thread word leads to nothing. The heap has started.
 #[inline(never)]
 pub(super) fn begin_thread() -> &'static Hot {
-    // Starting may have allocated, and so given this thread its cache already.
+    // The start of the heap may have allocated, and so may have given this thread its cache.
     if !matches!(words::get(), Own::Nothing) {
         return words::has();
     }
@@ -309,7 +310,7 @@ pub(super) fn begin_thread() -> &'static Hot {
         shared::first();
         return words::has();
     }
-    // Counted first: other threads may get here while one makes its cache.
+    // The count comes first: other threads may get here while this thread makes its cache.
     let is_beyond = own::LIVE.fetch_add(1, Ordering::Relaxed) >= most_of_their_own();
     if (is_beyond || cache::is_much_handed_over()) && shared::join_beside() {
         own::LIVE.fetch_sub(1, Ordering::Relaxed);
@@ -349,8 +350,8 @@ fn hardened_cache() -> Option<&'static hardened::Cache> {
     hardened::Cache::adopt_or_make(serve)
 }
 
-/// The number of threads that get a cache of their own with `cache=auto`: twice the number of CPUs,
-/// and one for the thread that starts them.
+/// The number of threads that get a cache of their own with `cache=auto`. It is twice the number of
+/// CPUs, and one for the thread that starts the others.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -363,13 +364,13 @@ fn most_of_their_own() -> usize {
     }
 }
 
-/// In a forked child: the other threads are gone.
+/// In a forked child: counts only the calling thread's cache, if the thread has one (`has_own`).
 pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
 /// Begins to count the calling thread's calls to the heap; with `keeps_sites` for each stack, too.
-/// Counts nest: an outer count includes the inner one.
+/// Counts nest: an outer count includes the inner counts.
 ///
 /// # Errors
 ///
@@ -408,8 +409,8 @@ pub fn count_end() -> Option<(Allocations, bool)> {
     Some((counted, is_all))
 }
 
-/// Samples a block every `period` bytes, on average. False: the heap cannot start, `malloc` is not
-/// its own, or the program decides.
+/// Samples a block every `period` bytes, on average. False: the heap cannot start, does not serve
+/// `malloc`, or leaves the decision to the program.
 #[cfg(feature = "debug")]
 pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
@@ -422,7 +423,7 @@ pub(crate) fn publish() {
     shared::publish();
 }
 
-/// The same for the calling thread's cache alone: takes no lock.
+/// [`publish`] for the calling thread's cache alone. Takes no lock.
 pub(crate) fn publish_own() {
     if let Some(cache) = words::cache() {
         cache.publish();
@@ -430,14 +431,14 @@ pub(crate) fn publish_own() {
 }
 
 /// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
-/// threads that begin to allocate later: the program has its own `operator delete`, which the sized
-/// one must call.
+/// threads that begin to allocate later. The program has its own `operator delete`, which the sized
+/// `operator delete` must call.
 ///
 /// # Safety
 ///
-/// No other thread uses the heap during the call: it is made when a process starts.
+/// No other thread uses the heap during the call. The call is made when a process starts.
 pub unsafe fn forward_sized_frees() {
-    // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
+    // SAFETY: by the contract there is no other thread, and this is the calling thread's cache.
     unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
 
@@ -451,7 +452,7 @@ fn start() -> bool {
         FAILED => return false,
         _ => {}
     }
-    // If everything is passed on, this copy serves only first-class heaps, and the peer has read
+    // If all calls are passed on, this copy serves only first-class heaps, and the peer has read
     // the options.
     let peered = foreign::find_peer();
     if !substrate::open(|| if peered { &Options::DEFAULT } else { options::get() }) {
@@ -471,7 +472,7 @@ fn start() -> bool {
         tell_apart();
     }
     if !peered && !hooks::is_debugging() && !hardened::is_on() {
-        // If there is no memory for shared caches, there is hardly any for others.
+        // If there is no memory for shared caches, there is hardly any for other caches.
         shared::start(&SHARING);
     }
     if !peered {
@@ -484,8 +485,8 @@ fn start() -> bool {
     true
 }
 
-/// Joins in forks, and begins whatever may need the C library's memory. The heap has started, and
-/// the caller holds no lock.
+/// Registers the fork handlers, and begins the parts that may need the C library's memory. The heap
+/// has started, and the caller holds no lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
@@ -493,7 +494,7 @@ fn join() {
     #[cfg(feature = "debug")]
     {
         crate::debug::begun();
-        // A profile may be begun later while other locks are held (`status`).
+        // A profile may begin later, while other locks are held (`status`).
         crate::samples::join();
         if foreign::peer().is_none() && !hooks::is_debugging() && !hardened::is_on() {
             drawn::begun(options::get());
@@ -501,7 +502,7 @@ fn join() {
     }
 }
 
-/// Runs when a thread ends that has a cache, or whose area of restartable sequences is ours.
+/// Runs at the end of a thread that has a cache, or whose area of restartable sequences is ours.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     if token == cpu::NO_CACHE {
         shared::leave_cpu_entry();
@@ -513,7 +514,7 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     cpu::leave_sequences();
     if is_hardened {
         let cache = token.cast::<u8>().wrapping_sub(1).cast::<hardened::Cache>();
-        // SAFETY: the mark says that it is the thread's cache of the hardened heap.
+        // SAFETY: the mark says that the token is the thread's cache of the hardened heap.
         return unsafe { &*cache }.leave();
     }
     // SAFETY: the token is the thread's cache.
@@ -523,15 +524,16 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     cache.abandon();
 }
 
-/// Makes the C layer tell C++'s forms apart from now on, before the first block is made.
+/// Makes the C layer tell the forms of C++'s operators apart from now on.
 ///
-/// `operator new[]` forwards to `operator new`, so that a program may replace the latter alone.
-/// Debug and hardened heaps must know which form was called; in the C layer, the forms jump through
-/// a table for that. This runs before the first block: otherwise a block of `new[]` from another
-/// library's constructor would count as one of `new`, and its `delete[]` would be reported falsely.
+/// `operator new[]` forwards to `operator new`, so that a program may replace `operator new` alone.
+/// Debug and hardened heaps must know which form was called. For this, the C layer's forms jump
+/// through a table. This runs before the first block. Otherwise a block of `new[]` from another
+/// library's constructor would count as a block of `new`, and its `delete[]` would be reported
+/// falsely.
 ///
-/// A hidden weak symbol, a word with the address, leads to the C layer's function: a program
-/// without that layer has none.
+/// A hidden weak symbol names a word with the address of the C layer's function. A program without
+/// the C layer lacks the symbol.
 #[cfg(all(
     feature = "interpose",
     target_os = "linux",
@@ -585,8 +587,8 @@ const fn tell_apart() {}
 //
 // Threads that own a cache take no lock, and the kernel copies page by page while they run. The
 // child may see one page from before a store and another from after it. A cache may list a block
-// that its thread handed out before the block's page was copied. So the child ignores everything
-// that such a cache says of *free* blocks:
+// that its thread handed out before the block's page was copied. So the child ignores all data of
+// such a cache about *free* blocks:
 //
 // ```text
 //   another thread's cache, in the child                 the child
@@ -616,7 +618,7 @@ fn before() {
     hardened::before_fork();
     control::before_fork();
     if let Some(mine) = mine {
-        // So that no visitor is in it.
+        // This keeps visitors out of the thread's cache.
         mine.lock.acquire();
     }
     MINE.store(
@@ -640,7 +642,7 @@ unsafe fn unlock() {
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.is_heap() {
-            // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+            // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
             unsafe { cache.lock.release() };
         }
     }
@@ -648,7 +650,7 @@ unsafe fn unlock() {
     unsafe { CACHES.after_fork() };
     // SAFETY: null, or a cache, which is never freed.
     if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
-        // SAFETY: this thread, or the one that it is a copy of, took it before the fork.
+        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
         unsafe { mine.lock.release() };
     }
     // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
@@ -696,7 +698,8 @@ fn in_child(alone: bool) {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         if MAP.kind_of(unit, entry) == Kind::Kept {
-            // A run in no stash any more: this thread's and the shared caches' were released above.
+            // The run is in no stash any more: the stashes of this thread and of the shared caches
+            // were released above.
             MAP.set_entry(unit, Entry::LARGE_HEAD);
             large::revive(unit);
         }

@@ -1,6 +1,6 @@
 //! The sequences, aarch64: the twin of `x86_64`.
 //!
-//! The signature is that of the ABI's `brk`.
+//! The signature is the ABI's `brk` instruction.
 
 use core::arch::naked_asm;
 
@@ -9,7 +9,7 @@ use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
 
-/// Returns the block, 0: empty, 1: aborted.
+/// Returns the block, or 0 (empty) or 1 (aborted).
 #[unsafe(naked)]
 pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Block {
     naked_asm!(

@@ -16,7 +16,7 @@
 //! Both are restartable sequences (see `os::linux::rseq`). Preemption, migration or a signal before
 //! the committing store aborts them. Then the thread does not retry, but takes the lock of the
 //! CPU's shared cache (`magazines`). So neither a debugger's single steps nor a storm of signals
-//! can make it loop for ever.
+//! can make the thread loop for ever.
 //!
 //! **Closing.** Another thread can take over a CPU's arrays. It points takes (`sources`) at arrays
 //! that are always empty, and puts (`targets`) at arrays that are always full. Then a fence
@@ -30,15 +30,16 @@
 //! [`Kind::Kept`](crate::address_map::Kind), as in a stash, so statistics, leak checks and late
 //! frees see that it is no block.
 //!
-//! **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block:
-//! about 1 MiB if every class is full. A busy class of blocks over 1 KiB gets a lower floor until
-//! the CPU rests: for 64 blocks up to 2 KiB each, or for 127 larger ones, at most 512 KiB. Runs of
-//! one length take at most a stash's room, or a part of it: 8 MiB in all with few CPUs, 832 KiB
-//! with many. Runs that stay unused between two passes go to the chunk. So do all of a CPU's runs
-//! before one of its threads makes the process grow.
+//! **Bound.** A CPU's arrays hold at most 127 blocks and 12 KiB of a class, but at least one block.
+//! If every class is full, this is about 1 MiB. A busy class of blocks over 1 KiB gets a lower
+//! floor until the CPU rests. The class then has room for 64 blocks up to 2 KiB each, or for 127
+//! larger blocks (at most 512 KiB). Runs of one length take at most a stash's room, or a part of
+//! it. All runs of a CPU take at most 8 MiB with few CPUs, or 832 KiB with many. Runs that stay
+//! unused between two passes go to the chunk. So do all runs of a CPU before its threads make the
+//! process grow.
 //!
 //! Invariants: the blocks between floor and top are free, common and of the class, or are kept runs
-//! of the row's length. Only sequences write `top`, or the thread that has closed the CPU.
+//! of the row's length. Only sequences, and the thread that has closed the CPU, write `top`.
 //!
 //! Called by `heap::cpu` and `heap::shared`, and by `magazines` and `maintenance`.
 
@@ -82,12 +83,12 @@ const CPUS: usize = crate::registry::MOST;
 const ROW: usize = 1024;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, unless one block is larger; the second bound is for busy classes over
-/// [`MIDDLE`], which would otherwise spend most time on slow paths.
+/// The most bytes of a class, unless one block is larger. The second bound is for busy classes over
+/// [`MIDDLE`]: with the first bound, their threads would spend most of the time on slow paths.
 const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
-/// The most blocks of a busy class up to [`LARGE`]: programs often allocate and free so many
-/// together. (With more, `flat mixed` of `ci/bounds.sh` keeps 1.32 of its live memory.)
+/// The most blocks of a busy class up to [`LARGE`]: programs often allocate and free this many
+/// together. (With more blocks, `flat mixed` of `ci/bounds.sh` keeps 1.32 times its live memory.)
 const PHASE: usize = 64;
 
 /// The most blocks of `class` in a CPU's arrays.
@@ -127,7 +128,7 @@ const fn row_of_runs(units: usize) -> usize {
 
 type Place = AtomicPtr<Block>;
 
-/// The places of a class.
+/// The used places of a row.
 #[repr(C)]
 struct Top {
     /// The first place without a block.
@@ -144,7 +145,7 @@ struct Row([Place; ROW / size_of::<usize>()]);
 struct Arrays {
     tops: [Top; ROWS],
     rows: [Row; ROWS],
-    /// The sum of all tops at the last pass, and the tops of runs one by one.
+    /// The sum of all tops at the last pass, and the top of each row of runs.
     seen: AtomicUsize,
     seen_runs: [AtomicUsize; LONGEST],
 }
@@ -183,20 +184,20 @@ static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 /// The heads of the per-CPU entry's lists while calls are not counted.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
-/// Whether arrays are possible, by [`prepare`].
+/// Whether [`prepare`] has found arrays possible.
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Whether CPUs can be closed.
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
-/// Whether the present fork found the arrays at rest.
+/// Whether the present fork could bring the arrays to rest.
 static AT_REST: AtomicBool = AtomicBool::new(false);
 /// Excludes other threads while a thread makes or closes arrays.
 static ORDER: Lock<()> = Lock::new(());
-/// Aborted sequences, and committed ones (counted only if every call is).
+/// Aborted sequences, and committed sequences (counted only if every call is counted).
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// Readies the kernel for arrays, while there is one thread: with several it takes milliseconds.
-/// Returns whether arrays are possible.
+/// Readies the kernel for arrays. The process has one thread: with several, this takes
+/// milliseconds. Returns whether arrays are possible.
 pub(crate) fn prepare() -> bool {
     // The sequences use a CPU's number as an index in the per-CPU entry without a check.
     let can = sequences::EXIST && rseq::numbers_are_below(CPUS) && rseq::offset().is_some();
@@ -207,8 +208,8 @@ pub(crate) fn prepare() -> bool {
     can
 }
 
-/// Sets up the arrays once, after [`prepare`] has found them possible. `descriptor` is that of a
-/// `malloc` outside this library, if there is one: see `heap::cpu`.
+/// Sets up the arrays once, after [`prepare`] has found them possible. `descriptor`: the descriptor
+/// of the sequence of a `malloc` outside this library, if there is one (see `heap::cpu`).
 pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // A failure is final.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
@@ -266,7 +267,7 @@ pub(crate) fn cpu_entry() -> Option<&'static CpuEntry> {
     unsafe { CPU_ENTRY.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes each `malloc` miss the arrays, so that `sampling` counts it, or ends that.
+/// If `counted`, makes each `malloc` miss the arrays, so that `sampling` counts it. Else ends this.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(cpu_entry) = cpu_entry() {
@@ -369,7 +370,7 @@ impl CpuEntry {
         (&raw const self.hot).cast_mut().cast()
     }
 
-    /// Whether the kernel keeps the calling thread's area, so that it may use the arrays.
+    /// Whether the kernel keeps the calling thread's area, so that the thread may use the arrays.
     pub(crate) fn serves_this_thread(&self) -> bool {
         rseq::cpu(self.rseq).is_some_and(|cpu| cpu < CPUS)
     }
@@ -467,25 +468,25 @@ impl CpuEntry {
         self.open(Some(cpu));
     }
 
-    /// Closes the CPU, or all: afterwards only the caller uses the arrays. False: the kernel cannot
-    /// do this here.
+    /// Closes the CPU, or all CPUs: afterwards only the caller uses the arrays. False: the kernel
+    /// cannot do this here.
     fn close(&self, cpu: Option<usize>) -> bool {
         if !CAN_CLOSE.load(Ordering::Relaxed) {
             return false;
         }
         let empty = ALWAYS_EMPTY.load(Ordering::Relaxed);
         let full = ALWAYS_FULL.load(Ordering::Relaxed);
-        // CPUs without arrays are closed anyway, and no thread makes any now.
+        // CPUs without arrays are closed anyway, and no thread makes arrays now.
         for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1).filter(|&cpu| made(cpu).is_some()) {
             self.sources[cpu].store(empty, Ordering::SeqCst);
             self.targets[cpu].store(full, Ordering::SeqCst);
         }
-        // A kernel whose fence cannot name one CPU restarts all.
+        // If the kernel's fence cannot name one CPU, it restarts sequences on all CPUs.
         rseq::fence(cpu) || rseq::fence(None)
     }
 
-    /// Closes a CPU while `work` uses its arrays; does nothing if it cannot. A diverted CPU stays
-    /// diverted.
+    /// Closes a CPU while `work` uses its arrays. Does nothing if the CPU cannot be closed. A
+    /// diverted CPU stays diverted.
     fn with_closed(&self, cpu: usize, work: impl FnOnce(&Arrays)) {
         let Some(arrays) = made(cpu) else { return };
         let Some(_order) = ORDER.try_lock() else { return };
@@ -498,7 +499,7 @@ impl CpuEntry {
         }
     }
 
-    /// Opens the CPU, or all, again.
+    /// Opens the CPU, or all CPUs, again.
     fn open(&self, cpu: Option<usize>) {
         for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1) {
             let arrays = MADE[cpu].load(Ordering::Acquire);
@@ -510,13 +511,13 @@ impl CpuEntry {
     }
 }
 
-/// Diverts all operations on a CPU to its shared cache, or ends that. Unlike after `close`, a
-/// thread may still be in a sequence. False: the caller must try again later.
+/// If `on`, diverts all operations on a CPU to its shared cache. Else ends this. Unlike after
+/// `close`, a thread may still be in a sequence. False: the caller must try again later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(cpu_entry) = cpu_entry().filter(|_| cpu < CPUS) else { return true };
     if on {
-        // A CPU without arrays leads there anyway.
+        // Operations on a CPU without arrays use its shared cache anyway.
         if made(cpu).is_none() {
             return true;
         }
@@ -524,8 +525,8 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
         cpu_entry.targets[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
-    // The lock's holder may have closed this CPU, or another one; in the latter case no other
-    // thread would open this one.
+    // The lock's holder may have closed this CPU or another CPU. If another, no other thread would
+    // open this CPU.
     let Some(_order) = ORDER.try_lock() else { return false };
     cpu_entry.open(Some(cpu));
     true
@@ -562,7 +563,7 @@ impl Arrays {
     fn count(&self, row: usize) -> usize {
         let Top { top, floor } = &self.tops[row];
         let (top, floor) = (top.load(Ordering::Relaxed), floor.load(Ordering::Relaxed));
-        // (Other threads may be moving both.)
+        // (Other threads may be changing `top` and `floor`.)
         top.addr().saturating_sub(floor.addr()) / size_of::<Place>()
     }
 
@@ -582,7 +583,7 @@ impl Arrays {
         (1..=LONGEST).fold(0, |bits, units| bits | usize::from(is_at_rest(units)) << units)
     }
 
-    /// Whether there is anything in the rows from `first` on.
+    /// Whether a row from `first` on holds a block or a run.
     fn holds(&self, first: usize) -> bool {
         (first..ROWS).any(|row| self.count(row) > 0)
     }
@@ -660,9 +661,8 @@ pub(super) fn drain(cpu: usize, rests: bool) {
     }
 }
 
-/// Drains the arrays of CPUs where nothing has changed since the last time, and on all CPUs the
-/// runs of each length whose number is unchanged. (Probably these runs were not needed in the
-/// meantime; if they were, new ones come from the chunk.)
+/// Drains the arrays of CPUs where nothing has changed since the last pass. On other CPUs, drains
+/// the runs of each length whose number is unchanged, because the CPU has probably not needed them.
 pub(super) fn drain_rested() {
     let Some(cpu_entry) = cpu_entry() else { return };
     for cpu in 0..central::sharing().min(CPUS) {
@@ -677,7 +677,7 @@ pub(super) fn drain_rested() {
 }
 
 /// Gives the runs of the calling thread's CPU to the chunk, if a run of `units` units would take
-/// unused memory. (This needs no closed CPU.)
+/// unused memory. (The CPU need not be closed.)
 pub(super) fn make_way(units: usize) {
     let Some(cpu_entry) = cpu_entry().filter(|cpu_entry| cpu_entry.serves_this_thread()) else {
         return;
@@ -735,7 +735,7 @@ pub(super) unsafe fn after_fork() {
     if let Some(cpu_entry) = cpu_entry() {
         cpu_entry.open(None);
     }
-    // SAFETY: by the contract this thread (or the one that it is a copy of) holds it.
+    // SAFETY: by the contract this thread, or the thread that it is a copy of, holds the lock.
     unsafe { ORDER.release() };
 }
 
@@ -770,7 +770,7 @@ mod tests {
             .map(|place| place.load(Ordering::Relaxed))
     }
 
-    /// The per-CPU entry, which the first test sets up; `None` if it is not possible.
+    /// The per-CPU entry, which the first test sets up. `None`: arrays are not possible.
     fn started() -> Option<&'static CpuEntry> {
         let _one = super::super::magazines::RAISING.lock();
         if cpu_entry().is_none() && prepare() {
@@ -830,7 +830,7 @@ mod tests {
             unsafe { &*place }.store(ptr::from_ref(block).cast_mut().cast(), Ordering::Relaxed);
             top.store(place.wrapping_add(1), Ordering::Relaxed);
         }
-        // Not while another test drains a CPU.
+        // `grow` does nothing while another test drains a CPU.
         while cpu_entry.half(cpu, class) != many.div_ceil(2) {
             cpu_entry.grow(cpu, class);
         }
@@ -897,7 +897,7 @@ mod tests {
         for (at_rest, left) in [(true, 1), (false, 0)] {
             let Top { top, floor } = &arrays.tops[0];
             top.store(floor.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-            // As `before_fork` leaves it if the fence was refused.
+            // `before_fork` stores false if the kernel refuses the fence.
             AT_REST.store(at_rest, Ordering::Relaxed);
             forget_after_fork();
             assert_eq!(arrays.count(0), left);

@@ -14,8 +14,8 @@
 //! not know as an area. So only the kernel's restarts let the first run succeed, and the run is
 //! long enough to need them.
 //!
-//! Only this test finds a range that begins too late or ends too early, a descriptor or signature
-//! that the kernel rejects, or a register that does not survive.
+//! Only this test finds some mistakes. A range may begin too late or end too early. The kernel may
+//! reject a descriptor or a signature. A register may not survive.
 
 extern crate std;
 
@@ -39,16 +39,16 @@ const TOKENS: usize = 8;
 const DELAY: u32 = 20_000;
 /// A run goes on until it has proved its point, but no longer than this.
 const LONGEST: Duration = Duration::from_millis(1300);
-/// So many sequences must have been restarted before the armed run may end.
+/// The armed run may end after this many aborted sequences, and as many transfers.
 const ENOUGH: usize = 40;
 
-/// `take_at`, with a delay before the commit: the token, 0: empty, 1: aborted.
+/// `take_at` with a delay before the commit. Returns the token, or 0 (empty) or 1 (aborted).
 #[unsafe(naked)]
 extern "C" fn take_wide(cpu_entry: &CpuEntry, offset: usize, delay: u32) -> usize {
     take!(["9: dec edx", "jnz 9b"])
 }
 
-/// `put_at`, with a delay before the commit: 0: done, 1: aborted, 2: full.
+/// `put_at` with a delay before the commit. Returns 0 (done), 1 (aborted) or 2 (full).
 #[unsafe(naked)]
 extern "C" fn put_wide(cpu_entry: &CpuEntry, offset: usize, token: usize, delay: u32) -> usize {
     put!(["mov r9d, ecx"] ["9: dec r9d", "jnz 9b"])
@@ -70,7 +70,7 @@ fn unkept(cpu: usize) -> isize {
     unsafe { asm!("mov {}, fs:[0]", out(reg) thread, options(readonly, nostack)) };
     UNKEPT.with(|area| {
         let words = area.0.get();
-        // SAFETY: this thread's own.
+        // SAFETY: the words are this thread's own.
         unsafe { (*words)[1] = cpu as u32 };
         words.addr().wrapping_sub(thread).cast_signed()
     })
@@ -127,12 +127,12 @@ impl Row {
 
     /// Takes tokens and puts them back until `over` says so.
     fn work(&self, over: impl Fn() -> bool) {
-        // SAFETY: it lives as long as the row.
+        // SAFETY: the per-CPU entry lives as long as the row.
         let cpu_entry = unsafe { &*self.cpu_entry };
         while !over() {
             let taken = take_wide(cpu_entry, 0, DELAY);
             if taken < 2 {
-                // Unarmed, all tokens may be lost.
+                // In the unarmed run all tokens may be lost.
                 self.aborted.fetch_add(taken, SeqCst);
                 continue;
             }
@@ -141,7 +141,7 @@ impl Row {
             if is_out.is_none_or(|is_out| is_out.swap(true, SeqCst)) {
                 self.doubled.fetch_add(1, SeqCst);
             }
-            // Held for a while, so that a second holder meets the first.
+            // The thread holds the token for a while, so that a second holder meets the first.
             for _ in 0..DELAY / 20 {
                 core::hint::spin_loop();
             }
@@ -164,7 +164,7 @@ impl Row {
 
     /// The tokens in the row, in order.
     fn tokens(&self) -> Vec<usize> {
-        // SAFETY: it lives as long as the row.
+        // SAFETY: the arrays live as long as the row.
         let row = unsafe { &*self.arrays };
         let count = row.count(0);
         let places = row.rows[0].0.iter().take(count);
@@ -199,7 +199,7 @@ fn zeroed<T>() -> *mut T {
 fn pin(cpu: usize) -> bool {
     // SAFETY: zero is a set of no CPU.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    // SAFETY: the number is one of the set's.
+    // SAFETY: the set has this number.
     unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: a set of this size.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
@@ -214,7 +214,7 @@ fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                // SAFETY: it lives as long as the row.
+                // SAFETY: the per-CPU entry lives as long as the row.
                 let expected = unsafe { &*row.cpu_entry }.rseq;
                 // All threads have their areas at the same distance.
                 serves.fetch_and(pin(cpu) && area(cpu) == expected, SeqCst);

@@ -1,12 +1,12 @@
 //! The sequences, x86-64.
 //!
-//! Each one: arm (store the descriptor's address in the thread's area), read the CPU, load its
-//! arrays, check, commit. The restarted range begins after the arming store and ends after the
-//! committing one. glibc's signature precedes the abort address, in an instruction that
-//! disassemblers can read.
+//! Each sequence arms itself (stores the descriptor's address in the thread's area), reads the CPU,
+//! loads the CPU's arrays, checks, and commits. The restarted range begins after the store that
+//! arms, and ends after the store that commits. glibc's signature precedes the abort address, in an
+//! instruction that disassemblers can read.
 //!
-//! `take` and `put` are for slow paths. The fast paths jump to those of `heap::cpu`, which use the
-//! same macro. None of them uses the stack.
+//! The sequences `take` and `put` are for slow paths. The fast paths jump to the sequences of
+//! `heap::cpu`, which use the same macro. No sequence uses the stack.
 
 use super::{CpuEntry, ROW_MASK, SOURCES, TARGETS};
 use crate::remote::Block;
@@ -65,7 +65,7 @@ macro_rules! take {
     };
 }
 
-/// The sequence of [`put_at`], likewise; `$before` precedes the arming.
+/// The sequence of [`put_at`]; tests make it wait before the commit. `$before` precedes the arming.
 macro_rules! put {
     ([$($before:literal),*] [$($wait:literal),*]) => {
         sequence!(
@@ -86,7 +86,7 @@ macro_rules! put {
     };
 }
 
-/// Returns the block, 0: empty, 1: aborted.
+/// Returns the block, or 0 (empty) or 1 (aborted).
 #[unsafe(naked)]
 pub(super) extern "C" fn take_at(cpu_entry: &CpuEntry, offset: usize) -> *mut Block {
     take!([])
