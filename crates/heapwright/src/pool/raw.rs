@@ -5,8 +5,9 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of each is inline, a handful of instructions. The others are out of line, and run
-//! once in sixty-four operations.
+//! The first step of either operation is inline and takes a handful of instructions. The other
+//! steps are out of line. Every fresh slot comes from the frontier; the steps behind the frontier,
+//! and those of a free, run at most once in 64 operations.
 //!
 //! In checked builds (feature `checked`) each operation also looks the slot up. A slot must be
 //! freed once, to its own pool, and not written to afterwards.
@@ -194,7 +195,7 @@ impl RawPool {
         self.store.segment_of(address.addr()).is_some()
     }
 
-    /// Returns the index of the slot that begins at an address, if there is one and it was ever
+    /// Returns the index of the slot that begins at an address, if a slot begins there and was ever
     /// handed out. O(1).
     #[must_use]
     pub fn index_of(&mut self, slot: *const u8) -> Option<u32> {
@@ -222,7 +223,7 @@ impl RawPool {
         self.settle().reset(how);
     }
 
-    /// Returns every page without a slot in use to the kernel now. Returns the number of bytes.
+    /// Gives every page without a slot in use back to the kernel now. Returns the number of bytes.
     /// O(slots that were handed out / 64).
     pub fn trim(&mut self) -> usize {
         self.settle().trim()

@@ -11,9 +11,9 @@
 //!   points     the curve over time                        (paged_table: the storage)
 //! ```
 //!
-//! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it
-//! when a sample is made, resized or freed. The caller ensures that no signal handler calls this
-//! after it interrupted the lock's holder. For runs of units see `runs`.
+//! The records are kept here, not in the blocks. One lock protects all records. A thread takes the
+//! lock when a sample is made, resized or freed. The callers ensure that no signal handler calls
+//! these functions after it interrupted the lock's holder. For runs of units see `runs`.
 //!
 //! Tracers of the whole machine can follow samples, too; see `probes`.
 //!
@@ -179,7 +179,7 @@ fn before_fork() {
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
     unsafe { SAMPLES.release() };
 }
 

@@ -21,8 +21,8 @@
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// The number of attached tracers. They write it from outside, and find it in a section of this
-/// name.
+/// The number of attached tracers. Tracers write the number from outside. They find it in a section
+/// of this name.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
@@ -55,7 +55,7 @@ macro_rules! probe {
                 "994: .balign 4",
                 ".popsection",
                 // The address of this section tells tracers how far the addresses were moved. (R:
-                // no code refers to it.)
+                // the linker keeps the section, although no code refers to it.)
                 ".ifndef _.stapsdt.base",
                 ".pushsection .stapsdt.base, \"aGR\", \"progbits\", .stapsdt.base, comdat",
                 ".weak _.stapsdt.base",

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
-//!   step     take the lock; the next slot that is in no set; release it; the user's code
+//!   step     take the lock, find the next slot that is in no set, release the lock, run the
+//!            user's code
 //!   end      remaining objects are dropped, their slots freed, the store left to the next pool
 //! ```
 //!
@@ -58,8 +59,8 @@ impl<T> SharedPool<T> {
     }
 
     /// Drops all live objects in address order, and keeps as much memory as `how` says. All keys
-    /// become stale and remain so. Panics of
-    /// destructors are treated as by [`Pool::reset`](crate::pool::Pool::reset).
+    /// become stale and remain so. Panics of destructors are treated as by
+    /// [`Pool::reset`](crate::pool::Pool::reset).
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.drop_live();
