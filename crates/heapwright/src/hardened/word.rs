@@ -9,14 +9,14 @@
 //! The word of a slot lies in a separate table (`slots`), so no block leads to it. It reveals a
 //! double free, a free by the wrong function, and a free of a block that was never handed out.
 //!
-//! Called by the rest of `hardened`.
+//! Called by the other files of `hardened`.
 #![forbid(unsafe_code)]
 
 use crate::request::Origin;
 
 /// Bytes of the canary, which follows the requested bytes.
 pub(super) const CANARY: usize = 8;
-/// A slot in a thread's ring, or one that was never drawn. (It is 0, because `malloc` tests for
+/// A slot in a thread's ring, or a slot that was never drawn. (It is 0, because `malloc` tests for
 /// it.)
 pub(super) const IN_RING: u16 = 0;
 /// A slot that returned to its slab.
