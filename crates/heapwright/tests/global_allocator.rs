@@ -56,15 +56,15 @@ fn the_program_itself_is_on_the_heap() {
     assert_eq!(describe(argument.as_ptr()).kind, Kind::Small);
     assert!(heap::owns(argument.as_ptr()));
     assert!(!heap::owns(b"a constant".as_ptr()));
-    // The C library's own blocks are not heapwright's: they go back to the C library.
-    // SAFETY: strdup copies a C string.
+    // The C library's own blocks are not heapwright's. They go back to the C library. SAFETY:
+    // strdup copies a C string.
     let theirs = unsafe { libc::strdup(c"theirs".as_ptr()) };
     assert_eq!(describe(theirs.cast()).kind, Kind::Foreign);
-    // SAFETY: a block of the C library, in use, and this is the last use.
+    // SAFETY: the block is the C library's, it is in use, and this is the last use.
     unsafe { libc::free(theirs.cast()) };
 }
 
-/// The same once more with every call counted, by another path.
+/// Runs the same tests with every call counted, so that calls take another path.
 #[test]
 fn all_this_holds_where_every_call_is_counted() {
     if common::case().is_some() {
