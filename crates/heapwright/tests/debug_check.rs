@@ -2,8 +2,8 @@
 //! are no leaks, but blocks that a thread of the test leaves are leaks. Concurrent tests do not see
 //! each other's blocks.
 //!
-//! Only this test finds a leak or a misuse that is assigned to the wrong test or to none, and a
-//! block of std that is reported as a leak.
+//! Only this test finds a leak or a misuse that is assigned to the wrong test or to none. It also
+//! finds a block of std that is reported as a leak.
 #![cfg(all(feature = "debug", target_os = "linux"))]
 #![allow(
     clippy::disallowed_types,

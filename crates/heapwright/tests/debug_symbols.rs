@@ -1,8 +1,9 @@
 //! `heapwright::debug::check` with the feature `symbols`: a failed check prints functions and
 //! lines.
 //!
-//! Only this test finds a name lookup while the heap is locked, a block of the lookup that is
-//! reported as the test's, and a finding that another check replaces before it is printed.
+//! Only this test finds a name lookup while the heap is locked, and a block of the lookup that is
+//! reported as the test's. It also finds a check that replaces a finding before the finding is
+//! printed.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

@@ -128,7 +128,7 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
     }
 }
 
-/// A chain of values. Each owns the next one in another way.
+/// A chain of values. Each value owns the next in another way.
 #[derive(Trace)]
 enum Chain<'gc> {
     End,

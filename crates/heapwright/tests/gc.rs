@@ -1,7 +1,8 @@
 //! Collected heaps: cases that end the program or need a process of their own.
 //!
-//! Only this test finds a verifier that misses a fault or its path, a heap that a forked child
-//! cannot use, an object with a wrong description, and a wait for a thread that has ended.
+//! Only this test finds a verifier that misses a fault or its path, and a heap that a forked child
+//! cannot use. It also finds a wrong description of an object, and a wait for a thread that has
+//! ended.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

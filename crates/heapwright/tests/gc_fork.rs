@@ -1,9 +1,8 @@
 //! Fork while a collected heap is at work in several threads.
 //!
-//! Only these tests find a heap that is never collected again, in the parent or in the child,
-//! because a thread was collecting during the fork. They also find objects of other threads that
-//! the child does not know, and deadlocks between forks, safepoints and collections of several
-//! heaps.
+//! Only these tests find a heap that is never collected again in parent or child, because a thread
+//! was collecting during the fork. They also find objects of other threads that the child does not
+//! know, and deadlocks between forks, safepoints and collections of several heaps.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -282,7 +281,8 @@ fn fork_handlers_of_the_program_may_use_the_heap() {
         });
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
         // This handler is registered after the heap's handlers, so it runs before them when the
-        // parent forks. SAFETY: in other tests, the function does nothing.
+        // parent forks.
+        // SAFETY: in other tests, the function does nothing.
         unsafe { libc::pthread_atfork(None, Some(uses_the_heap), Some(uses_the_heap)) };
         let over = AtomicBool::new(false);
         thread::scope(|scope| {

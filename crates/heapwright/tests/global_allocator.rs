@@ -1,8 +1,8 @@
 //! A Rust program with heapwright as allocator: collections, strings, threads, caught panics,
 //! thread-locals that free late, over-aligned types.
 //!
-//! Only this test finds a call of std that other tests do not make, such as an allocation before
-//! `main`, in a destructor of a dying thread, or while a panic unwinds.
+//! Only this test makes some calls of std: before `main`, in a destructor of a dying thread, and
+//! while a panic unwinds.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -56,8 +56,8 @@ fn the_program_itself_is_on_the_heap() {
     assert_eq!(describe(argument.as_ptr()).kind, Kind::Small);
     assert!(heap::owns(argument.as_ptr()));
     assert!(!heap::owns(b"a constant".as_ptr()));
-    // The C library's own blocks are not heapwright's. They go back to the C library. SAFETY:
-    // strdup copies a C string.
+    // The C library's own blocks are not heapwright's. They go back to the C library.
+    // SAFETY: strdup copies a C string.
     let theirs = unsafe { libc::strdup(c"theirs".as_ptr()) };
     assert_eq!(describe(theirs.cast()).kind, Kind::Foreign);
     // SAFETY: the block is the C library's, it is in use, and this is the last use.

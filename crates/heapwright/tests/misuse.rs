@@ -158,7 +158,8 @@ const CASES: [Case; 16] = [
 fn misuse() {
     if let Some(case) = common::case() {
         let (_, run, _) = CASES.iter().find(|(name, _, _)| *name == case).unwrap();
-        // Makes no core file. SAFETY: only the process's own limit changes.
+        // Makes no core file.
+        // SAFETY: only the process's own limit changes.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
         return run();
     }

@@ -1,8 +1,8 @@
 //! Shared pools with ending threads and forking processes, under each cache model.
 //!
-//! Only this test finds a lock without a holder in the child, a slot that a forked child lost or
-//! has twice, a thread-local destructor that runs after the thread's index is free, and a failure
-//! with more threads than indices.
+//! Only this test finds a lock without a holder in the child, and a slot that a forked child lost
+//! or has twice. It also finds a thread-local destructor that runs after the thread's index is
+//! free, and a failure with more threads than indices.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,

@@ -8,7 +8,7 @@
 //!
 //! The heap has no counters on its fast paths, so a test or a benchmark installs this allocator
 //! around another one. A tally belongs to the calling thread and excludes other threads, so tests
-//! may run at once. Sizes are those requested.
+//! may run at once. The counted sizes are the requested sizes.
 
 extern crate std;
 
@@ -52,14 +52,14 @@ impl<A> Counting<A> {
 }
 
 std::thread_local! {
-    /// The calling thread's counts, while it counts. (The value needs no drop and no lazy
+    /// The calling thread's counts, while the thread counts. (The value needs no drop and no lazy
     /// initialisation, so an access never allocates.)
     static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 
 /// Runs a closure. Returns the closure's result, and the calling thread's allocations meanwhile.
 ///
-/// Calls can be nested: the outer one also counts the calls of the inner one.
+/// Calls of this function can be nested. The outer call also counts what the inner call counts.
 ///
 /// # Panics
 ///

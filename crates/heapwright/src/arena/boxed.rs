@@ -56,8 +56,8 @@ impl fmt::Debug for ArenaRef<'_> {
 ///
 /// A box takes one word. Its functions are called as `ArenaBox::leak(value)`, because methods are
 /// those of the value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned
-/// box: a pinned value must be dropped before its memory is used again, but an arena's reset does
-/// not drop a box that was forgotten.
+/// box. A pinned value must be dropped before its memory is used again, but an arena's reset does
+/// not drop a forgotten box.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaBox};

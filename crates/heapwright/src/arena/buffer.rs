@@ -204,7 +204,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     {
         self.reserve(from.len())?;
         let end = self.at(self.length);
-        // SAFETY: the block has room for the elements. It is the buffer's alone.
+        // SAFETY: the block has room for the elements. The block is the buffer's alone.
         unsafe { end.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
         self.length += from.len();
         Ok(())
@@ -232,7 +232,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         // SAFETY: the element was written, and its place is overwritten or cut off next.
         let value = unsafe { at.read() };
         self.length -= 1;
-        // SAFETY: the elements behind it were written, and lie in the block.
+        // SAFETY: the elements behind the removed element were written, and lie in the block.
         unsafe { at.copy_from(at.wrapping_add(1), self.length - index) };
         value
     }

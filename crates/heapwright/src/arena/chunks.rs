@@ -147,8 +147,8 @@ impl Chunks {
     /// # Safety
     ///
     /// The chunk is in this list. Until this function returns, no thread uses the chunk's bytes
-    /// from `from` on: the arena is the caller's alone, or its position was moved to the chunk's
-    /// end before.
+    /// from `from` on. Either the caller has the arena to itself, or it has moved the position to
+    /// the chunk's end.
     pub(super) unsafe fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
         // The run ends at a whole page, also if the limit lies before.

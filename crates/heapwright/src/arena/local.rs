@@ -167,11 +167,11 @@ impl Core {
     }
 }
 
-// SAFETY: the position moves up only over free memory. It moves back into the last block or to its
-// start, when that block's owner shrinks it or gives it back. A rewind or reset moves the position
-// back over blocks that no code uses any more: their borrow ended, or the caller of `Arena::rewind`
-// promises this. So no two blocks overlap. A trim releases only chunks behind the current one,
-// which hold no block; all others stay until the arena's end.
+// SAFETY: the position moves up only over free memory. The position moves back into the last block
+// or to its start, when that block's owner shrinks the block or gives it back. A rewind or reset
+// moves the position back over blocks that no code uses any more. Their borrow ended, or the caller
+// of `Arena::rewind` promises this. So no two blocks overlap. A trim releases only chunks behind
+// the current one, which hold no block; all others stay until the arena's end.
 unsafe impl Memory for Core {
     type Note = ();
 
@@ -188,7 +188,7 @@ unsafe impl Memory for Core {
             return None;
         }
         self.position.set(position.with_addr(end));
-        // SAFETY: not null: the position is not null, and the start is not below it.
+        // SAFETY: the position is not null, and the start is not below it.
         Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
     }
 

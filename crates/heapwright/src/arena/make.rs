@@ -28,8 +28,8 @@ use crate::refused::{IN_REGISTERS, Refused};
 ///
 /// # Safety
 ///
-/// A block of [`Memory::place`] has its layout. It stays valid and belongs to the caller alone
-/// while the memory is borrowed, or until it is given back.
+/// A block of [`Memory::place`] has its layout. The block stays valid and belongs to the caller
+/// alone while the memory is borrowed, or until it is given back.
 pub(crate) unsafe trait Memory {
     /// The note of a slice of values to drop.
     type Note;
@@ -247,7 +247,7 @@ pub(super) fn uninit_slice<M: Memory, T>(
     length: usize,
 ) -> Result<&mut [MaybeUninit<T>], Refused<()>> {
     let first = room_for::<_, MaybeUninit<T>>(memory, length)?;
-    // SAFETY: the room is for so many elements, and no other code has it; any bytes are valid.
+    // SAFETY: the room is for this many elements, and no other code has it; any bytes are valid.
     Ok(unsafe { slice::from_raw_parts_mut(first.as_ptr(), length) })
 }
 

@@ -694,7 +694,7 @@ impl Cache {
         &self,
         size: usize,
     ) -> Result<*mut u8, Refused> {
-        // The class is linear or, with the canary, the first one beyond.
+        // The class is linear or, with the canary, the first class beyond.
         const { assert!(size_class::of(LINEAR_MAX + CANARY) == (LINEAR_MAX + CANARY - 1) / MIN_ALIGN) };
         debug_assert!((1..=LINEAR_MAX).contains(&size));
         // The ring's place in the cache: (size + CANARY - 1) / MIN_ALIGN rings behind the first.
@@ -1097,7 +1097,7 @@ impl Ring {
     }
 }
 
-/// Returns the later one of two places.
+/// Returns the later of two places.
 fn later(one: u32, other: u32) -> u32 {
     if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
@@ -1178,7 +1178,7 @@ pub(super) unsafe fn after_fork() {
 }
 
 /// Makes a forked child choose otherwise than its parent. (Each ring is shuffled at the next call
-/// of its class, not here: the forking thread may be a signal handler in the middle of a call.)
+/// of its class, and not here. The forking thread may be a signal handler in the middle of a call.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }

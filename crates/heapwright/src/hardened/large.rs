@@ -41,7 +41,7 @@ const QUEUED_UNITS: usize = (256 << 20) / UNIT;
 /// The most units of a guard.
 const MOST_GUARD: usize = 4;
 
-/// A waiting run: its first unit, the units of the guard before the block, and those of the block.
+/// A waiting run: its first unit, and the units of the first guard, the block and the second guard.
 #[derive(Clone, Copy)]
 struct Run {
     first: usize,

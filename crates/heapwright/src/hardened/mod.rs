@@ -201,7 +201,7 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives up the block, if it is one.
+    // SAFETY: the caller gives up the block, if the address is that of a block.
     unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
@@ -218,7 +218,7 @@ pub(crate) unsafe fn free_slowly<const FROM: u8>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives up the block, if it is one.
+    // SAFETY: the caller gives up the block, if the address is that of a block.
     unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
 }
 
@@ -658,7 +658,8 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     true
 }
 
-/// Returns the usable bytes of a block: those requested. `None`: the block is not this heap's.
+/// Returns the usable bytes of a block: as many as were requested. `None`: the block is not this
+/// heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -675,8 +676,8 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let index = size_class::slot_of(class, offset);
-    // (Words behind the slab's last slot are never written, so they read as free.) SAFETY: a unit's
-    // words are committed with it, and only atomics write them.
+    // (Words behind the slab's last slot are never written, so they read as free.)
+    // SAFETY: a unit's words are committed with it, and only atomics write them.
     let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
     if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
         return 0;
@@ -690,7 +691,8 @@ pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// Returns the block that contains an address, in constant time. `None`: it is not this heap's.
+/// Returns the block that contains an address, in constant time. `None`: the address is not in a
+/// block of this heap.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),

@@ -17,7 +17,7 @@ use crate::os;
 use crate::substrate;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of forks from the first process to this one, counted from 1.
+/// The number of forks from the first process to this process, counted from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Makes all streams of a forked child begin anew, with other keys.

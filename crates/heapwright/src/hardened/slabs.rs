@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
-//! random among the free ones. Free slots read as zero. With `hardened:full`, a new slab is made if
-//! fewer slots are free than an eighth of those that are out. So a freed slot waits among many free
-//! slots.
+//! random among the free slots. Free slots read as zero. With `hardened:full`, a new slab is made
+//! if fewer slots are free than an eighth of those that are out. So a freed slot waits among many
+//! free slots.
 //!
 //! An unused slab gives its memory back to the kernel after it was idle for a while (`pass`). An
 //! eighth of the class's slabs keep their memory, so a program that frees and allocates in turns
@@ -324,7 +324,7 @@ impl Class {
         drawn
     }
 
-    /// Takes slots back. Successive slots of one slab share one visit to it.
+    /// Takes slots back. Successive slots of one slab share one visit to the slab.
     fn put(&mut self, class: usize, mut slots: impl Iterator<Item = Free>) {
         let (slots_class, _) = slots_of(class);
         let way = WayBack::of(&MAP, slots_class, 0);
@@ -519,7 +519,8 @@ fn is_guard(place: usize) -> bool {
     place % every == every - 1
 }
 
-/// Returns the class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
+/// Returns the class of a unit, if the unit is a slab of this heap, and whether its blocks have
+/// size 0.
 pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
     // SAFETY: callers pass units below the frontier, which is below the map's limit.
     let entry = unsafe { MAP.entry(unit) };

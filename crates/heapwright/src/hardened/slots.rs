@@ -8,9 +8,10 @@
 //! No slot is smaller than 16 bytes, so a unit has a word for each slot. An extent's words are
 //! committed with the extent (`slabs`). They read as zero, which means "in a ring".
 //!
-//! Invariants: only the holder of a slot changes its word: the holder of its live block, the thread
-//! of its ring, or the holder of its class's lock. The change is a plain store. If two threads free
-//! a block at once, the heap finds the mistake when the slot returns to its slab or is handed out.
+//! Invariants: only the holder of a slot changes the slot's word. The holder is the owner of the
+//! live block, the thread of the ring, or the holder of the class's lock. The change is a plain
+//! store. If two threads free a block at once, the heap finds the mistake when the slot returns to
+//! its slab or is handed out.
 //!
 //! Called by the other files of `hardened`.
 
@@ -48,8 +49,8 @@ pub(super) struct Free {
     pub(super) word: *const AtomicU16,
 }
 
-/// The number of units, from the first one on, with committed words, if all words are reserved at
-/// once.
+/// If all words are reserved at once: the number of units with committed words, from the first unit
+/// on.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 /// Words are committed for this many units at a time.
 const STEP: usize = 64;
@@ -283,7 +284,7 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     };
     let mut any = NONE;
     if size < 64 {
-        // If there are three lanes, the last one here is the middle lane.
+        // If there are three lanes, `size / 2` lies in the middle lane.
         any = or(or(lane(0), lane(size - 16)), lane((size / 2) & !15));
     } else {
         let mut left = size - 64;
@@ -391,7 +392,7 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     if size < 64 {
         put(0);
         put(size - 16);
-        // If there are three lanes, the last one here is the middle lane.
+        // If there are three lanes, `size / 2` lies in the middle lane.
         put((size / 2) & !15);
         return;
     }

@@ -133,8 +133,8 @@ impl Place {
     /// Makes the run of a freed block cold, and drops its pages. False: the kernel refused.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
-        // (If the kernel refuses, the block stays accessible and reads as zero.) SAFETY: the pages
-        // are the block's, and no code uses them.
+        // (If the kernel refuses, the block stays accessible and reads as zero.)
+        // SAFETY: the pages are the block's, and no code uses them.
         unsafe { os::guard(self.at(), self.usable) };
         self.cool_live()
     }

@@ -6,8 +6,8 @@
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
-//! The word of a slot lies in a separate table (`slots`), so no block leads to it. It reveals a
-//! double free, a free by the wrong function, and a free of a block that was never handed out.
+//! The word of a slot lies in a separate table (`slots`), so no block leads to it. The word reveals
+//! a double free, a free by the wrong function, and a free of a block that was never handed out.
 //!
 //! Called by the other files of `hardened`.
 #![forbid(unsafe_code)]

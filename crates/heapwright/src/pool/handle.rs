@@ -15,8 +15,8 @@
 //! slots, whatever the type of the object. So a handle may hold a trait object. No reference to the
 //! pool's inside is held while the object is dropped, because its destructor may use the pool.
 //!
-//! Invariants: a handle's object is live and belongs to the handle. It is dropped once, and then
-//! its slot is freed once.
+//! Invariants: a handle's object is live and belongs to the handle. The object is dropped once, and
+//! then its slot is freed once.
 //!
 //! Called by `typed` and `shared`.
 

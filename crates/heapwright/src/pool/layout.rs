@@ -112,8 +112,8 @@ impl Shape {
     }
 
     /// Returns the bytes before the first slot of the pool with this id, so that first objects of
-    /// different pools lie in different cache sets. Zero for slots of whole pages, which would
-    /// straddle one more page.
+    /// different pools lie in different cache sets. The result is zero for slots of whole pages,
+    /// because they would straddle one page more.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
-//! new object takes the slot that was destroyed last, or the next untouched one. Pointers are
+//! new object takes the slot that was destroyed last, or the next untouched slot. Pointers are
 //! stable. Arithmetic converts between pointers and indexes, and one lookup in the address map
 //! tells whether an address is in the pool.
 //!
@@ -21,7 +21,7 @@
 //! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk
 //! visits live objects in address order.
 //!
-//! The idea is that of Zig's `MemoryPool`. It also fulfils wishes of that pool's users: address
+//! The idea is that of Zig's `MemoryPool`. It also fulfils wishes of that pool's users. Address
 //! space grows in doubling steps, free lists lie beside the objects, base addresses differ, and no
 //! list node is redundant.
 //!

@@ -7,7 +7,7 @@
 //!   leases    a word for each slot of a shared pool, in units of its own, from the first key on
 //! ```
 //!
-//! A slot is in one of four states:
+//! A slot is in one of three states:
 //!
 //! ```text
 //!   untouched --carve--> out (the program's, or in a front) --put--> returned

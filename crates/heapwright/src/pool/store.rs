@@ -224,8 +224,8 @@ impl Store {
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier in a segment with untouched slots, or in a new one. False: no memory, or
-    /// the limit is reached.
+    /// Opens the frontier in a segment with untouched slots, or in a new segment. False: no memory,
+    /// or the limit is reached.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -323,8 +323,8 @@ impl Store {
         }
     }
 
-    /// Returns the segment and number of the slot that begins at `address`, if there is one and
-    /// [`Store::sync`] saw it handed out.
+    /// Returns the segment and number of the slot that begins at `address`, if a slot begins there
+    /// and [`Store::sync`] saw it handed out.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
         let number = self.segment_of(address)?;

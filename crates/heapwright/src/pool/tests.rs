@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         .prop_map(|runs| runs.into_iter().flat_map(|(step, n)| burst(&step, n)).collect())
 }
 
-/// Returns the count, or a small one under Miri.
+/// Returns the count, or a small count under Miri.
 fn scaled(count: usize) -> usize {
     if cfg!(miri) { count.min(200) } else { count }
 }
@@ -373,7 +373,7 @@ fn a_trim_gives_back_all_pages_without_an_object() {
     let mut held: Vec<_> = (0..count).map(|_| pool.boxed([7; 1024])).collect();
     let kept: Vec<_> = held.drain(..).enumerate().filter(|(n, _)| n % 100 == 0).collect();
     let given = pool.trim();
-    // One object in a hundred stays, each in one page, or in two if it straddles.
+    // One object in a hundred stays, each in one page, or in two if it straddles their border.
     let kept_bytes = count / 100 * 2 * 4096 + (64 << 10);
     assert!(given + kept_bytes >= count * 1024, "{given}");
     assert!(kept.iter().all(|(_, object)| **object == [7; 1024]));

@@ -33,8 +33,9 @@ use crate::unwinding;
 /// serves one thread at a time; [`SharedPool`](super::SharedPool) serves many. Dropping the pool
 /// drops all live objects and releases its memory. Zero-sized objects take a byte each.
 ///
-/// If there is no memory or the limit is reached, functions with `try_` return the value; the
-/// others end the process with one line on standard error. The idea is that of Zig's `MemoryPool`.
+/// If there is no memory or the limit is reached, functions with `try_` return the value. Other
+/// functions end the process with one line on standard error. The idea is that of Zig's
+/// `MemoryPool`.
 ///
 /// ```
 /// use heapwright::pool::Pool;
@@ -430,7 +431,7 @@ impl Home for UnsafeCell<RawPool> {
     }
 }
 
-/// A reset in progress; its drop completes it even if a destructor panics.
+/// A reset in progress. Its drop completes the reset even if a destructor panics.
 struct Ending<'p, T> {
     pool: &'p mut Pool<T>,
     walk: Walk,

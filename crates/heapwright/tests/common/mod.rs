@@ -65,8 +65,8 @@ unsafe impl Send for Owned {}
 
 static SEED: AtomicU64 = AtomicU64::new(1);
 
-/// Returns the words of a block that are filled and checked: all words of a small block, and the
-/// words at the ends and some between of a larger block.
+/// Returns the words of a block that are filled and checked. In a small block these are all words.
+/// In a larger block they are those at the ends, and some in between.
 fn words(size: usize) -> impl Iterator<Item = usize> {
     let step = if size <= 4096 { 1 } else { 61 };
     let count = size / 8;

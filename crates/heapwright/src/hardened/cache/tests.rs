@@ -193,7 +193,7 @@ fn a_forked_child_takes_another_order() {
         let newest = count - PENDING as usize;
         assert!(order[newest..].iter().copied().eq(newest + 1..=count));
         let in_place = (0..newest).filter(|&at| order[at] == at + 1).count();
-        // (The mean is one, and the probability of twenty is 10^-18.)
+        // (On average one entry keeps its place. The probability of twenty is 10^-18.)
         assert!(in_place < 20, "{in_place} of {count}");
         let mut sorted = order;
         sorted.sort_unstable();
@@ -201,8 +201,8 @@ fn a_forked_child_takes_another_order() {
     });
 }
 
-/// After a slow path of any kind, a child that has not shuffled its few entries yet swaps a freed
-/// slot only with one of them.
+/// A child that has not shuffled its few entries yet swaps a freed slot only with one of these
+/// entries, after a slow path of any kind.
 #[test]
 fn a_forked_child_with_few_entries_keeps_them() {
     with_cache(true, |cache| {

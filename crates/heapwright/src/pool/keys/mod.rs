@@ -453,8 +453,8 @@ fn disjoint<const N: usize>(
     let mut found = 0;
     for key in keys {
         let Some(one) = table.find(form, key) else { break };
-        // A second search for the same key fails until all keys are found. SAFETY: the object was
-        // just found, and is shown again below.
+        // A second search for the same key fails until all keys are found.
+        // SAFETY: the object was just found, and is shown again below.
         unsafe { table.hide(one, true) };
         all[found] = Some(one);
         found += 1;
@@ -469,7 +469,7 @@ fn disjoint<const N: usize>(
     Some(all.map(|one| one.map_or(core::ptr::null_mut(), |one| one.slot)))
 }
 
-/// A reset in progress; its drop completes it even if a destructor panics.
+/// A reset in progress. Its drop completes the reset even if a destructor panics.
 struct Ending<'p, T, K: PoolKey> {
     pool: &'p mut KeyPool<T, K>,
     walk: Walk,

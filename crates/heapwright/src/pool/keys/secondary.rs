@@ -94,7 +94,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         }
         let (table, form) = (&mut self.values.table, KeyPool::<V, K>::FORM);
         if let Some(found) = table.find(form, raw) {
-            // SAFETY: the slot holds a value of this key, and gets another one.
+            // SAFETY: the slot holds a value of this key, and gets another value.
             return Ok(Some(unsafe { ptr::replace(found.slot.cast::<V>(), value) }));
         }
         let Some(place) = table.place(form, raw) else { return Err(Refused(value)) };
@@ -108,7 +108,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         };
         let age = raw.generation().wrapping_sub(there.generation());
         if age.cast_signed() > 0 {
-            // SAFETY: the slot holds the value of the older key, and gets another one.
+            // SAFETY: the slot holds the value of the older key, and gets another value.
             let before = unsafe { ptr::replace(slot, value) };
             // SAFETY: the table made the place and did not change since; a value is in the slot.
             unsafe { table.hold(place) };

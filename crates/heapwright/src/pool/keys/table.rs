@@ -14,9 +14,9 @@
 //! object decides whether the key is stale, so a lookup touches one cache line. A bit says whether
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
-//! An insertion takes the lowest free slot of the cursor's word. A full word makes the cursor move:
-//! to the word of the last removal, to the lowest word with room, to the next untouched word, or to
-//! a new segment. So objects fill holes in address order.
+//! An insertion takes the lowest free slot of the cursor's word. From a full word the cursor moves
+//! on: to the word of the last removal, the lowest word with room, the next untouched word, or a
+//! new segment. So objects fill holes in address order.
 //!
 //! Released pages forget their generations. Before a release, the segment's floor becomes at least
 //! as large as each generation. Later generations begin above the floor. So stale keys stay stale.

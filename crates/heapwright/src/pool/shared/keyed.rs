@@ -5,14 +5,14 @@
 //!                          \-> its first slot --> the object
 //! ```
 //!
-//! A keyed object lies in a slot like any other. A word beside it, its lease, holds its generation
-//! and counts its references (`leases`). The pool's lock is taken only for the first key of a
-//! segment, which makes the segment's leases.
+//! A keyed object lies in a slot like any other. A word far from the object, its lease, holds the
+//! object's generation and counts the references to the object (`leases`). The pool's lock is taken
+//! only for the first key of a segment, which makes the segment's leases.
 //!
 //! Invariants: leases stay until the pool's end, also when their segment is released. While a lease
 //! holds an object, its segment has a slot in use, so the segment stays, and `base` is its first
-//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`).
-//! So an index means the same slot and lease to both.
+//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`). So
+//! the store and `slots` find the same slot and lease for an index.
 //!
 //! Called by users. `slots` holds the addresses of the segments.
 
@@ -85,8 +85,8 @@ impl Slots {
             segment.leases.store(leases, Ordering::Release);
         }
         let index = key_index(self.shape(), number, at)?;
-        // SAFETY: the segment's leases stay until the pool's end. There is one for each index of
-        // the segment in the store's shape, which is this shape, and `at` is such an index.
+        // SAFETY: the segment's leases stay until the pool's end. There is one lease for each index
+        // of the segment in the store's shape. This shape is the same, and `at` is such an index.
         Some((index, unsafe { &*leases.wrapping_add(at) }))
     }
 
@@ -99,8 +99,8 @@ impl Slots {
         if leases.is_null() {
             return None;
         }
-        // SAFETY: the segment's leases stay until the pool's end. There is one for each index of
-        // the segment in the store's shape, which is the shape that `place` used.
+        // SAFETY: the segment's leases stay until the pool's end. There is one lease for each index
+        // of the segment in the store's shape. `place` used the same shape.
         Some((unsafe { &*leases.wrapping_add(at) }, segment, at))
     }
 

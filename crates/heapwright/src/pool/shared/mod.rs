@@ -12,11 +12,11 @@
 //!   keyed      objects by key: a word a slot, found without a lock
 //! ```
 //!
-//! The process's cache model (`cache=`) assigns magazines, in `registry::places`: one for each
-//! thread index, inherited when the thread ends, or K for all threads, each behind a lock. A pool
-//! that a thousand threads use has a thousand magazines in the first model, and K in the second.
-//! The fast path serves the first model. In the second, the fast path misses, and the slow path
-//! finds the magazine.
+//! The process's cache model (`cache=`) assigns magazines, in `registry::places`. In the first
+//! model, each thread index has a magazine, which the index's next thread inherits. In the second,
+//! all threads share K magazines, each behind a lock. A pool that a thousand threads use has a
+//! thousand magazines, or K. The fast path serves the first model. In the second, the fast path
+//! misses, and the slow path finds the magazine.
 //!
 //! Any thread may destroy an object: the slot goes into *that* thread's magazine. Slots have no
 //! owner, so there are no remote frees. A producer and a consumer each take the store's lock once

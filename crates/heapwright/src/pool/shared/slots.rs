@@ -13,8 +13,8 @@
 //!
 //! The process's cache model alone decides which of the first two columns serves. If threads share
 //! magazines, no thread has an index, so the first column misses. `alloc` and `free` take the same
-//! steps in opposite directions. Each step is an out-of-line function, so none saves registers or
-//! makes stack space for the next one.
+//! steps in opposite directions. Each step is an out-of-line function, so no step saves registers
+//! or makes stack space for the next step.
 //!
 //! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
 //! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
@@ -52,8 +52,8 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Opaque, because a caller that knew the result to be its argument would keep it in a saved
-    // register.
+    // The result is opaque. A caller that knew it to be its own argument would keep the argument in
+    // a saved register.
     core::hint::black_box(slot)
 }
 
@@ -126,7 +126,8 @@ impl Slots {
         slot
     }
 
-    /// Allocates when the thread's own magazine is empty or missing, usually from a shared one.
+    /// Allocates when the thread's own magazine is empty or missing, usually from a shared
+    /// magazine.
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {

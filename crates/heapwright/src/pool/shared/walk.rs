@@ -10,8 +10,8 @@
 //! The lock is not held while the user's code runs: that code may be slow, panic, or use another
 //! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
-//! A panic in a destructor stops neither a reset nor a drop: guards that are dropped on the way out
-//! ([`Ending`], and `Remaining` in the drop) complete them.
+//! A panic in a destructor stops neither a reset nor a drop. Guards that are dropped during the
+//! panic complete them: [`Ending`], and `Remaining` in the drop.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -87,7 +87,7 @@ impl<T> Drop for SharedPool<T> {
     }
 }
 
-/// A reset in progress; its drop completes it even if a destructor panics.
+/// A reset in progress. Its drop completes the reset even if a destructor panics.
 struct Ending<'p, T> {
     pool: &'p mut SharedPool<T>,
     walk: Walk,

@@ -36,8 +36,8 @@ impl Slots {
         self.magazines.all().map(Magazine::count).sum()
     }
 
-    /// Trims like [`Store::trim`], after emptying the magazines of the calling thread and the
-    /// shared ones.
+    /// Empties the calling thread's magazine and the shared magazines, and then trims like
+    /// [`Store::trim`].
     pub(super) fn trim(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         self.magazines.visit(|magazine| {
