@@ -2,7 +2,7 @@
 //! through the slots' own bytes.
 //!
 //! ```text
-//!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
+//!   cache   | hot stub | ring of class 0 | ring 1 | ... | entries of ring 0 | entries of ring 1 | ...
 //!
 //!   ring    entries   . . | ready ......... | waiting ................ newest | . .
 //!                           ^ head            ^ ready               tail: free ^ puts here
@@ -23,23 +23,8 @@
 //! All caches lie in one reservation at a random address, each between guards. No overflow of a
 //! block reaches them.
 //!
-//! **Signal handlers** may interrupt a thread anywhere, and allocate. `malloc` takes a place by one
-//! instruction (`step`) and then reads the place, which no other call has. An interrupted call is
-//! *pending* if it has read the counters but not taken its place, or has taken its place but not
-//! read it. At most [`PENDING`] calls of a thread are pending at a time, because handlers interrupt
-//! one another.
-//!
-//! - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
-//! - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
-//!   [`PENDING`] places before the oldest entry. More than twice as many entries wait.
-//! - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
-//!   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
-//!   (`mod`). `free` shuts the ring, too, while it writes a place, so no slow path moves that
-//!   place.
-//!
-//! **Misuse.** `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes
-//! are zero. `free` takes a slot only if its canary is intact and its word says "live", with a
-//! matching maker. The cold path decides all other cases.
+//! Signal handlers may interrupt any call, and allocate: see [`PENDING`]. The slot's word and
+//! canary reveal misuse: see [`Cache`].
 //!
 //! Invariants: the word of each slot in a ring says that the slot is in a ring, and each slot is in
 //! one place. Places of pending calls are excepted. Only a cache's own thread changes the cache.
@@ -120,6 +105,19 @@ pub(super) struct Ring {
 /// Bytes of an entry. Places are counted in bytes.
 const PLACE: u32 = size_of::<Place>() as u32;
 /// The most calls of one thread that may be pending at a time.
+///
+/// Signal handlers may interrupt a thread anywhere, and allocate. `malloc` takes a place by one
+/// instruction (`step`) and then reads the place, which no other call has. An interrupted call is
+/// *pending* if it has read the counters but not taken its place, or has taken its place but not
+/// read it. Handlers may interrupt one another, so several calls may be pending.
+///
+/// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
+/// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
+///   [`PENDING`] places before the oldest entry, and leaves at least [`LEAST_WAIT`] entries waiting.
+/// - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
+///   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
+///   (`mod`). `free` shuts the ring, too, while it writes a place, so no slow path moves that
+///   place.
 const PENDING: i32 = 3;
 /// The fewest entries that wait in a ring with pending calls.
 const LEAST_WAIT: i32 = 2 * PENDING + 1;
@@ -152,6 +150,10 @@ const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
 /// The cache of one thread.
+///
+/// `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes are zero.
+/// `free` takes a slot only if its canary is intact and its word says "live", with a matching
+/// maker. The cold path decides all other cases.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
     /// The stub that the thread's fast word leads to.

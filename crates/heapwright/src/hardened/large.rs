@@ -1,11 +1,11 @@
 //! Large blocks of the hardened heap: a run of units between guards of random length.
 //!
 //! ```text
-//!   run     | guard, 1 to 4 units | block | canary, zeros | guard: the rest of the unit, and 1 to 4 units |
+//!   run     | guard, 1 to 4 units | block | canary, zeros | guard to the unit's end, 1 to 4 units |
 //!                                 ^ a unit               ^ a page
 //!
-//!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its heap;
-//!           in fields that slabs use, the units of the guards and the maker
+//!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its
+//!           heap; in fields that slabs use, the units of the guards and the maker
 //! ```
 //!
 //! A write past the page of the last byte hits the guard. A write within that page is found when

@@ -12,25 +12,20 @@
 //!   more than a slab's slot                     a run between guards             large
 //!   no bytes                                    memory that cannot be touched    slabs
 //!
-//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and no metadata
-//!   words    16 bits a slot: live, maker, slack; or free                         far away, at a random place
-//!   caches   rings of free slots                                                 far away, at a random place
+//!   window   | guard | slab | slab | guard | ... | guard | block | guard |   blocks, no metadata
+//!   words    16 bits a slot: live, maker, slack; or free                     far, at a random place
+//!   caches   rings of free slots                                             far, at a random place
 //! ```
 //!
 //! **Blocks.** A block is exactly as long as requested. Behind its last byte lies a secret word,
 //! and then zeros. The first byte of the secret word is zero (`word`). A new block reads as zero,
 //! because the free cleared it.
 //!
-//! **The entry decides.** Slabs and large blocks of this heap have their own owner in the address
-//! map, so any thread frees them. Blocks made before the options were read, or by first-class
-//! heaps, are freed as in fast mode.
-//!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order). The combination in one library, chosen at start beside other modes, is new.
 //!
-//! Invariants: no metadata that the heap trusts lies in the window or at a known distance from it;
-//! the settings are read-only.
+//! Invariants: no trusted metadata is in the window or at a known distance. Settings are read-only.
 //!
 //! Called by `heap`: its tables for hardened stubs (`modes`), its start and its fork handlers.
 
@@ -504,6 +499,10 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
 
 /// Frees a block, which is not null. False: the block is not this heap's. `cache` is the calling
 /// thread's, if it has one.
+///
+/// Slabs and large blocks of this heap have their own owner in the address map, so any thread frees
+/// them. Blocks made before the options were read, or by first-class heaps, are freed as in fast
+/// mode.
 ///
 /// # Safety
 ///

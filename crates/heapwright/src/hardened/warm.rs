@@ -1,7 +1,7 @@
 //! Warm runs: large blocks up to 1 MiB that keep their pages when freed, but become inaccessible.
 //!
 //! ```text
-//!   cold    ... | marks | pages | marks | ...                     of one mapping with its neighbours
+//!   cold    ... | marks | pages | marks | ...                     in its neighbours' mapping
 //!                         freed: marks, no pages                  (os::guard)
 //!   warm    ... | marks, read-only | pages | marks, read-only |   a mapping of its own
 //!                         freed: cleared, inaccessible            (os::shut)

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   15   13 12                 0
-//!   | maker | slack            |    maker > 0: live; slack: bytes behind the requested ones, less the canary
+//!   | maker | slack            |    maker > 0: live; slack: the slot's bytes less the requested
+//!                                   bytes and the canary
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!

@@ -1,14 +1,15 @@
 //! Samples: the blocks of a heap profile, and the estimates from them.
 //!
 //! ```text
-//!   live      address                -> site, size, thread, time, and the number of blocks that it stands for
-//!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two earlier moments
+//!   live      address                -> site, size, thread, time, the number of blocks it stands for
+//!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two
+//!                                       earlier moments
 //!   threads   thread                 -> live, allocated
 //!   points    time                   -> live bytes, bytes in memory
 //!
-//!   estimate   a sample, and sums of them                 ledger    all sums, as samples come, change and go
-//!   site       the record of a stack, of a thread         written   the profile's file
-//!   points     the curve over time                        (paged_table: the storage)
+//!   estimate   a sample, and sums of samples         ledger    all sums, as samples come and go
+//!   site       the record of a stack, of a thread    written   the profile's file
+//!   points     the curve over time                   (paged_table: the storage)
 //! ```
 //!
 //! The records are kept here, not in the blocks. One lock protects all records. A thread takes the

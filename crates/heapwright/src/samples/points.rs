@@ -3,8 +3,9 @@
 //! ```text
 //!   changes   e   e e |        |        |   e    |            a sample is made, resized or freed
 //!   cells     |-------|--------|--------|--------|--          `step` nanoseconds each
-//!   points            p                 p                     before a change: at the ends of the cells of the last change,
-//!                                                             and of the last cell without one
+//!   points            p                 p           made before a change: at the end of the cell
+//!                                                   of the last change, and of the last cell
+//!                                                   without a change
 //! ```
 //!
 //! The first change after a point makes the point, with the live bytes since the previous change.

@@ -2,11 +2,12 @@
 //! follows samples.
 //!
 //! ```text
-//!   otel_memory:alloc(block, size, weight)     a sample was made; weight: the bytes that it stands for
+//!   otel_memory:alloc(block, size, weight)     a sample was made; it stands for `weight` bytes
 //!   otel_memory:free(block)                    a sample was freed
 //!
-//!   each      one instruction that does nothing | a note about it in the ELF section .note.stapsdt, which is not loaded
-//!   SEMAPHORE a tracer that attaches adds 1 to it in the process's memory, and takes 1 away when it leaves
+//!   each probe   one instruction that does nothing, and a note about it in the ELF section
+//!                .note.stapsdt, which is not loaded
+//!   SEMAPHORE    a tracer adds 1 in the process's memory, and takes 1 away when it leaves
 //! ```
 //!
 //! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), by the

@@ -1,7 +1,7 @@
 //! Runs of units as samples of a heap profile: the memory of pools, arenas and collected heaps.
 //!
 //! ```text
-//!   runs::take (substrate) --> took --> chosen? its stack, kind and size are noted, under the lock of samples
+//!   runs::take (substrate) --> took --> chosen? note stack, kind and size, under the samples' lock
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
