@@ -2,7 +2,7 @@
 //! through the slots' own bytes.
 //!
 //! ```text
-//!   cache   | hot stub | ring of class 0 | ring 1 | ... | entries of ring 0 | entries of ring 1 | ...
+//!   cache   | hot stub | ring of class 0 | ring 1 | ... | entries of ring 0 | of ring 1 | ...
 //!
 //!   ring    entries   . . | ready ......... | waiting ................ newest | . .
 //!                           ^ head            ^ ready               tail: free ^ puts here
@@ -19,9 +19,6 @@
 //!
 //! A forked child shuffles each ring before it takes the first entry. So parent and children hand
 //! out slots in different orders.
-//!
-//! All caches lie in one reservation at a random address, each between guards. No overflow of a
-//! block reaches them.
 //!
 //! Signal handlers may interrupt any call, and allocate: see [`PENDING`]. The slot's word and
 //! canary reveal misuse: see [`Cache`].
@@ -113,7 +110,7 @@ const PLACE: u32 = size_of::<Place>() as u32;
 ///
 /// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
 /// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
-///   [`PENDING`] places before the oldest entry, and leaves at least [`LEAST_WAIT`] entries waiting.
+///   [`PENDING`] places before the oldest entry. At least [`LEAST_WAIT`] entries go on waiting.
 /// - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
 ///   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
 ///   (`mod`). `free` shuts the ring, too, while it writes a place, so no slow path moves that
@@ -296,7 +293,8 @@ const fn bytes(shape: Shape) -> usize {
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
-/// The reservation that holds all caches.
+/// The reservation that holds all caches, at a random address. Each cache lies between guards. No
+/// overflow of a block reaches them.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -1179,7 +1177,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// Makes a forked child choose otherwise than its parent. (Each ring is shuffled at the next call
+/// Makes a forked child choose differently from its parent. (Each ring is shuffled at the next call
 /// of its class, and not here. The forking thread may be a signal handler in the middle of a call.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);

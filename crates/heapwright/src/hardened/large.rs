@@ -1,7 +1,7 @@
 //! Large blocks of the hardened heap: a run of units between guards of random length.
 //!
 //! ```text
-//!   run     | guard, 1 to 4 units | block | canary, zeros | guard to the unit's end, 1 to 4 units |
+//!   run     | guard, 1 to 4 units | block | canary, zeros | guard: unit's rest, 1 to 4 units |
 //!                                 ^ a unit               ^ a page
 //!
 //!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its

@@ -12,20 +12,20 @@
 //!   more than a slab's slot                     a run between guards             large
 //!   no bytes                                    memory that cannot be touched    slabs
 //!
-//!   window   | guard | slab | slab | guard | ... | guard | block | guard |   blocks, no metadata
-//!   words    16 bits a slot: live, maker, slack; or free                     far, at a random place
-//!   caches   rings of free slots                                             far, at a random place
+//!   window   | guard | slab | slab | guard | ... | guard | block | guard |  blocks, no metadata
+//!   words    16 bits a slot: live, maker, slack; or free                    far, at random places
+//!   caches   rings of free slots                                            far, at random places
 //! ```
 //!
-//! **Blocks.** A block is exactly as long as requested. Behind its last byte lies a secret word,
-//! and then zeros. The first byte of the secret word is zero (`word`). A new block reads as zero,
-//! because the free cleared it.
+//! **Blocks.** A block is exactly as long as requested. Behind it lies a secret word with a first
+//! byte of zero (`word`), and then zeros. A new block reads as zero, because the free cleared it.
 //!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order). The combination in one library, chosen at start beside other modes, is new.
 //!
-//! Invariants: no trusted metadata is in the window or at a known distance. Settings are read-only.
+//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
+//! The settings are read-only.
 //!
 //! Called by `heap`: its tables for hardened stubs (`modes`), its start and its fork handlers.
 
@@ -796,7 +796,7 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// Makes a forked child choose otherwise than its parent, for any number of threads.
+/// Makes a forked child choose differently from its parent, for any number of threads.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
         random::choose_anew();

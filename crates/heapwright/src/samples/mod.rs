@@ -1,7 +1,8 @@
 //! Samples: the blocks of a heap profile, and the estimates from them.
 //!
 //! ```text
-//!   live      address                -> site, size, thread, time, the number of blocks it stands for
+//!   live      address                -> site, size, thread, time, and the number of blocks
+//!                                       that the sample stands for
 //!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two
 //!                                       earlier moments
 //!   threads   thread                 -> live, allocated
