@@ -1,7 +1,7 @@
 //! A Rust program on heapwright: threads, collections, a first-class heap.
 //!
-//! Alone it uses the copy of heapwright that it links. Under a preloaded
-//! heapwright it prints the same, and the preloaded copy serves it (tests/examples.rs).
+//! Alone, the program uses the copy of heapwright that it links. Under a preloaded heapwright it
+//! prints the same, and the preloaded copy serves it (tests/examples.rs).
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 
 use std::collections::HashMap;

@@ -36,7 +36,7 @@ fn every_alignment_is_kept_for_every_size() {
     for shift in 0..=22 {
         let align = 1 << shift;
         for size in SIZES {
-            // Several blocks, so that not all are the first of their slab.
+            // Makes several blocks, so that not all are the first of their slab.
             let count = if size <= SLAB_MAX && align <= SLAB_MAX { 5 } else { 2 };
             let blocks: Vec<Owned> = (0..count).map(|_| Owned::aligned(size, align)).collect();
             for block in blocks {
@@ -45,12 +45,11 @@ fn every_alignment_is_kept_for_every_size() {
             }
             let zeroed = heap::calloc_aligned(size, align);
             assert!(zeroed.addr().is_multiple_of(align));
-            // SAFETY: a block of `size` initialised bytes.
+            // SAFETY: the block has `size` initialised bytes.
             let bytes = unsafe { std::slice::from_raw_parts(zeroed, size) };
             assert!(bytes.iter().all(|&byte| byte == 0), "{size}, {align}");
             let block = Owned::adopt(zeroed, size);
-            // SAFETY: the block is in use, of this size and alignment, and this is
-            // the last use.
+            // SAFETY: the block is in use, of this size and alignment, and this is the last use.
             unsafe { heap::free_sized(block.into_raw(), size, align) };
         }
     }

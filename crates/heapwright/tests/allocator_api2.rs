@@ -34,14 +34,14 @@ use heapwright::{Heapwright, heap};
 /// Writes a pattern to a block.
 fn fill(block: NonNull<[u8]>) {
     for at in 0..block.len() {
-        // SAFETY: in the block, which is ours.
+        // SAFETY: the byte is in the block, which is ours.
         unsafe { block.cast::<u8>().as_ptr().wrapping_add(at).write(at as u8 | 1) };
     }
 }
 
-/// The bytes of a block that are initialised.
+/// Returns the initialised bytes of a block.
 fn bytes<'a>(block: NonNull<[u8]>, size: usize) -> &'a [u8] {
-    // SAFETY: the block is ours, and so many bytes of it were written.
+    // SAFETY: the block is ours, and this many bytes of it were written.
     unsafe { std::slice::from_raw_parts(block.cast().as_ptr(), size) }
 }
 
@@ -109,7 +109,7 @@ macro_rules! version {
                 assert!(arena.used_bytes() <= arena.reserved_bytes());
             }
 
-            /// Vectors of threads grow among each other, and end in another thread.
+            /// Vectors of several threads grow side by side, and are dropped in another thread.
             pub(crate) fn in_a_shared_arena() {
                 let mut arena = SharedArena::new();
                 methods(&arena);
@@ -127,7 +127,7 @@ macro_rules! version {
                     }
                 });
                 arena.reset();
-                // The last block grows where it is, and goes back.
+                // The last block grows in place, and its memory goes back to the arena.
                 let mut numbers = $api::vec::Vec::<u64, _>::with_capacity_in(10, &arena);
                 let at = numbers.as_ptr();
                 numbers.reserve_exact(1000);
@@ -136,7 +136,7 @@ macro_rules! version {
                 assert_eq!(arena.used_bytes(), 0);
             }
 
-            /// Valid use causes no finding, and no block is left.
+            /// Checks that valid use causes no finding and leaves no block.
             #[cfg(feature = "debug")]
             pub(crate) fn in_debug_heaps() {
                 use heapwright::debug::{Checked, Config, DebugHeap, Guard};
@@ -198,7 +198,7 @@ macro_rules! version {
                     unsafe { source.deallocate(grown.cast(), new) };
                 }
                 // (If the source is `System`, the compiler knows `malloc`, and may leave out a call
-                // whose block is unused: such a call counts as granted.)
+                // whose block is unused. Such a call counts as successful.)
                 assert!(black_box(source.allocate(layout(isize::MAX as usize - 64, 1))).is_err());
             }
         }
@@ -229,7 +229,7 @@ fn hash_maps() {
     }));
 }
 
-/// One test: it counts the blocks of the whole process.
+/// All cases are one test, because it counts the blocks of the whole process.
 #[test]
 fn the_allocator_trait_in_each_version() {
     #[cfg(feature = "allocator-api2-02")]

@@ -1,6 +1,6 @@
 //! The parts of this crate for every system: pools, arenas, realms, the debug wrappers, and
-//! `Heapwright` as the global allocator, which is the heap on Linux and the system's allocator
-//! elsewhere.
+//! `Heapwright` as the global allocator. On Linux `Heapwright` is the heap, elsewhere the system's
+//! allocator.
 //!
 //! Only this test finds a dependency on Linux (`ci/portable.sh` builds the test for other systems,
 //! and runs it under an emulator if there is one).
@@ -30,7 +30,7 @@ fn the_global_allocator_is_the_heap_or_the_systems() {
     assert_eq!(words.iter().map(|word| word.parse::<usize>().unwrap()).sum::<usize>(), 49_990_050);
     let kind = describe(words[0].as_ptr()).kind;
     assert_eq!(kind, if HAS_HEAP { Kind::Small } else { Kind::Foreign });
-    // Over-aligned blocks, also resized.
+    // Makes and resizes over-aligned blocks.
     #[repr(align(4096))]
     struct Page([u8; 4096]);
     let mut pages = vec![Page([1; 4096])];
@@ -132,7 +132,7 @@ fn debug_wrappers_find_a_double_free() {
         // SAFETY: the block is ours.
         unsafe { block.write_bytes(7, 100) };
         for _ in 0..2 {
-            // SAFETY: none the second time; the checker must find the mistake.
+            // SAFETY: the second call is not safe. The checker must find this mistake.
             unsafe { heap.dealloc(block, layout) };
         }
     };

@@ -1,7 +1,7 @@
 //! Checked builds of pools report each mistake at its call.
 //!
-//! Each case is a process of its own. It must die of SIGABRT with its line, or print the line and
-//! exit normally for a mistake that is only reported.
+//! Each case is a process of its own. The process must die of SIGABRT with the case's line. For a
+//! mistake that is only reported, it must print the line and exit normally.
 //!
 //! ```text
 //! cargo test -p heapwright --features checked --test checked_pools
@@ -36,13 +36,13 @@ const NODE: Node = Node { _value: [7; 4] };
 type Case = (&'static str, fn(), &'static [&'static str]);
 
 fn destroy<T>(pool: &Pool<T>, object: NonNull<T>) {
-    // SAFETY: none where the call is expected to end the process.
+    // SAFETY: if the call is not safe, it is expected to end the process.
     unsafe { pool.destroy(object) };
 }
 
 /// Writes to an object that is destroyed.
 fn write_stray(object: NonNull<u8>, offset: usize) {
-    // SAFETY: none; the pool must notice it. The memory is still the pool's.
+    // SAFETY: the write is a mistake, which the pool must notice. The memory is still the pool's.
     unsafe { object.as_ptr().wrapping_add(offset).write(1) };
 }
 
@@ -145,7 +145,7 @@ const DEADLY: [Case; 12] = [
             let pool = SharedPool::new();
             let node = pool.create(NODE);
             for _ in 0..2 {
-                // SAFETY: none the second time; it is expected to end the process.
+                // SAFETY: the second call is not safe. It is expected to end the process.
                 unsafe { pool.destroy(node) };
             }
         },
@@ -157,7 +157,7 @@ const DEADLY: [Case; 12] = [
             let mut pool = RawPool::builder(Layout::new::<u64>()).name("numbers").build();
             let slot = pool.alloc();
             for _ in 0..2 {
-                // SAFETY: none the second time; it is expected to end the process.
+                // SAFETY: the second call is not safe. It is expected to end the process.
                 unsafe { pool.free(slot) };
             }
         },
@@ -203,7 +203,7 @@ fn what_is_left_at_the_end() {
         let shared = SharedPool::<u64>::builder().name("jobs").build();
         let _left = shared.create(1);
         drop(shared);
-        // Objects that the pool itself holds, and those that a reset dropped, are no mistake.
+        // Objects with keys, and objects that a reset dropped, are no mistake.
         let mut pool = Pool::<u16>::builder().name("clean").build();
         let _key = pool.insert(1);
         drop(pool);
@@ -230,13 +230,13 @@ fn a_right_use_is_not_refused() {
     for how in [Reset::RetainCapacity, Reset::RetainUpTo(100), Reset::FreeAll] {
         let slots: Vec<_> = (0..200).map(|_| pool.alloc()).collect();
         for &slot in &slots[..64] {
-            // SAFETY: taken just now.
+            // SAFETY: the slot was just taken.
             unsafe { pool.free(slot) };
         }
         pool.reset(how);
         let again: Vec<_> = (0..200).map(|_| pool.alloc()).collect();
         for slot in again {
-            // SAFETY: taken just now.
+            // SAFETY: the slot was just taken.
             unsafe { pool.free(slot) };
         }
     }

@@ -1,9 +1,9 @@
 //! `heapwright::debug::check` in a program whose allocator is a debug heap. Blocks that std keeps
-//! are no leaks, blocks that a thread of the test leaves are, and concurrent tests do not see each
-//! other.
+//! are no leaks, but blocks that a thread of the test leaves are leaks. Concurrent tests do not see
+//! each other's blocks.
 //!
-//! Only this test finds a leak or a misuse assigned to the wrong test or to none, and a block kept
-//! by std that is reported as a leak.
+//! Only this test finds a leak or a misuse that is assigned to the wrong test or to none. It also
+//! finds a block of std that is reported as a leak.
 #![cfg(all(feature = "debug", target_os = "linux"))]
 #![allow(
     clippy::disallowed_types,
@@ -25,13 +25,13 @@ use heapwright::debug::{Checked, Config, DebugHeap, check};
 #[global_allocator]
 static HEAP: DebugHeap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
 
-/// Forgets a value whose block the compiler must really make: in tests it optimises a little, and
-/// leaves out an unused block.
+/// Forgets a value. The compiler must really make its block: even in tests, it would leave out an
+/// unused block.
 fn forget<T>(value: T) {
     std::mem::forget(black_box(value));
 }
 
-/// The message of `check` about a closure; `None` if there is none.
+/// Returns the message of `check` about a closure. `None`: there is no message.
 fn verdict(closure: impl FnOnce()) -> Option<String> {
     let caught = catch_unwind(AssertUnwindSafe(|| check(closure)));
     caught.err().map(|said| match said.downcast::<String>() {
@@ -44,9 +44,9 @@ fn free_twice() {
     let layout = Layout::new::<[u64; 5]>();
     // SAFETY: the size is not zero.
     let block = unsafe { HEAP.alloc(layout) };
-    // SAFETY: ours.
+    // SAFETY: the block is ours.
     unsafe { HEAP.dealloc(block, layout) };
-    // SAFETY: a mistake, which is reported and not executed.
+    // SAFETY: the call is a mistake, which is reported and not executed.
     unsafe { HEAP.dealloc(block, layout) };
 }
 
@@ -100,7 +100,7 @@ fn a_leak_is_found_wherever_it_is_made() {
         });
     });
     assert!(said.unwrap().contains("1 block of 4 bytes"));
-    // Each value leads to others: all are lost.
+    // Each value leads to another, and all are lost.
     struct Ring(Mutex<Option<Arc<Ring>>>);
     let said = verdict(|| {
         let one = Arc::new(Ring(Mutex::new(None)));
@@ -149,19 +149,19 @@ fn damage_is_found_before_anybody_runs_into_it() {
         // SAFETY: the size is not zero.
         let block = unsafe { CHECKED.alloc(layout) };
         let behind = block.wrapping_add(41);
-        // SAFETY: a mistake, for which there is room.
+        // SAFETY: the write is a mistake, but there is room for it.
         unsafe { behind.write(1) };
-        // SAFETY: ours.
+        // SAFETY: the block is ours.
         unsafe { CHECKED.dealloc(block, layout) };
     });
     assert!(said.unwrap().contains("buffer-overflow"));
     let said = verdict(|| {
         // SAFETY: the size is not zero.
         let block = unsafe { CHECKED.alloc(layout) };
-        // SAFETY: ours.
+        // SAFETY: the block is ours.
         unsafe { CHECKED.dealloc(block, layout) };
         let inside = block.wrapping_add(4);
-        // SAFETY: a mistake; the block rests.
+        // SAFETY: the write is a mistake. The block is in the quarantine.
         unsafe { inside.write(1) };
     });
     assert!(said.unwrap().contains("write-after-free"));
@@ -226,7 +226,7 @@ fn checks_are_nested_and_panics_pass_through() {
         let inner = check(|| Box::new(5));
         drop(inner);
     });
-    // The outer check sees the findings of the inner one.
+    // The outer check sees the findings of the inner check.
     let mut inner = None;
     let outer = verdict(|| inner = verdict(|| forget(vec![1u8; 33])));
     assert!(inner.unwrap().contains("33 bytes") && outer.is_some());
@@ -236,7 +236,7 @@ fn checks_are_nested_and_panics_pass_through() {
         thread::spawn(|| panic!("in a thread")).join().unwrap_err();
     });
     assert_eq!(said, None);
-    // None of this is left.
+    // Neither the mistakes above nor a block lost outside a check affect a later check.
     forget(vec![1u8; 11]);
     check(|| vec![1u8; 12].len());
 }

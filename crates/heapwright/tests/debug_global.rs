@@ -1,8 +1,8 @@
-//! Rust programs with a debug heap and with a checked allocator: collections, short threads,
-//! panics, thread-locals that free late. Valid use causes no finding; then one mistake does.
+//! A Rust program with a debug heap and a checked allocator: collections, short threads, panics,
+//! thread-locals that free late. Valid use causes no finding. Then a mistake causes one finding.
 //!
-//! Only this test finds valid work of std that becomes a finding, and a call before `main` or in a
-//! dying thread that fails.
+//! Only this test finds valid use by std that becomes a finding, and a call that fails before
+//! `main` or in a dying thread.
 //!
 //! ```text
 //! cargo test -p heapwright --features debug --test debug_global
@@ -25,7 +25,7 @@ use heapwright::debug::{Checked, Config, DebugHeap, FindingKind};
 
 const QUIET: Config = Config { quiet: true, ..Config::DEFAULT };
 
-/// Both allocators at once: the blocks of one come from the other.
+/// Both allocators at once.
 struct Both {
     heap: DebugHeap,
     checked: Checked<System>,
@@ -34,7 +34,7 @@ struct Both {
 #[global_allocator]
 static BOTH: Both = Both { heap: DebugHeap::new(QUIET), checked: Checked::with(System, QUIET) };
 
-/// Odd sizes go to one allocator, even ones to the other.
+/// Requests of odd sizes go to `checked`, requests of even sizes to `heap`.
 impl Both {
     fn of(&self, size: usize) -> &dyn GlobalAlloc {
         if size.is_multiple_of(2) { &self.heap } else { &self.checked }
@@ -44,12 +44,12 @@ impl Both {
 // SAFETY: a block goes back to the allocator that it came from, by its size.
 unsafe impl GlobalAlloc for Both {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the layout is of more than zero bytes, as the caller promises.
+        // SAFETY: the layout has more than zero bytes, as the caller promises.
         unsafe { self.of(layout.size()).alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the layout is of more than zero bytes, as the caller promises.
+        // SAFETY: the layout has more than zero bytes, as the caller promises.
         unsafe { self.of(layout.size()).alloc_zeroed(layout) }
     }
 
@@ -66,10 +66,10 @@ unsafe impl GlobalAlloc for Both {
         }
         // SAFETY: the caller promises that size and alignment make a layout.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: the layout is of more than zero bytes, as the caller promises.
+        // SAFETY: the layout has more than zero bytes, as the caller promises.
         let new = unsafe { self.alloc(wanted) };
         if !new.is_null() {
-            // SAFETY: both have as many bytes, and the new one is ours.
+            // SAFETY: both blocks have this many bytes, and the new block is ours.
             unsafe { block.copy_to_nonoverlapping(new, size.min(layout.size())) };
             // SAFETY: the block came with this layout, as the caller promises, and was copied.
             unsafe { self.dealloc(block, layout) };
@@ -95,7 +95,7 @@ fn threads() {
     });
 }
 
-/// One test: it counts the findings of the whole process.
+/// All cases are one test, because it counts the findings of the whole process.
 #[test]
 fn what_std_does_is_right_and_what_is_wrong_is_told() {
     collections(1);
@@ -108,7 +108,7 @@ fn what_std_does_is_right_and_what_is_wrong_is_told() {
     for layout in [Layout::new::<[u8; 40]>(), Layout::new::<[u8; 41]>()] {
         // SAFETY: the size is not zero.
         let block = unsafe { std::alloc::alloc(layout) };
-        // SAFETY: ours.
+        // SAFETY: the block is ours.
         unsafe { std::alloc::dealloc(block, layout) };
         // SAFETY: the second free is reported, and has no effect.
         unsafe { std::alloc::dealloc(block, layout) };
@@ -117,7 +117,7 @@ fn what_std_does_is_right_and_what_is_wrong_is_told() {
     assert_eq!(BOTH.heap.last_finding().unwrap().kind, FindingKind::DoubleFree);
     let finding = BOTH.checked.last_finding().unwrap();
     assert_eq!((finding.kind, finding.size), (FindingKind::DoubleFree, 41));
-    // And the program continues.
+    // The program continues.
     collections(2);
     assert_eq!((BOTH.heap.findings(), BOTH.checked.findings()), (1, 1));
 }

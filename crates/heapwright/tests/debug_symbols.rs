@@ -1,8 +1,9 @@
 //! `heapwright::debug::check` with the feature `symbols`: a failed check prints functions and
 //! lines.
 //!
-//! Only this test finds a name lookup while the heap is locked, blocks of the lookup that are
-//! reported as the test's, and findings that another check replaces before they are printed.
+//! Only this test finds a name lookup while the heap is locked, and a block of the lookup that is
+//! reported as the test's. It also finds a check that replaces a finding before the finding is
+//! printed.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -29,8 +30,8 @@ fn loses() {
     std::mem::forget(black_box(Box::new([7_u64; 5])));
 }
 
-/// Fails by itself; the test below runs it. The outer check sees the mistake that the inner one
-/// finds, and none of the blocks for its names.
+/// This test must fail; the test below runs it. The outer check sees the mistake that the inner
+/// check finds, and no block of the name lookup.
 #[test]
 #[ignore = "it fails; another test here runs it"]
 fn a_failing_test() {
@@ -42,7 +43,7 @@ const THREADS: usize = 2;
 const ROUNDS: usize = 2;
 const MISTAKES: usize = 3;
 
-/// Fails by itself; the test below runs it.
+/// This test must fail; the test below runs it.
 #[test]
 #[ignore = "it fails; another test here runs it"]
 fn many_failing_checks() {
@@ -52,7 +53,7 @@ fn many_failing_checks() {
         let block = unsafe { HEAP.alloc(layout) };
         // SAFETY: the block is ours.
         unsafe { HEAP.dealloc(block, layout) };
-        // SAFETY: the mistake, which is a finding of the debug heap and nothing else.
+        // SAFETY: the call is a mistake, which the debug heap reports and does not execute.
         unsafe { HEAP.dealloc(block, layout) };
     }
     let mistakes: [fn(); MISTAKES] = [|| frees_twice(72), || frees_twice(88), || frees_twice(104)];
@@ -75,7 +76,7 @@ fn checks_that_end_side_by_side_are_all_told() {
     assert_eq!(named.count(), THREADS * ROUNDS * MISTAKES, "{said}");
 }
 
-/// The output of a test that must fail, and whether it succeeded.
+/// Runs a test that must fail. Returns whether it succeeded, and its output.
 fn fails(test: &str) -> (bool, String) {
     let program = std::env::current_exe().expect("the test has a file");
     let run = Command::new(program)

@@ -1,7 +1,8 @@
-//! Destructors that panic: all others run, the first panic continues from the call that ran them,
-//! and the heap, pool or arena is consistent. Also chains of boxes longer than a stack is deep.
+//! Destructors that panic: all others run, the first panic continues from the call that ran the
+//! destructors, and the heap, pool or arena is consistent. Also chains of boxes that are too long
+//! for recursion.
 //!
-//! Only these tests find a panic that ends the process, is lost, or continues from another call,
+//! Only these tests find a panic that ends the process, is lost, or continues from a wrong call,
 //! and a trace that recurses.
 #![allow(
     clippy::disallowed_types,
@@ -22,7 +23,7 @@ use heapwright::gc::raw::Options;
 use heapwright::gc::{Gc, Lock, Realm, Static, Trace};
 use heapwright::pool::{Pool, Reset, SharedPool};
 
-/// Counts its end, and panics with its number if that is odd.
+/// Counts its drop, and panics with its number if the number is odd.
 struct Ends(usize, Rc<Cell<usize>>);
 
 impl Drop for Ends {
@@ -34,7 +35,7 @@ impl Drop for Ends {
     }
 }
 
-/// The number that `call` panics with.
+/// Returns the number that `call` panics with.
 fn panics(call: impl FnOnce()) -> Option<usize> {
     catch_unwind(AssertUnwindSafe(call)).err().map(|panic| *panic.downcast().expect("a number"))
 }
@@ -127,7 +128,7 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
     }
 }
 
-/// A chain of values. Each owns the next one in another way.
+/// A chain of values. Each value owns the next in another way.
 #[derive(Trace)]
 enum Chain<'gc> {
     End,

@@ -1,5 +1,6 @@
-//! The examples that are programs: one under a preloaded heapwright, and a server that offers its
-//! heap profile at an address. `cargo test` builds them; without them nothing is tested.
+//! Tests of the example programs: a program under a preloaded heapwright, and a server that offers
+//! its heap profile at an address. `cargo test` builds the examples. Without them nothing is
+//! tested.
 //!
 //! Only this test finds two heaps in place of one.
 #![cfg(target_os = "linux")]
@@ -10,13 +11,13 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The place where cargo puts an example, if it is there.
+/// Returns the path at which cargo puts an example, if the example is there.
 fn example(name: &str) -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.parent()?.parent()?.join("examples").join(name);
     path.is_file().then_some(path)
 }
 
-/// Alone and under the preload it prints the same, and the preload counts its allocations.
+/// The program prints the same alone and under the preload, and the preload counts its allocations.
 #[test]
 fn a_program_that_links_heapwright_has_one_heap_under_the_preload() {
     let library = std::env::var_os("HEAPWRIGHT_TEST_LIBRARY").map(PathBuf::from);
@@ -61,7 +62,7 @@ impl Server {
         answer.split_off(head + 4)
     }
 
-    /// Ends the server; returns its output.
+    /// Ends the server. Returns its output.
     fn end(mut self) -> String {
         self.0.kill().expect("it was there");
         let output = self.0.wait_with_output().expect("it ends");
@@ -69,7 +70,7 @@ impl Server {
     }
 }
 
-/// The record from the socket has what the server keeps.
+/// The record from the socket has the memory that the server keeps.
 #[test]
 fn a_server_offers_its_heap_profile() {
     let Some(program) = example("profile_endpoint") else { return };
@@ -81,7 +82,7 @@ fn a_server_offers_its_heap_profile() {
     assert!(before.starts_with(b"HWDEBUG") && after.starts_with(b"HWDEBUG"));
     assert!(after.len() > before.len());
     server.end();
-    // On the hardened heap nothing is reported, whatever the stacks of its blocks.
+    // On the hardened heap, the profile causes no report of misuse.
     for options in ["mode=hardened", "mode=hardened:full"] {
         let server = Server::start(&program, options);
         for page in 0..20 {

@@ -105,7 +105,7 @@ fn heaps_are_shared_by_threads_and_leave_nothing_behind() {
         let end = stats();
         assert_eq!((end.heaps_live, end.live_blocks, end.large_blocks), (0, 0, 0));
     }
-    // Twenty times two heaps, two at a time.
+    // Forty heaps were made, two at a time.
     let made = stats().caches_made;
     assert!(made <= 2 + 4 + 1, "{made} caches");
     heap::trim(0);
@@ -118,7 +118,7 @@ fn a_heaps_blocks_are_zeroed_and_resized_like_any_other() {
         heap.free(heap.alloc(size, 16));
         // SAFETY: the heap exists.
         let at = unsafe { Heap::alloc(heap.0, size, 16, true) };
-        // SAFETY: a block of `size` initialised bytes.
+        // SAFETY: the block has `size` initialised bytes.
         let bytes = unsafe { std::slice::from_raw_parts(at, size) };
         assert!(bytes.iter().all(|&byte| byte == 0));
         let mut block = Owned::adopt(at, size);
@@ -144,7 +144,7 @@ fn requests_that_no_heap_can_serve_are_refused() {
     unsafe { Heap::destroy(std::ptr::null_mut()) };
 }
 
-/// One test: the counts are of the whole process.
+/// All cases are one test, because the counts are those of the whole process.
 #[test]
 fn first_class_heaps() {
     heaps_are_shared_by_threads_and_leave_nothing_behind();

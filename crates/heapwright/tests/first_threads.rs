@@ -1,7 +1,7 @@
 //! A process whose first allocations come from several threads at once.
 //!
-//! Only this test finds a thread that gets its cache before its end can be noticed, so that the
-//! cache is never abandoned. Each try takes a process.
+//! Only this test finds a thread that gets its cache before the heap can notice the thread's end.
+//! Such a cache is never abandoned. Each try takes a process.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -27,7 +27,7 @@ fn what_the_first_threads_had_comes_back() {
         }
         return;
     }
-    // They spin, because threads that sleep wake one after the other.
+    // The threads spin, because threads that sleep wake one after the other.
     let ready = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..THREADS {

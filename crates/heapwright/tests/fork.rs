@@ -1,10 +1,10 @@
 //! Forks while other threads are inside the heap.
 //!
-//! Each child frees inherited blocks, of its own thread and of others, allocates again, uses a
-//! first-class heap, starts a thread, and forks again.
+//! Each child frees blocks that it inherited from its own thread and from others. Then it
+//! allocates, uses a first-class heap, starts a thread, and forks again.
 //!
-//! Only this test finds a lock without a holder in the child, and a list that was copied half
-//! changed.
+//! Only this test finds a lock without a holder in the child, and a list that the fork copied in
+//! the middle of a change.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -25,7 +25,7 @@ use heapwright::heap::{self, Heap};
 fn child(own: Vec<Owned>, others: Vec<Owned>, shared: *mut Heap, depth: u32) {
     let mut random = Random::new(u64::from(std::process::id()));
     own.into_iter().for_each(Owned::free);
-    // The threads that made them are not in this process.
+    // The threads that made these blocks are not in this process.
     others.into_iter().for_each(Owned::free);
     let mut blocks: Vec<Owned> = (0..300).map(|_| Owned::malloc(random.size())).collect();
     for _ in 0..200 {
@@ -47,7 +47,7 @@ fn child(own: Vec<Owned>, others: Vec<Owned>, shared: *mut Heap, depth: u32) {
     blocks.into_iter().for_each(Owned::free);
 }
 
-/// Blocks that the churning threads made.
+/// Blocks that the parent's busy threads made.
 static MADE: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 #[test]

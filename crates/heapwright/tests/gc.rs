@@ -1,7 +1,8 @@
 //! Collected heaps: cases that end the program or need a process of their own.
 //!
-//! Only this test finds a verifier that misses a fault or its path; a heap that a forked child
-//! cannot use; an object with a wrong description; a wait for a thread that has ended.
+//! Only this test finds a verifier that misses a fault or its path, and a heap that a forked child
+//! cannot use. It also finds a wrong description of an object, and a wait for a thread that has
+//! ended.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -24,7 +25,7 @@ use common::{case, run_alone};
 use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use heapwright::gc::{LEAF, TRACED};
 
-/// Pairs: two references.
+/// A pair: two references.
 type Pair = [*mut u8; 2];
 
 unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
@@ -41,15 +42,15 @@ fn runtime() -> Runtime {
 }
 
 unsafe fn pair(mutator: &Mutator, a: *mut u8, b: *mut u8) -> *mut u8 {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that roots lead to all objects in use.
     let at = unsafe { mutator.alloc(16, TRACED) };
     assert!(!at.is_null());
-    // SAFETY: fresh, and a pair.
+    // SAFETY: the object is new, and a pair.
     unsafe { at.cast::<Pair>().write([a, b]) };
     at
 }
 
-/// A list of so many pairs, which the root leads to.
+/// Makes a list of `length` pairs, which the root leads to.
 unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) {
     for _ in 0..length {
         // SAFETY: the root leads to the list.
@@ -61,7 +62,7 @@ fn a_store_that_is_not_told() {
     let options = Options { incremental: true, verify: VERIFY_BARRIERS, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: roots lead to all objects in use; the unreported store is the test.
+    // SAFETY: roots lead to all objects in use. The test is an unreported store.
     unsafe {
         let top = mutator.new_root(core::ptr::null_mut()).unwrap();
         let old = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
@@ -70,12 +71,12 @@ fn a_store_that_is_not_told() {
         list(&mutator, long, 300_000);
         mutator.collect();
         mutator.ask();
-        // One step marks the short way; the long list takes many.
+        // One step marks the short path. The long list takes many steps.
         let before = heap.statistics().pauses;
         while heap.statistics().pauses < before + 2 {
             assert!(!mutator.step(20_000));
         }
-        // Hidden behind a traced object, and nowhere else.
+        // Only an object that was already traced leads to the new object.
         let hidden = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
         (*old.cast::<Pair>())[1] = hidden;
         while !mutator.step(1_000_000) {}
@@ -86,7 +87,7 @@ fn a_store_into_an_old_object_that_is_not_told() {
     let options = Options { generations: true, verify: VERIFY_BARRIERS, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: roots lead to all objects in use; the unreported store is the test.
+    // SAFETY: roots lead to all objects in use. The test is an unreported store.
     unsafe {
         let top = mutator.new_root(core::ptr::null_mut()).unwrap();
         *top = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
@@ -103,7 +104,7 @@ fn a_reference_to_what_was_freed() {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: roots lead to all objects in use but one.
+    // SAFETY: roots lead to all objects in use but one, which is the test.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
         let dead = mutator.alloc(100, LEAF);
@@ -114,18 +115,19 @@ fn a_reference_to_what_was_freed() {
     }
 }
 
-/// Stores an object over an old one in a weak root, where the heap does not look.
+/// Stores an object over an old object in a weak root, without a report to the heap.
 fn a_store_into_a_weak_root(over_null: bool, kept: bool) {
     let options = Options { generations: true, verify: VERIFY_BARRIERS, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
     let mutator = heap.attach().unwrap();
-    // SAFETY: roots lead to all objects in use; the unreported store is the test.
+    // SAFETY: roots lead to all objects in use. The test is an unreported store.
     unsafe {
         let root = mutator.new_root(mutator.alloc(16, LEAF)).unwrap();
         let weak = mutator.new_weak(*root).unwrap();
         mutator.defer_majors();
         mutator.collect();
-        // What is reported is no fault: of many cells, minor collections look at this one.
+        // After a reported store, minor collections look at this cell, so stores to it are no
+        // fault.
         let told = mutator.new_weak(*root).unwrap();
         mutator.set_weak(told, mutator.alloc(16, LEAF));
         assert!(mutator.collect_young() && (*told).is_null());
@@ -150,7 +152,7 @@ fn a_young_object_in_a_weak_root() {
     a_store_into_a_weak_root(true, true);
 }
 
-/// A verified heap without barriers; its mutator.
+/// Makes a verified heap without barriers, and its mutator.
 fn verified() -> (Heap, Mutator) {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
     let heap = Heap::new(options, runtime()).unwrap();
@@ -160,7 +162,7 @@ fn verified() -> (Heap, Mutator) {
 
 fn a_reference_in_a_leaf() {
     let (_heap, mutator) = verified();
-    // SAFETY: nothing is collected; that a leaf holds a reference is the test.
+    // SAFETY: nothing is collected. The test is a reference in a leaf.
     unsafe {
         let leaf = mutator.alloc(16, LEAF);
         let child = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
@@ -172,7 +174,7 @@ fn a_reference_in_a_leaf() {
 
 fn a_kind_that_does_not_exist() {
     let (_heap, mutator) = verified();
-    // SAFETY: nothing is collected; the kind is the test.
+    // SAFETY: nothing is collected. The test is a wrong kind.
     _ = unsafe { mutator.alloc(16, 8) };
 }
 
@@ -193,7 +195,7 @@ const UNTOLD: &[&str] = &[
     "a store of a reference was not reported",
 ];
 
-/// What the verifier says of a store into a weak root, with the object's age.
+/// The verifier's message about a store into a weak root, behind the object's age.
 const UNTOLD_WEAK: &str = ": it was stored there without hw_gc_weak_set";
 
 const ENDS: [Case; 8] = [
@@ -241,7 +243,7 @@ fn a_kind_that_does_not_exist_is_refused() {
     let heap = Heap::new(Options::new(), runtime()).unwrap();
     let mutator = heap.attach().unwrap();
     for kind in [8, 1 << 31, u32::MAX] {
-        // SAFETY: nothing is collected; the kind is the test.
+        // SAFETY: nothing is collected. The test is a wrong kind.
         assert!(unsafe { mutator.alloc(16, kind) }.is_null());
     }
     // SAFETY: the mutator is not used any more.
@@ -286,7 +288,7 @@ fn a_forked_child_goes_on_collecting() {
             });
         }
         let mutator = heap.attach().unwrap();
-        // SAFETY: the root leads to all objects in use; the child only uses the heap, and ends.
+        // SAFETY: the root leads to all objects in use. The child only uses the heap, and ends.
         unsafe {
             let root = mutator.new_root(core::ptr::null_mut()).unwrap();
             list(&mutator, root, 10_000);
@@ -341,17 +343,17 @@ fn a_thread_that_ends_at_work_with_what_it_entered_is_named() {
     std::process::exit(0);
 }
 
-/// A destructor of the program for the thread's data. It runs twice, and uses the mutator in that
+/// The program's destructor of a thread's data. It runs three times, and uses the mutator in the
 /// data.
 unsafe extern "C" fn uses_its_mutator(data: *mut c_void) {
-    // SAFETY: the test's, which is there until the thread has ended.
+    // SAFETY: the data is the test's, and exists until the thread has ended.
     let (key, rounds, mutator) =
         unsafe { &*data.cast::<(libc::pthread_key_t, Cell<u32>, Mutator)>() };
     // SAFETY: no object is in use.
     assert!(!unsafe { mutator.alloc(4000, TRACED) }.is_null());
     rounds.set(rounds.get() + 1);
     if rounds.get() < 3 {
-        // SAFETY: the key that this is the destructor of.
+        // SAFETY: this function is the destructor of this key.
         unsafe { libc::pthread_setspecific(*key, data) };
     }
 }
@@ -363,7 +365,7 @@ fn a_thread_that_ends_at_work_is_detached() {
         let mutator = heap.attach().unwrap();
         let attached = || heap.attached(|_, _| {});
         let ends = |life: fn(&'static Heap)| {
-            // The end of the thread with its destructors, not only of its function.
+            // Waits for the end of the thread with its destructors, not only of its function.
             std::thread::spawn(move || life(heap)).join().unwrap();
             // SAFETY: no object is in use.
             unsafe { mutator.collect() };
@@ -372,7 +374,7 @@ fn a_thread_that_ends_at_work_is_detached() {
         assert_eq!(attached(), 1);
         ends(|heap| {
             let mut key = 0;
-            // SAFETY: a valid place, and a function that takes what is set below.
+            // SAFETY: the place is valid, and the function takes the data that is set below.
             let made = unsafe { libc::pthread_key_create(&raw mut key, Some(uses_its_mutator)) };
             assert_eq!(made, 0);
             let data = Box::leak(Box::new((key, Cell::new(0_u32), heap.attach().unwrap())));
@@ -391,9 +393,9 @@ fn a_thread_that_ends_at_work_is_detached() {
         assert_eq!(attached(), 2);
         ends(|heap| {
             assert!(!heap.is_attached(), "as the thread that had this one's place");
-            // SAFETY: the mutator of the earlier thread, which has left it.
+            // SAFETY: the pointer is the mutator of the earlier thread, which has left it.
             let mutator = unsafe { Mutator::from_ptr(HANDED_OVER.load(Ordering::Relaxed)) };
-            // SAFETY: the earlier thread has left it; no object is in use.
+            // SAFETY: the earlier thread has left the mutator, and no object is in use.
             unsafe {
                 mutator.enter();
                 assert!(!mutator.alloc(4000, TRACED).is_null());

@@ -1,8 +1,8 @@
 //! Fork while a collected heap is at work in several threads.
 //!
-//! Only these tests find a heap that is never collected again, in the parent or in the child,
-//! because a thread was collecting during the fork; objects of other threads that the child does
-//! not know; and threads that wait in a circle (forks, safepoints, collections of several heaps).
+//! Only these tests find a heap that is never collected again in parent or child, because a thread
+//! was collecting during the fork. They also find objects of other threads that the child does not
+//! know, and deadlocks between forks, safepoints and collections of several heaps.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -53,13 +53,13 @@ fn a_fork_in_the_midst_of_collections_tears_nothing() {
         for _ in 0..30 {
             in_a_child(|| {
                 collects(&heap, &mutator);
-                // Its child collects, too.
+                // The child collects, too.
                 in_a_child(|| collects(&heap, &mutator));
             });
             collects(&heap, &mutator);
         }
         over.store(true, Ordering::Relaxed);
-        // SAFETY: no object is in use; the others need not wait.
+        // SAFETY: no object is in use. The other threads need not wait.
         unsafe { mutator.detach() };
     });
 }
@@ -83,7 +83,7 @@ fn a_child_has_helpers_of_its_own() {
         let at = unsafe { mutator.alloc(400, TRACED) };
         // SAFETY: the owner of a root may write it at any time.
         let next = unsafe { root.replace(at) };
-        // SAFETY: fresh, and large enough.
+        // SAFETY: the object is new, and large enough.
         unsafe { at.cast::<*mut u8>().write(next) };
     }
     collects(&heap, &mutator);
@@ -114,7 +114,7 @@ fn a_child_finds_what_other_threads_have_made() {
             to.send(object.addr()).unwrap();
             // SAFETY: nothing is collected, so the object stays although no root leads to it.
             let _ended = unsafe { mutator.away(|| until.recv()) };
-            // SAFETY: nothing of this mutator's is used any more.
+            // SAFETY: no object of this mutator is used any more.
             unsafe { mutator.detach() };
         });
         let object = from.recv().unwrap();
@@ -160,7 +160,7 @@ impl<'a> Seats<'a> {
         }
         self.leave();
         let mut status = 0;
-        // SAFETY: a valid place.
+        // SAFETY: the place is valid.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0);
         self.enter();
@@ -172,7 +172,7 @@ impl<'a> Seats<'a> {
     }
 
     fn enter(&self) {
-        // SAFETY: it left.
+        // SAFETY: the thread has left each mutator.
         self.mutators.iter().for_each(|mutator| unsafe { mutator.enter() });
     }
 
@@ -182,8 +182,8 @@ impl<'a> Seats<'a> {
     }
 }
 
-/// Two threads fork `forks` times, and two collect meanwhile, each in any of the heaps. All this
-/// runs in a child, which does not hang for ever.
+/// Two threads fork `forks` times, and two threads collect meanwhile, each in any of the heaps. All
+/// this runs in a child, which is ended if it hangs.
 fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
     in_a_child(|| {
         let make = |_| Heap::new(options, Runtime::new()).unwrap();
@@ -256,7 +256,7 @@ std::thread_local! {
 /// heap's world.
 unsafe extern "C" fn uses_the_heap() {
     if let Some(mutator) = USED.get() {
-        // SAFETY: the test's, which is there while it forks.
+        // SAFETY: the mutator is the test's, and exists while the test forks.
         let mutator = unsafe { &*mutator };
         for size in [16, 100, 4000, 100_000] {
             // SAFETY: no object is in use.
@@ -264,9 +264,9 @@ unsafe extern "C" fn uses_the_heap() {
         }
         // SAFETY: no object is in use.
         unsafe { mutator.collect() };
-        // SAFETY: nothing is called.
+        // SAFETY: the function calls nothing.
         assert!(unsafe { mutator.walk(|_, _, _| true) });
-        // SAFETY: it comes back at once.
+        // SAFETY: the function returns at once.
         unsafe { mutator.away(|| {}) };
     }
 }
@@ -275,13 +275,14 @@ unsafe extern "C" fn uses_the_heap() {
 fn fork_handlers_of_the_program_may_use_the_heap() {
     in_a_child(|| {
         static REGISTERED: Once = Once::new();
-        // SAFETY: the function does nothing for others.
+        // SAFETY: in other tests, the function does nothing.
         REGISTERED.call_once(|| unsafe {
             libc::pthread_atfork(Some(uses_the_heap), Some(uses_the_heap), Some(uses_the_heap));
         });
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        // Registered after the heap's, so that it comes first in the parent.
-        // SAFETY: the function does nothing for others.
+        // This handler is registered after the heap's handlers, so it runs before them when the
+        // parent forks.
+        // SAFETY: in other tests, the function does nothing.
         unsafe { libc::pthread_atfork(None, Some(uses_the_heap), Some(uses_the_heap)) };
         let over = AtomicBool::new(false);
         thread::scope(|scope| {

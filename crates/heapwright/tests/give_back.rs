@@ -1,7 +1,7 @@
-//! Memory goes back to the kernel: at once on request, and after a delay by itself; and memory
+//! Memory goes back to the kernel, at once on request, and otherwise after a delay. Memory that is
 //! counted as released is not resident.
 //!
-//! Only this test finds free memory that stays although it is not used.
+//! Only this test finds free memory that never goes back.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -41,13 +41,13 @@ fn trim_gives_everything_free_back() {
         let blocks = small_blocks(20 << 20);
         let large: Vec<Owned> = (0..20).map(|_| Owned::malloc(1 << 20)).collect();
         for block in &large {
-            // SAFETY: the block has so many bytes.
+            // SAFETY: the block has this many bytes.
             unsafe { block.at.write_bytes(1, block.size) };
         }
         let full = ours();
         assert!(full >= before + 40 * MIB, "{full} bytes with 40 MiB in use, {before} before");
         blocks.into_iter().for_each(Owned::free);
-        // The program wrote over their contents.
+        // The contents of these blocks were overwritten, so they are freed without a check.
         for block in large {
             // SAFETY: the block is in use, and this is the last use.
             unsafe { heap::free(block.at) };
@@ -64,7 +64,7 @@ fn trim_gives_everything_free_back() {
 
 fn trim_leaves_what_it_is_told_to_keep() {
     let block = Owned::malloc(20 << 20);
-    // SAFETY: the block has so many bytes.
+    // SAFETY: the block has this many bytes.
     unsafe { block.at.write_bytes(1, block.size) };
     // SAFETY: the block is in use, and this is the last use.
     unsafe { heap::free(block.at) };
@@ -80,7 +80,7 @@ fn pages_between_blocks_in_use_go_back() {
     heap::trim(0);
     let before = ours();
     let blocks = small_blocks(20 << 20);
-    // One of sixty stays: nearly every slab is kept, and most pages are free.
+    // One block of sixty stays. So nearly every slab is kept, and most pages are free.
     let (kept, gone): (Vec<_>, Vec<_>) =
         blocks.into_iter().enumerate().partition(|(number, _)| number % 60 == 0);
     gone.into_iter().for_each(|(_, block)| block.free());
@@ -96,14 +96,14 @@ fn what_has_waited_goes_back_without_being_asked() {
     let before = ours();
     let blocks: Vec<Owned> = (0..40).map(|_| Owned::malloc(8 * UNIT)).collect();
     for block in &blocks {
-        // SAFETY: the block has so many bytes.
+        // SAFETY: the block has this many bytes.
         unsafe { block.at.write_bytes(1, block.size) };
     }
     for block in blocks {
         // SAFETY: the block is in use, and this is the last use.
         unsafe { heap::free(block.at) };
     }
-    // Each thread that takes or gives a run purges some.
+    // Each thread that takes or gives back a run purges a few dirty units.
     let mut left = ours();
     for _ in 0..100 {
         sleep(Duration::from_millis(10));
@@ -119,7 +119,7 @@ fn what_has_waited_goes_back_without_being_asked() {
 fn what_waits_for_ever_stays() {
     options::set_purge_delay_ms(-1);
     let block = Owned::malloc(10 << 20);
-    // SAFETY: the block has so many bytes.
+    // SAFETY: the block has this many bytes.
     unsafe { block.at.write_bytes(1, block.size) };
     // SAFETY: the block is in use, and this is the last use.
     unsafe { heap::free(block.at) };
@@ -130,7 +130,7 @@ fn what_waits_for_ever_stays() {
     assert_eq!(stats().rss_lazy, 0);
 }
 
-/// One test: it looks at the memory of the whole process.
+/// All cases are one test, because it looks at the memory of the whole process.
 #[test]
 fn memory_is_given_back() {
     Owned::malloc(1).free();

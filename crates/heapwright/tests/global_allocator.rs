@@ -1,8 +1,8 @@
 //! A Rust program with heapwright as allocator: collections, strings, threads, caught panics,
 //! thread-locals that free late, over-aligned types.
 //!
-//! Only this test finds a call of std that other tests do not make, such as an allocation before
-//! `main`, in a destructor of a dying thread, or while a panic unwinds.
+//! Only this test makes some calls of std: before `main`, in a destructor of a dying thread, and
+//! while a panic unwinds.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -56,15 +56,15 @@ fn the_program_itself_is_on_the_heap() {
     assert_eq!(describe(argument.as_ptr()).kind, Kind::Small);
     assert!(heap::owns(argument.as_ptr()));
     assert!(!heap::owns(b"a constant".as_ptr()));
-    // The C library's own blocks are not heapwright's: they go back to the C library.
+    // The C library's own blocks are not heapwright's. They go back to the C library.
     // SAFETY: strdup copies a C string.
     let theirs = unsafe { libc::strdup(c"theirs".as_ptr()) };
     assert_eq!(describe(theirs.cast()).kind, Kind::Foreign);
-    // SAFETY: a block of the C library, in use, and this is the last use.
+    // SAFETY: the block is the C library's, it is in use, and this is the last use.
     unsafe { libc::free(theirs.cast()) };
 }
 
-/// The same once more with every call counted, by another path.
+/// Runs the same tests with every call counted, so that calls take another path.
 #[test]
 fn all_this_holds_where_every_call_is_counted() {
     if common::case().is_some() {

@@ -1,6 +1,6 @@
 //! Frees of blocks after the end of the thread that made them.
 //!
-//! Only this test finds memory without an owner, which is never released.
+//! Only this test finds memory that is never released because it has no owner.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -14,7 +14,7 @@ use std::thread;
 use common::{Owned, UNIT, stats};
 use heapwright::{Kind, describe, heap};
 
-/// Memory in slabs, of any kind.
+/// Returns the resident bytes of slabs, in use or not.
 fn in_slabs() -> u64 {
     let now = stats();
     now.rss_live + now.rss_rounding + now.rss_partial + now.rss_caches + now.rss_remote
@@ -22,7 +22,7 @@ fn in_slabs() -> u64 {
 
 #[test]
 fn blocks_of_ended_threads_go_back_to_the_kernel_when_they_are_freed() {
-    // This makes this thread's own cache first, so that it does not count.
+    // Makes this thread's own cache first, so that the cache does not count.
     Owned::malloc(1).free();
     let before = in_slabs();
     let blocks: Vec<Owned> = (0..4)
@@ -39,7 +39,7 @@ fn blocks_of_ended_threads_go_back_to_the_kernel_when_they_are_freed() {
     assert!(with_blocks.caches_orphaned > 0, "{with_blocks:?}");
     assert!(in_slabs() >= before + held);
     let addresses: Vec<*mut u8> = blocks.iter().map(|block| block.at).collect();
-    // Every second one first: this leaves half-empty slabs of an ended thread.
+    // Frees every second block first, which leaves half-empty slabs of ended threads.
     let (even, odd): (Vec<_>, Vec<_>) =
         blocks.into_iter().enumerate().partition(|(number, _)| number % 2 == 0);
     even.into_iter().for_each(|(_, block)| block.free());

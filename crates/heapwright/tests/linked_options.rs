@@ -9,7 +9,7 @@ use std::process::Command;
 #[global_allocator]
 static HEAP: heapwright::Heapwright = heapwright::Heapwright;
 
-/// The lines of this program on stderr with these options.
+/// Returns the lines of this program on standard error with these options.
 fn said(options: &str) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.arg("--list").env("HEAPWRIGHT", options).output().unwrap();

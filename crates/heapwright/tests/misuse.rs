@@ -1,7 +1,7 @@
 //! Misuse ends the program with one line that describes the pointer.
 //!
 //! Each case is a process of its own, which must die of SIGABRT with this line. Only this test
-//! finds: a wrong pointer that is accepted as a block, or described wrongly.
+//! finds a wrong pointer that is accepted as a block, or described wrongly.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -17,11 +17,12 @@ use common::{SLAB_MAX, UNIT, run_alone};
 use heapwright::heap::{self, Heap};
 
 fn free(at: *mut u8) {
-    // SAFETY: none; the call is expected to end the process.
+    // SAFETY: the call is a mistake, which is expected to end the process.
     unsafe { heap::free(at) };
 }
 
-/// Not zeroes: pages of zeroes behind those of the file have no name in the kernel's list.
+/// Not zeros: zeroed statics may lie in pages behind the file's pages, which have no name in the
+/// kernel's list.
 static mut DATA: [u8; 64] = [1; 64];
 
 /// A case: its name, its mistake, and the words of its line.
@@ -107,7 +108,7 @@ const CASES: [Case; 16] = [
     (
         "realloc of an interior pointer",
         || {
-            // SAFETY: none; the call is expected to end the process.
+            // SAFETY: the call is a mistake, which is expected to end the process.
             unsafe { heap::realloc(heap::malloc(64).wrapping_add(8), 100) };
         },
         &["realloc(0x", "the pointer is 8 bytes into a 64-byte block"],
@@ -115,7 +116,7 @@ const CASES: [Case; 16] = [
     (
         "size of an interior pointer",
         || {
-            // SAFETY: none; the call is expected to end the process.
+            // SAFETY: the call is a mistake, which is expected to end the process.
             let _ = unsafe { heap::usable_size(heap::malloc(64).wrapping_add(8)) };
         },
         &["malloc_usable_size(0x", "the pointer is 8 bytes into a 64-byte block"],
@@ -126,7 +127,7 @@ const CASES: [Case; 16] = [
             let (one, other) = (Heap::create(), Heap::create());
             // SAFETY: the heap exists.
             let block = unsafe { Heap::alloc(one, 100, 16, false) };
-            // SAFETY: none; the call is expected to end the process.
+            // SAFETY: the call is a mistake, which is expected to end the process.
             unsafe { Heap::free(other, block) };
         },
         &["hw_heap_free(0x", "this 112-byte block belongs to another heap"],
@@ -134,7 +135,7 @@ const CASES: [Case; 16] = [
     (
         "a heap's free of a plain block",
         || {
-            // SAFETY: none; the call is expected to end the process.
+            // SAFETY: the call is a mistake, which is expected to end the process.
             unsafe { Heap::free(Heap::create(), heap::malloc(SLAB_MAX + 1)) };
         },
         &["hw_heap_free(0x", "belongs to another heap"],
@@ -145,7 +146,7 @@ const CASES: [Case; 16] = [
             let own = Heap::create();
             // SAFETY: the heap exists.
             let block = unsafe { Heap::alloc(own, 100, 16, false) };
-            // SAFETY: the blocks are used again below, which is the mistake.
+            // SAFETY: a block is used again below, which is the mistake of this case.
             unsafe { Heap::destroy(own) };
             free(block);
         },
@@ -157,7 +158,7 @@ const CASES: [Case; 16] = [
 fn misuse() {
     if let Some(case) = common::case() {
         let (_, run, _) = CASES.iter().find(|(name, _, _)| *name == case).unwrap();
-        // Without a core file.
+        // Makes no core file.
         // SAFETY: only the process's own limit changes.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
         return run();

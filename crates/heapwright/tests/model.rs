@@ -102,8 +102,8 @@ impl World {
             Op::FreeSized(which) => {
                 if let Some((block, align)) = self.remove(which) {
                     let size = block.size;
-                    // SAFETY: the block is in use, of this size and alignment, and
-                    // this is the last use.
+                    // SAFETY: the block is in use, of this size and alignment, and this is the last
+                    // use.
                     unsafe { heap::free_sized(block.into_raw(), size, align) };
                 }
             }

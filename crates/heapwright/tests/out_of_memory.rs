@@ -1,7 +1,7 @@
-//! No memory: every call returns null and `ENOMEM`, nothing breaks, and freed memory is available
-//! again.
+//! No memory: every call returns null and sets `ENOMEM`, nothing breaks, and freed memory is
+//! available again.
 //!
-//! The window is so small that it is soon used up; each case is a process of its own.
+//! The window is so small that it is soon used up. Each case is a process of its own.
 //! `chunk/tests.rs` of heapwright-substrate tests refusals of the system inside the window, call by
 //! call.
 //!
@@ -29,7 +29,7 @@ fn clear_errno() {
     unsafe { *errno = 0 };
 }
 
-/// Takes blocks until there is no memory.
+/// Makes blocks until there is no memory. Returns them.
 fn exhaust(mut next: impl FnMut() -> *mut u8, size: usize) -> Vec<Owned> {
     let mut blocks = Vec::new();
     loop {
@@ -49,7 +49,7 @@ fn every_size_is_refused_in_the_end_and_served_again() {
         for size in [1, 16, 100, 512, 1000, 5000, SLAB_MAX, SLAB_MAX + 1, UNIT + 1, 10 * UNIT] {
             let blocks = exhaust(|| heap::malloc(size), size);
             assert_eq!(errno(), libc::ENOMEM);
-            // Most of the window was given out, whatever happened before.
+            // Nearly all of the window is in use, whatever happened before.
             let held: usize = blocks.iter().map(|block| block.size.max(16)).sum();
             let slack = 4 * size + window / 4 + (window / UNIT) * (UNIT % size.max(16));
             assert!(held + slack >= window, "round {round}: {held} of {window} in {size}s");
@@ -99,7 +99,7 @@ fn mixed_calls_go_on_at_the_limit() {
                 };
                 if at.is_null() {
                     refused += 1;
-                    // Room for a while.
+                    // Makes room for a while.
                     for _ in 0..random.below(blocks.len() / 2) {
                         blocks.swap_remove(random.below(blocks.len())).free();
                     }
@@ -125,7 +125,7 @@ fn heaps_and_threads_at_the_limit() {
     // SAFETY: the heap exists.
     let blocks = exhaust(|| unsafe { Heap::alloc(own, 700, 16, false) }, 700);
     assert!(heap::malloc(UNIT).is_null());
-    // A heap, and a thread's cache, need memory of their own, which is soon used up, too.
+    // A heap and a thread's cache need memory of their own, which is soon used up, too.
     let mut heaps = Vec::new();
     loop {
         let another = Heap::create();
@@ -182,13 +182,13 @@ fn no_memory() {
     }
 }
 
-/// Limits the address space of this process to a little more than it has: enough for the window and
-/// for the test itself.
+/// Limits the address space of this process to a little more than the process has now: enough for
+/// the window and for the test itself.
 fn limit_address_space() {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
     let most = pages * 4096 + (128 << 20);
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: the limit is a valid one.
+    // SAFETY: the limit is valid.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
 }

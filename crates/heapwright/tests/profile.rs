@@ -1,9 +1,9 @@
-//! The heap profile: its estimates against the truth, for each way a block may be made and freed.
+//! The heap profile: its estimates against the truth, for each way to make and free a block.
 //!
-//! One test, because a process has one profile.
+//! All cases are one test, because a process has one profile.
 //!
-//! Only this test finds an allocation that is counted twice or never in one of these ways, so that
-//! an estimate is wrong on average, and a missed free of a sample.
+//! Only this test finds a way of allocation that is counted twice or never, so that an estimate is
+//! wrong on average. It also finds a missed free of a sample.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -27,13 +27,13 @@ fn allocate(count: usize, size: usize) -> Vec<usize> {
 
 fn free(blocks: Vec<usize>) {
     for block in blocks {
-        // SAFETY: a block of `allocate`, freed once.
+        // SAFETY: the block is from `allocate`, and is freed once.
         unsafe { heap::free(block as *mut u8) };
     }
 }
 
-/// Three calls in turn, whose blocks come from the free list or from a fresh row by turns: as many
-/// bytes each.
+/// Calls from three places in turn, for equal numbers of bytes. The blocks come from the free list
+/// and from fresh slots by turns. Each place must get its share of the samples.
 fn each_call_has_its_share() {
     const TURNS: usize = 400_000;
     let mut stay = Vec::with_capacity(TURNS);
@@ -42,9 +42,9 @@ fn each_call_has_its_share() {
         let first = heap::malloc(100);
         stay.push(heap::malloc(100) as usize);
         let third = heap::malloc(100);
-        // SAFETY: a block of our own, freed once.
+        // SAFETY: the block is ours, and is freed once.
         unsafe { heap::free(first) };
-        // SAFETY: a block of our own, freed only here.
+        // SAFETY: the block is ours, and is freed only here.
         unsafe { heap::free(third) };
     }
     let known = |stack| before.sites.iter().any(|site| site.stack == stack);
@@ -60,13 +60,13 @@ fn each_call_has_its_share() {
 
 #[test]
 fn estimates_are_right_whichever_way_blocks_come_and_go() {
-    // The profile does not see earlier blocks, and their frees are no samples'.
+    // The profile does not see earlier blocks, and their frees are no frees of samples.
     let before = allocate(1000, 100);
     assert!(profile::begin(PERIOD));
     assert!(profile::is_on());
     free(before);
 
-    // Blocks of many sizes that stay.
+    // Blocks of many sizes stay.
     let mut live = 0;
     let mut kept = Vec::new();
     for (count, size) in
@@ -79,8 +79,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     read.is_about(live);
     assert_eq!(read.profile.period, PERIOD as u64);
 
-    // It sees all pairs, although they never leave a list: as allocated, as temporary, and not as
-    // live.
+    // The profile sees all pairs of a `malloc` and a `free`, although their blocks never leave a
+    // list. It counts them as allocated and as temporary, and not as live.
     let before = read.sum(|site| site.allocated_bytes);
     for _ in 0..400_000 {
         free(allocate(1, 64));
@@ -93,7 +93,7 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
 
     each_call_has_its_share();
 
-    // Freed by another thread, and allocated by threads that end.
+    // Another thread frees blocks, and threads that end make blocks.
     let (mine, theirs) = kept.split_at(kept.len() / 2);
     let (mine, theirs) = (mine.to_vec(), theirs.to_vec());
     let others = std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     free(others);
     Written::now().is_about(0);
 
-    // Zeroed and aligned blocks; blocks that grow, in place or not.
+    // Blocks are zeroed, or aligned, or grow in place or elsewhere.
     let mut blocks = Vec::new();
     for _ in 0..4_000 {
         let zeroed = heap::calloc(500);
@@ -137,8 +137,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(399 * 100_000);
     free(vec![large as usize]);
 
-    // Blocks that are too small for most samples grow in place: a longer distance, and each counts
-    // by its growth.
+    // With a longer period, most blocks are too small to be samples at first. They grow in place,
+    // and each counts by its growth.
     assert!(profile::begin(4 << 20));
     let mut grown: Vec<usize> = allocate(60, 40_000);
     for block in &mut grown {
@@ -154,18 +154,18 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     free(grown);
     assert!(profile::begin(PERIOD));
 
-    // A first-class heap, freed one by one and all at once.
+    // Blocks of a first-class heap are freed one by one, and then all at once.
     let first = Heap::create();
     // SAFETY: the heap exists.
     let blocks: Vec<_> =
         (0..20_000).map(|_| unsafe { Heap::alloc(first, 300, 16, false) }).collect();
     Written::now().is_about(20_000 * 300);
     for &block in &blocks[..10_000] {
-        // SAFETY: a block of the heap, freed once.
+        // SAFETY: the block is the heap's, and is freed once.
         unsafe { Heap::free(first, block) };
     }
     Written::now().is_about(10_000 * 300);
-    // SAFETY: none of its blocks is used any more.
+    // SAFETY: no block of the heap is used any more.
     unsafe { Heap::destroy(first) };
     let read = Written::now();
     read.is_about(0);
@@ -174,21 +174,21 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
 
     growth_and_points_are_right();
 
-    // From now on there are no new samples; the frees of live samples are seen.
+    // From now on there are no new samples, but the profile sees the frees of live samples.
     let blocks = allocate(10_000, 100);
     profile::end();
     let more = allocate(10_000, 100);
     let read = Written::now();
     let off = (read.checked.bytes as f64 / 1e6 - 1.0).abs();
-    // The thread ends at its next slow operation.
+    // The thread stops sampling at its next slow operation.
     assert!(off < 0.3, "{}", read.checked.bytes);
     free(blocks);
     free(more);
     Written::now().is_about(0);
 }
 
-/// Blocks that existed for most of the time have not grown. Later blocks and frees count as growth,
-/// by their bytes. The points in time agree.
+/// Blocks that lived for nearly the whole time are no growth. Later blocks and frees count as
+/// growth, by their bytes. The points in time agree.
 fn growth_and_points_are_right() {
     assert!(profile::begin(PERIOD));
     let began = std::time::Instant::now();

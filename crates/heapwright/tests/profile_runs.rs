@@ -1,9 +1,9 @@
 //! The heap profile of pools, arenas and collected heaps: its estimates against the truth.
 //!
-//! One test, because a process has one profile.
+//! All cases are one test, because a process has one profile.
 //!
-//! Only this test finds a segment, chunk or page that is counted twice or never; a released one
-//! that is still live in the profile; a fork that waits for the samples' lock.
+//! Only this test finds a segment, chunk or page that is counted twice or never, or that is
+//! released but still live in the profile. It also finds a fork that waits for the samples' lock.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -25,8 +25,8 @@ use std::alloc::Layout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Four times a unit, so that a run of one unit is a sample in one case of five; the profile
-/// estimates the others.
+/// The period is four units, so a run of one unit is a sample in about one case of five. The
+/// profile estimates the other cases.
 const PERIOD: usize = 256 << 10;
 
 /// An object so large that a segment holds few.
@@ -36,14 +36,14 @@ fn live() -> u64 {
     Written::now().checked.bytes
 }
 
-/// All live memory is of this kind.
+/// Checks that all live memory is of this kind.
 fn is_all(memory: Memory) {
     let now = Written::now();
     assert!(now.checked.bytes > 0);
     assert!(now.sites.iter().all(|site| site.live_samples == 0 || site.memory == memory));
 }
 
-/// Pools of many sizes: from 64 KiB to 2 MiB.
+/// Makes pools of many sizes, from 64 KiB to 2 MiB.
 fn pools() -> Vec<Pool<Object>> {
     let grown = |number: usize| {
         let pool = Pool::new();
@@ -65,7 +65,7 @@ fn pools_come_and_go() {
     assert!(Written::now().sum(|site| site.live_samples) > 100, "there are many samples");
     is_all(Memory::Pool);
 
-    // Each of the three ways to give memory back, and by another thread.
+    // Pools give memory back in three ways, and in another thread.
     made.drain(..100);
     Written::now().is_about(reserved(&mut made));
     made[..50].iter_mut().for_each(|pool| pool.reset(Reset::FreeAll));
@@ -79,8 +79,8 @@ fn pools_come_and_go() {
     thread::spawn(move || drop(made)).join().unwrap();
     assert_eq!(live(), 0);
 
-    // A large pool with a limit in one piece, which does not grow: exact, like everything much
-    // larger than the period.
+    // A large pool with a limit is one piece and does not grow. Its estimate is exact, like that of
+    // everything much larger than the period.
     let mut raw = RawPool::builder(Layout::new::<Object>()).limit(64 << 10).build();
     assert!(!raw.alloc().is_null());
     Written::now().is_about(raw.stats().reserved_bytes);
@@ -163,7 +163,7 @@ fn collected_heaps_come_and_go() {
     Written::now().is_about(pages());
     is_all(Memory::Collected);
 
-    // Dead objects go back, large ones first, and empty pages by a trim.
+    // A collection gives the memory of large dead objects back. A trim gives empty pages back.
     let mutator = heap.attach().unwrap();
     // SAFETY: no object is in use.
     unsafe { mutator.collect() };
@@ -176,8 +176,8 @@ fn collected_heaps_come_and_go() {
     assert_eq!(live(), 0);
 }
 
-/// Forks while other threads take runs and give them back; each child gives its copies back, and
-/// takes others.
+/// Forks while other threads take runs and give them back. Each child gives its copies back, and
+/// takes other runs.
 fn forks_come_between() {
     let over = AtomicBool::new(false);
     let kept = pools();
@@ -197,8 +197,7 @@ fn forks_come_between() {
         for _ in 0..8 {
             in_a_child(|| {
                 let before = live();
-                // SAFETY: the child's copy, which only the child drops: the parent's is another
-                // one.
+                // SAFETY: only the child drops its copy. The parent has another copy.
                 drop(unsafe { std::ptr::read(&raw const kept) });
                 assert!(live() < before / 2, "{before} bytes were live");
                 let mut made = pools();
@@ -216,7 +215,7 @@ fn forks_come_between() {
 
 #[test]
 fn estimates_of_runs_are_right_whichever_way_they_come_and_go() {
-    // The profile does not see earlier runs, and their return is no sample's.
+    // The profile does not see earlier runs, and their releases are no releases of samples.
     let before = pools();
     assert!(profile::begin(PERIOD));
     drop(before);
@@ -229,7 +228,7 @@ fn estimates_of_runs_are_right_whichever_way_they_come_and_go() {
     forks_come_between();
     assert_eq!(Written::now().profile.lost, 0);
 
-    // From now on no run is a sample; the returns of live samples are seen.
+    // From now on no new run is a sample, but the profile sees the releases of live samples.
     let made = pools();
     profile::end();
     let then = live();

@@ -1,7 +1,7 @@
-//! Threads that live but do not allocate: their memory serves others, and goes back.
+//! Threads that live but do not allocate: their memory serves other threads, and goes back.
 //!
-//! Only this test finds a missing visit, so that memory waits for an idle thread, and a visit at
-//! the wrong moment, which loses or doubles a block of an active thread.
+//! Only this test finds a missing visit, which leaves memory waiting for an idle thread. It also
+//! finds a visit at the wrong moment, which loses or doubles a block of an active thread.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -19,7 +19,7 @@ use heapwright::heap;
 
 const MIB: usize = 1 << 20;
 
-/// Blocks of 1000 bytes, 32 MiB of them.
+/// Makes 32 MiB of blocks of 1000 bytes.
 fn build() -> Vec<Owned> {
     (0..32 * MIB / 1000).map(|_| Owned::malloc(1000)).collect()
 }
@@ -31,13 +31,13 @@ fn shuffle(blocks: &mut [Owned]) {
     }
 }
 
-/// The heap's resident memory.
+/// Returns the heap's resident memory in bytes.
 fn ours() -> usize {
     let now = stats();
     (now.rss - now.rss_not_ours) as usize
 }
 
-/// Runs `first` in a thread that then waits, `then` here, and ends the thread.
+/// Runs `first` in a thread that then waits. Runs `then` here, and ends the thread.
 fn beside_an_idle_thread<T: Send + 'static>(
     first: impl FnOnce() -> T + Send + 'static,
     then: impl FnOnce(T),
@@ -89,7 +89,8 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-/// Runs `then` with the resident bytes from before a thread built, freed all, and idles.
+/// Runs `then` while a thread that built and freed all is idle. Passes the resident bytes from
+/// before the thread.
 fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);
@@ -109,7 +110,7 @@ fn a_trim_reaches_what_an_idle_thread_has_left_over() {
 #[test]
 fn others_who_allocate_a_little_give_an_idle_threads_pages_back() {
     beside_a_thread_that_freed_all(|before| {
-        // A pair now and then, which the lists alone could serve.
+        // Allocates and frees a few blocks from time to time, which the lists alone could serve.
         let deadline = Instant::now() + Duration::from_secs(20);
         while ours() > before + 2 * MIB {
             assert!(Instant::now() < deadline, "{} bytes left, {before} before", ours());
@@ -129,7 +130,7 @@ fn threads_that_take_each_others_slabs_lose_and_double_nothing() {
         .map(|seed| {
             thread::spawn(move || {
                 let mut random = Random::new(seed);
-                // Each thread alternates between much and nearly nothing, at its own times.
+                // Each thread alternates between many blocks and nearly none, at its own times.
                 for _ in 0..rounds {
                     let mut blocks: Vec<Owned> =
                         (0..2000).map(|_| Owned::malloc(1 + random.below(3000))).collect();

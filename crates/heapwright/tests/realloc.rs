@@ -33,7 +33,7 @@ fn contents_survive_any_way_of_resizing() {
 }
 
 fn vectors_that_double_keep_their_contents() {
-    // Two blocks, so that neither can simply grow into the memory behind it.
+    // Two blocks grow in turn, so that neither can simply grow into the memory behind it.
     let mut pair = [Owned::malloc(1000), Owned::malloc(1000)];
     while pair[0].size < 24 * MIB {
         for block in &mut pair {
@@ -41,7 +41,7 @@ fn vectors_that_double_keep_their_contents() {
             block.realloc(size);
         }
     }
-    // And smaller again.
+    // Then both blocks shrink.
     while pair[0].size > 100 {
         for block in &mut pair {
             let size = block.size / 3;
@@ -88,7 +88,7 @@ fn a_block_that_still_fits_stays() {
     large.free();
 }
 
-/// One test: it counts the blocks of the whole process.
+/// All cases are one test, because it counts the blocks of the whole process.
 #[test]
 fn blocks_are_resized() {
     a_large_block_grows_in_place_into_what_is_free_behind_it();

@@ -1,8 +1,8 @@
 //! Shared pools with ending threads and forking processes, under each cache model.
 //!
-//! Only this test finds a lock without a holder in the child; a slot that a forked child lost or
-//! has twice; a thread-local destructor that runs after the thread's index is free; more threads
-//! than indices.
+//! Only this test finds a lock without a holder in the child, and a slot that a forked child lost
+//! or has twice. It also finds a thread-local destructor that runs after the thread's index is
+//! free, and a failure with more threads than indices.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -21,7 +21,7 @@ use common::{end_of_a_child, this_program};
 use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
 
-/// The cache model of this process, if one was requested.
+/// Returns the cache model that this process was started with, if there is one.
 fn model() -> Option<String> {
     let options = std::env::var("HEAPWRIGHT").ok()?;
     Some(options.strip_prefix("cache=")?.to_owned())
@@ -42,7 +42,8 @@ fn all_of_this_under_every_other_model() {
     }
 }
 
-/// Before the first fork: no thread can know of a fork that began before the first use.
+/// Uses a pool and an arena before the first fork, because a first use cannot know of a fork that
+/// has begun.
 fn begin() {
     drop(SharedPool::new().boxed(1));
     SharedArena::new().alloc(1);
@@ -91,8 +92,8 @@ fn threads_that_fork_at_the_same_time() {
     assert_eq!(ends, [0; 4]);
 }
 
-/// Threads that change objects, one at a time each, while another forks. The child finds all live
-/// objects, and of the other threads' at most one more each.
+/// Threads make and drop up to 200 objects each while another thread forks. The child finds all
+/// kept objects, and at most those of the other threads besides.
 #[test]
 fn a_child_finds_every_slot_of_magazines_that_were_shared() {
     // If magazines belong to threads, a fork cannot stop their changes: see `pool::fork`.
@@ -110,7 +111,7 @@ fn a_child_finds_every_slot_of_magazines_that_were_shared() {
             scope.spawn(|| {
                 let (mut held, mut round) = (Vec::new(), 0);
                 while !stop.load(Ordering::Relaxed) {
-                    // Now and then more than a magazine holds.
+                    // Some rounds make more objects than a magazine holds.
                     let most = 1 + round % 200;
                     round += 37;
                     held.extend((0..most).map(|n| POOL.boxed([n; 4])));

@@ -1,6 +1,7 @@
-//! Every size: the usable size is at least the requested one, usable, and not much more.
+//! Every size: the usable size is at least the requested size, not much larger, and all of it can
+//! be used.
 //!
-//! Only this test finds one size whose slot is too small.
+//! Only this test finds a single size whose slot is too small.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -19,12 +20,12 @@ fn every_size_is_usable_to_its_last_byte() {
         // SAFETY: the block is in use.
         let usable = unsafe { heap::usable_size(block) };
         assert!(usable >= size.max(1), "{usable} of {size}");
-        // At most 15 bytes more, or an eighth; above the slabs' sizes, whole pages.
+        // Slots have at most 15 bytes or an eighth more. Large blocks have whole pages.
         let most = if size <= SLAB_MAX { size.max(1) + (size / 8).max(15) } else { size + 4095 };
         assert!(usable <= most, "{usable} usable bytes for {size}");
         // SAFETY: all of the usable bytes are the program's.
         unsafe { block.write_bytes(0xa5, usable) };
-        // SAFETY: the last of the usable bytes, all of which are the program's.
+        // SAFETY: the byte is usable, and all usable bytes are the program's.
         assert_eq!(unsafe { block.wrapping_add(usable - 1).read() }, 0xa5);
         // SAFETY: the block is in use, and this is the last use.
         unsafe { heap::free_sized(block, size, 16) };

@@ -1,6 +1,6 @@
 //! Statistics: the parts add up, and a quiet process is counted exactly.
 //!
-//! Only this test finds memory in no part of the figures, or in two.
+//! Only this test finds memory that no figure counts, or that two figures count.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -16,7 +16,7 @@ use common::{Owned, Random, SLAB_MAX, UNIT, pass_alone, stats};
 use heapwright::Stats;
 use heapwright::heap;
 
-/// Adds up `Stats` and looks for impossible values.
+/// Adds up the parts of `Stats`, and looks for impossible values.
 fn check(now: &Stats, blocks: &[Owned]) {
     let usable = |large: bool| -> (u64, u64) {
         let these = blocks.iter().filter(|block| (block.usable() > SLAB_MAX) == large);
@@ -27,8 +27,8 @@ fn check(now: &Stats, blocks: &[Owned]) {
     assert_eq!((now.live_blocks, now.live_bytes), (small.0 + large.0, small.1 + large.1));
     assert_eq!(now.rss_parts(), now.rss);
     assert!(now.rss <= now.peak_rss);
-    // Every block was written to at both ends, but a large one has pages between. Pages behind it,
-    // up to a whole unit, may be resident from earlier.
+    // Every block was written to at both ends, but a large block also has pages in between. Pages
+    // behind the block, up to a whole unit, may be resident from earlier use.
     assert!(now.rss_live <= now.live_bytes, "{now:?}");
     let most = now.live_bytes + now.large_blocks * UNIT as u64;
     assert!(now.rss_live + now.rss_rounding <= most, "{now:?}");
@@ -53,7 +53,7 @@ fn counted() {
         }
         check(&stats(), &blocks);
     }
-    // A thread that holds blocks in its caches, and lives.
+    // Another thread holds free blocks in its cache, and lives.
     let (ready, go_on) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
         let other = scope.spawn(|| {
@@ -68,7 +68,7 @@ fn counted() {
         assert_eq!(now.caches_live, 2);
         assert!(now.rss_caches > 0);
         go_on.wait();
-        // Waits until its cache is given back; the scope alone does not.
+        // Waits until the thread's cache is given back. The scope alone would not wait for this.
         other.join().unwrap();
     });
     let count = blocks.len();

@@ -1,4 +1,5 @@
-//! Hundreds of threads, one after another: each takes over the abandoned cache of the one before.
+//! Hundreds of threads, one after another: each takes over the abandoned cache of the thread
+//! before.
 //!
 //! Only this test finds a cache that is kept for every ended thread.
 #![allow(

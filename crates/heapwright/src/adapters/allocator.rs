@@ -1,7 +1,7 @@
 //! The common body of all versions of the `Allocator` trait.
 //!
 //! ```text
-//!   Source   allocate, deallocate, resize          one implementation a kind of memory
+//!   Source   take, give, change                    one implementation for each kind of memory
 //!     ^
 //!   Allocator of allocator-api2 0.2, 0.3, 0.4, std      one macro, written out per version
 //! ```
@@ -148,7 +148,7 @@ pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout
 ///
 /// # Safety
 ///
-/// The block came from here with the layout `old`.
+/// The block came from [`allocate`] or [`resize`] with the layout `old`.
 #[inline]
 pub(super) unsafe fn resize(
     source: &impl Source,
@@ -221,7 +221,8 @@ macro_rules! implement {
 
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-                // SAFETY: the trait's contract.
+                // SAFETY: by the trait's contract the block came from this allocator with this
+                // layout.
                 unsafe { allocator::deallocate(self, block, layout) };
             }
 
@@ -232,7 +233,8 @@ macro_rules! implement {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the trait's contract.
+                // SAFETY: by the trait's contract the block came from this allocator with this
+                // layout.
                 unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
 
@@ -243,7 +245,8 @@ macro_rules! implement {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the trait's contract.
+                // SAFETY: by the trait's contract the block came from this allocator with this
+                // layout.
                 unsafe { allocator::resize(self, block, old, new, true) }.ok_or(AllocError)
             }
 
@@ -254,7 +257,8 @@ macro_rules! implement {
                 old: Layout,
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
-                // SAFETY: the trait's contract.
+                // SAFETY: by the trait's contract the block came from this allocator with this
+                // layout.
                 unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
         }

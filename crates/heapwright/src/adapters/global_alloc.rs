@@ -5,9 +5,10 @@
 //! other systems                   System, the allocator that the program had without us
 //! ```
 //!
-//! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap on it
-//! would pay for both and fix the program's memory size. Pools, arenas, realms and the debug
-//! wrappers work there, too, and `Heapwright` has the same interface everywhere.
+//! On other systems the window is memory of Rust's own allocator (`os::portable`). A heap on such a
+//! window would pay for both allocators, and would fix the program's memory size. Pools, arenas,
+//! realms and the debug wrappers work on other systems, too, and `Heapwright` has the same
+//! interface everywhere.
 
 #[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {

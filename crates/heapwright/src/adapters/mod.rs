@@ -34,7 +34,7 @@ mod allocator;
 /// assert!(heapwright::heap::owns(squares.as_ptr().cast()));
 /// ```
 ///
-/// With the feature `allocator-api2-02` (or `-03`, `-04`, or `nightly`) it serves single
+/// With the feature `allocator-api2-02` (or `-03`, `-04`, or `nightly`) `Heapwright` serves single
 /// collections:
 ///
 /// ```
@@ -46,7 +46,7 @@ mod allocator;
 /// # }
 /// ```
 ///
-/// Under a preloaded heapwright all calls go to that copy, so there is one heap with one set of
-/// figures.
+/// Under a preloaded heapwright all calls go to the preloaded copy, so there is one heap with one
+/// set of figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Heapwright;

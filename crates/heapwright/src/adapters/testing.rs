@@ -8,7 +8,7 @@
 //!
 //! The heap has no counters on its fast paths, so a test or a benchmark installs this allocator
 //! around another one. A tally belongs to the calling thread and excludes other threads, so tests
-//! may run at once. Sizes are those requested.
+//! may run at once. The counted sizes are the requested sizes.
 
 extern crate std;
 
@@ -18,7 +18,7 @@ use core::cell::Cell;
 
 pub use crate::tally::Allocations;
 
-/// An allocator that counts the calls for another one while [`allocations`] runs.
+/// An allocator that counts the calls to another allocator while [`allocations`] runs.
 ///
 /// ```
 /// use heapwright::testing::{Counting, allocations};
@@ -52,14 +52,14 @@ impl<A> Counting<A> {
 }
 
 std::thread_local! {
-    /// The calling thread's counts, while it counts. (The value needs no drop and no lazy
+    /// The calling thread's counts, while the thread counts. (The value needs no drop and no lazy
     /// initialisation, so an access never allocates.)
     static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 
-/// Runs a closure. Returns its result and its thread's allocations meanwhile.
+/// Runs a closure. Returns the closure's result, and the calling thread's allocations meanwhile.
 ///
-/// Calls can be nested: the outer one also counts the calls of the inner one.
+/// Calls of this function can be nested. The outer call also counts what the inner call counts.
 ///
 /// # Panics
 ///
@@ -109,7 +109,7 @@ fn count(call: Allocations) {
 // SAFETY: every block comes from the inner allocator with the same layout.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by the caller's contract.
+        // SAFETY: by the trait's contract the layout's size is not 0.
         let block = unsafe { self.0.alloc(layout) };
         if !block.is_null() {
             count(Allocations::of_allocation(layout.size()));
@@ -118,7 +118,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by the caller's contract.
+        // SAFETY: by the trait's contract the layout's size is not 0.
         let block = unsafe { self.0.alloc_zeroed(layout) };
         if !block.is_null() {
             count(Allocations::of_allocation(layout.size()));
@@ -128,12 +128,12 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(Allocations::of_free(layout.size()));
-        // SAFETY: by the caller's contract the block is of this layout, and the inner one's.
+        // SAFETY: by the trait's contract the block came from the inner allocator with this layout.
         unsafe { self.0.dealloc(block, layout) };
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: by the caller's contract the block is of this layout, and the inner one's.
+        // SAFETY: by the trait's contract the block came from the inner allocator with this layout.
         let new = unsafe { self.0.realloc(block, layout, size) };
         if !new.is_null() {
             count(Allocations::of_reallocation(layout.size(), size));

@@ -15,9 +15,9 @@ use super::make;
 use super::methods::no_room;
 use super::vec::ArenaVec;
 
-/// An arena or a scope of one thread, as [`ArenaBox`], [`ArenaVec`] and
-/// [`ArenaString`](super::ArenaString) take it: each function converts `&Arena`, `&Scope`,
-/// `&DropArena` or `&DropScope`.
+/// An arena or a scope of one thread. The functions of [`ArenaBox`], [`ArenaVec`] and
+/// [`ArenaString`](super::ArenaString) take `&Arena`, `&Scope`, `&DropArena` or `&DropScope`, and
+/// convert it to this type.
 #[derive(Clone, Copy)]
 pub struct ArenaRef<'a>(pub(super) &'a Core);
 
@@ -51,12 +51,13 @@ impl fmt::Debug for ArenaRef<'_> {
     }
 }
 
-/// A value in an arena, dropped with its box. The memory is the arena's, until its next reset.
+/// An owned value in an arena. The box drops the value. The memory is the arena's until the next
+/// reset.
 ///
-/// One word. Functions are called as `ArenaBox::leak(value)`, because methods are those of the
-/// value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned box: a
-/// pinned value must be dropped before its memory is used again, but an arena's reset does not drop
-/// a box that was forgotten.
+/// A box takes one word. Its functions are called as `ArenaBox::leak(value)`, because methods are
+/// those of the value. [`coerce!`](super::coerce) makes a box of a trait object. There is no pinned
+/// box. A pinned value must be dropped before its memory is used again, but an arena's reset does
+/// not drop a forgotten box.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaBox};
@@ -74,7 +75,7 @@ impl fmt::Debug for ArenaRef<'_> {
 /// assert!(word.is_empty());
 /// ```
 ///
-/// A destructor sees only what outlives the box:
+/// A destructor sees only values that outlive the box:
 ///
 /// ```compile_fail,E0597
 /// use heapwright::arena::{Arena, ArenaBox};
@@ -85,7 +86,7 @@ impl fmt::Debug for ArenaRef<'_> {
 /// ```
 pub struct ArenaBox<'a, T: ?Sized> {
     at: NonNull<T>,
-    /// It owns a value, in memory that is borrowed.
+    /// The box owns a value, in memory that is borrowed.
     holds: PhantomData<(&'a (), T)>,
 }
 
@@ -118,7 +119,7 @@ impl<'a, T: ?Sized> ArenaBox<'a, T> {
         Self { at: NonNull::from(value), holds: PhantomData }
     }
 
-    /// Returns the value for as long as the arena is borrowed. It is not dropped.
+    /// Returns the value for as long as the arena is borrowed. The value is not dropped.
     #[inline]
     #[must_use]
     pub fn leak(this: Self) -> &'a mut T {
@@ -139,8 +140,8 @@ impl<'a, T: ?Sized> ArenaBox<'a, T> {
     ///
     /// # Safety
     ///
-    /// The parts are those of one call of [`ArenaBox::__into_parts`] and are used once. At most the
-    /// compiler coerced the pointer to one of an unsized type.
+    /// The parts are those of one call of [`ArenaBox::__into_parts`], and are used once. The
+    /// compiler may have coerced the pointer to an unsized type. Nothing else changed it.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -183,7 +184,7 @@ impl<'a, T: ?Sized> ArenaBox<'a, T> {
 /// let shared = coerce!(cell => dyn Sync);
 /// ```
 ///
-/// Another type's parts make no box:
+/// The parts of another type make no box:
 ///
 /// ```compile_fail,E0308
 /// use core::marker::PhantomData;
@@ -272,7 +273,7 @@ impl<T: ?Sized> Deref for ArenaBox<'_, T> {
 impl<T: ?Sized> DerefMut for ArenaBox<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the box owns its value, and is borrowed for this alone.
+        // SAFETY: the box owns its value, and is borrowed mutably.
         unsafe { self.at.as_mut() }
     }
 }

@@ -13,8 +13,8 @@ use core::slice;
 use super::make::Memory;
 use crate::refused::Refused;
 
-/// Owned elements in the memory of an arena. Its end drops them, and frees the block if it is the
-/// last one.
+/// Owned elements in the memory of an arena. The buffer's end drops the elements, and frees the
+/// block if it is the arena's last one.
 pub(super) struct Buffer<'a, M: Memory, T> {
     memory: &'a M,
     first: NonNull<T>,
@@ -23,8 +23,8 @@ pub(super) struct Buffer<'a, M: Memory, T> {
 }
 
 impl<'a, M: Memory, T> Buffer<'a, M, T> {
-    /// The smallest capacity that growth makes: two cache lines, at least four elements. What is too
-    /// much goes back with the block, which is mostly the arena's last one.
+    /// Growth makes at least this capacity: two cache lines, or four elements. Excess room goes
+    /// back to the arena if the block is its last one, as it usually is.
     const LEAST: usize = match size_of::<T>() {
         0 => 0,
         1..=32 => 128 / size_of::<T>(),
@@ -64,13 +64,13 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
 
     #[inline]
     pub(super) fn as_slice(&self) -> &[T] {
-        // SAFETY: so many elements are written.
+        // SAFETY: this many elements are written.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.length) }
     }
 
     #[inline]
     pub(super) fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: so many elements are written, and the buffer owns them.
+        // SAFETY: this many elements are written, and the buffer owns them.
         unsafe { slice::from_raw_parts_mut(self.first.as_ptr(), self.length) }
     }
 
@@ -80,7 +80,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         self.first.as_ptr().wrapping_add(at)
     }
 
-    /// Makes room for `more` elements. Doubles the capacity at least if it grows.
+    /// Makes room for `more` elements. If the buffer grows, its capacity at least doubles.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), Refused<()>> {
         if more <= self.capacity - self.length { Ok(()) } else { self.grow(more) }
@@ -124,7 +124,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         unsafe { Layout::from_size_align_unchecked(size, align_of::<T>()) }
     }
 
-    /// Returns the memory behind the elements to the arena, if the block is its last one.
+    /// Gives the memory behind the elements back to the arena, if the block is its last one.
     pub(super) fn shrink(&mut self) {
         let old = self.layout();
         let size = self.length * size_of::<T>();
@@ -169,7 +169,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     /// Appends all elements of an iterator, which may use the same arena.
     #[inline]
     pub(super) fn extend(&mut self, from: impl IntoIterator<Item = T>) -> Result<(), Refused<()>> {
-        /// Counts in a register. Its end, also by a panic, stores the length.
+        /// Counts elements in a register. Its drop stores the length, also in a panic.
         struct Length<'l>(&'l mut usize, usize);
         impl Drop for Length<'_> {
             #[inline(always)]
@@ -204,7 +204,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     {
         self.reserve(from.len())?;
         let end = self.at(self.length);
-        // SAFETY: the block has room for the elements. It is the buffer's alone.
+        // SAFETY: the block has room for the elements. The block is the buffer's alone.
         unsafe { end.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
         self.length += from.len();
         Ok(())
@@ -232,7 +232,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         // SAFETY: the element was written, and its place is overwritten or cut off next.
         let value = unsafe { at.read() };
         self.length -= 1;
-        // SAFETY: the elements behind it were written, and lie in the block.
+        // SAFETY: the elements behind the removed element were written, and lie in the block.
         unsafe { at.copy_from(at.wrapping_add(1), self.length - index) };
         value
     }
@@ -240,7 +240,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     /// Drops the elements from `length` on.
     pub(super) fn truncate(&mut self, length: usize) {
         let Some(count) = self.length.checked_sub(length) else { return };
-        // Before the destructors: one that panics leaves elements behind, and drops none twice.
+        // Set before the destructors run: if a destructor panics, no element is dropped twice.
         self.length = length;
         let rest = ptr::slice_from_raw_parts_mut(self.at(length), count);
         // SAFETY: the elements were written, and are no longer in the length.
@@ -249,7 +249,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
 
     /// Keeps the elements that `keep` returns true for, in their order.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        /// The elements before `kept` stay, those from `next` on were not judged yet.
+        /// The elements before `kept` stay. `keep` has not judged the elements from `next` on.
         struct Gap<'g, 'a, M: Memory, T> {
             buffer: &'g mut Buffer<'a, M, T>,
             kept: usize,
@@ -258,11 +258,11 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
         }
         impl<M: Memory, T> Drop for Gap<'_, '_, M, T> {
             fn drop(&mut self) {
-                // Runs during a panic, too: the elements that were not judged stay.
+                // Runs also in a panic: the elements that were not judged stay.
                 let (from, to) = (self.buffer.at(self.next), self.buffer.at(self.kept));
                 let rest = self.end - self.next;
-                // SAFETY: the elements from `next` on were written; those between were moved or
-                // dropped.
+                // SAFETY: the elements from `next` on were written. The elements between `kept` and
+                // `next` were moved or dropped.
                 unsafe { to.copy_from(from, rest) };
                 self.buffer.length = self.kept + rest;
             }
@@ -288,7 +288,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
     }
 
     /// Returns the elements, which live as long as the arena is borrowed and are not dropped. The
-    /// memory behind them goes back if the block is the arena's last one.
+    /// memory behind them goes back to the arena if the block is its last one.
     #[inline]
     pub(super) fn into_parts(mut self) -> (NonNull<T>, usize) {
         self.shrink();
@@ -305,7 +305,7 @@ impl<'a, M: Memory, T> Buffer<'a, M, T> {
 
 impl<M: Memory, T> Drop for Buffer<'_, M, T> {
     fn drop(&mut self) {
-        /// Frees the block when the elements are dropped, also by a panic.
+        /// Frees the block after the elements are dropped, also in a panic.
         struct Block<'b, 'a, M: Memory, T>(&'b Buffer<'a, M, T>);
         impl<M: Memory, T> Drop for Block<'_, '_, M, T> {
             fn drop(&mut self) {

@@ -28,9 +28,9 @@ pub(super) fn first_chunk(needed: usize) -> usize {
     needed.clamp(1, LARGEST).next_multiple_of(FIRST)
 }
 
-/// Returns the bytes of the next chunk, and of the one after it, which is twice as large. A request
-/// that does not fit gets a chunk of its own and does not change the sequence: one large request
-/// predicts no other.
+/// Returns the bytes of the next chunk, and of the chunk after it, which is twice as large. A
+/// request that does not fit gets a chunk of its own and does not change the sequence, because one
+/// large request predicts no other.
 pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
     if needed > usual {
         return (needed, usual);

@@ -114,8 +114,8 @@ impl Chunks {
         None
     }
 
-    /// Releases the chunks behind `current` (all, if there is none), to the kernel at once if
-    /// `now`. Returns bytes.
+    /// Releases the chunks behind `current`, or all chunks. They go back to the kernel at once if
+    /// `now`. Returns the number of bytes.
     ///
     /// # Safety
     ///
@@ -141,12 +141,14 @@ impl Chunks {
         bytes
     }
 
-    /// Returns the whole pages from `from` to the end of chunk `unit` to the kernel. Returns bytes.
+    /// Gives the whole pages from `from` to the end of chunk `unit` back to the kernel. Returns the
+    /// number of bytes.
     ///
     /// # Safety
     ///
-    /// The chunk is in this list. Until the return no thread uses its bytes from `from` on: the
-    /// arena is the caller's alone, or its position was moved to the chunk's end before.
+    /// The chunk is in this list. Until this function returns, no thread uses the chunk's bytes
+    /// from `from` on. Either the caller has the arena to itself, or it has moved the position to
+    /// the chunk's end.
     pub(super) unsafe fn purge_rest(&self, unit: usize, from: usize) -> usize {
         let Bounds { start, end } = bounds(unit);
         // The run ends at a whole page, also if the limit lies before.

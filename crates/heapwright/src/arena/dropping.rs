@@ -22,7 +22,7 @@ use super::methods::{allocating, no_room, with_error};
 use crate::refused::Refused;
 use crate::unwinding;
 
-/// What is to be dropped.
+/// The head of a record of values to drop.
 struct Note {
     before: *mut Note,
     drop: unsafe fn(NonNull<Note>),
@@ -45,7 +45,7 @@ pub(crate) struct Elements {
 
 /// # Safety
 ///
-/// The note is that of a [`One`], whose value is written and was not dropped.
+/// The note is that of a [`One`]. Its value is written and was not dropped.
 unsafe fn drop_one<T>(note: NonNull<Note>) {
     let value = note.cast::<u8>().as_ptr().wrapping_add(offset_of!(One<T>, value));
     // SAFETY: by the contract the value is initialised and is dropped once.
@@ -54,7 +54,7 @@ unsafe fn drop_one<T>(note: NonNull<Note>) {
 
 /// # Safety
 ///
-/// The note is that of [`Elements`] of this type, which are written and were not dropped.
+/// The note is that of [`Elements`] of this type. The elements are written and were not dropped.
 unsafe fn drop_elements<T>(note: NonNull<Note>) {
     // SAFETY: by the contract the note belongs to elements.
     let Elements { first, count, .. } = unsafe { note.cast::<Elements>().as_ref() };
@@ -73,9 +73,9 @@ impl Dropping {
     ///
     /// # Safety
     ///
-    /// There is room for a note at `at`, in this memory, which no other code has. `drop` may be
-    /// called with `at`: the rest of the record is of the kind that `drop` reads, its values are
-    /// written, and no other code drops them.
+    /// `at` has room for a note, in this memory, and no other code has this room. The record behind
+    /// the note is of the kind that `drop` reads. Its values are written, and no other code drops
+    /// them.
     #[inline(always)]
     unsafe fn link(&self, at: NonNull<Note>, drop: unsafe fn(NonNull<Note>)) {
         // SAFETY: by the contract there is room for a note that no other code has.
@@ -84,7 +84,7 @@ impl Dropping {
     }
 
     /// Drops the values noted since `last`, then calls `back`. A panic of a destructor continues
-    /// when the others have run.
+    /// after the others have run.
     fn drop_to(&self, last: *mut Note, back: impl Fn(&Core)) {
         struct Remaining<'d, F: Fn(&Core)>(&'d Dropping, *mut Note, F);
         impl<F: Fn(&Core)> Remaining<'_, F> {
@@ -200,8 +200,8 @@ unsafe impl Memory for Dropping {
 ///
 /// A value that needs dropping costs two more words, a slice four; other values cost nothing more.
 /// Values may borrow from data that outlives the arena, and not from each other: a destructor could
-/// see a value that is dropped already. If a closure or an iterator panics, the elements before are
-/// dropped with the arena.
+/// see a value that is dropped already. If a closure or an iterator panics, the elements that it
+/// made before are dropped with the arena.
 ///
 /// ```
 /// use heapwright::arena::DropArena;
@@ -297,7 +297,7 @@ impl<'a> DropArena<'a> {
     /// assert!(text.is_empty());
     /// ```
     ///
-    /// nor does it borrow from another one:
+    /// An object does not borrow from another object:
     ///
     /// ```compile_fail
     /// use heapwright::arena::DropArena;
@@ -321,7 +321,7 @@ impl<'a> DropArena<'a> {
         self.memory.drop_to(ptr::null_mut(), Core::reset);
     }
 
-    /// Returns unused memory to the kernel now. Returns the number of bytes.
+    /// Gives unused memory back to the kernel now. Returns the number of bytes.
     pub fn trim(&mut self) -> usize {
         self.memory.core.trim()
     }
@@ -363,7 +363,7 @@ impl Drop for DropArena<'_> {
 /// A scope of a [`DropArena`]: its end drops its objects. See [`DropArena::scope`].
 pub struct DropScope<'s, 'a> {
     memory: &'s Dropping,
-    /// Invariant, so that scopes of different lifetimes cannot be exchanged.
+    /// Makes the lifetime invariant, so that scopes of different lifetimes cannot be exchanged.
     only: PhantomData<Cell<&'s ()>>,
     /// The scope drops values that may borrow for `'a`, which is longer than the scope.
     holds: PhantomData<&'s Cell<&'a ()>>,

@@ -27,7 +27,7 @@ use crate::refused::Refused;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     position: *mut u8,
-    /// The start of its chunk, or 0.
+    /// The start of the position's chunk. 0: there was no chunk.
     start: usize,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Core {
     chunks: Chunks,
 }
 
-/// The position of an arena without a chunk: a limit of 0 is below it.
+/// The position of an arena without a chunk. The limit is then 0, below the position.
 const NOWHERE: *mut u8 = ptr::without_provenance_mut(1);
 
 impl Core {
@@ -167,11 +167,11 @@ impl Core {
     }
 }
 
-// SAFETY: the position moves up only over free memory. It moves back into the last block or to its
-// start, when that block's owner shrinks it or gives it back. A rewind or reset moves it back over
-// blocks that nobody uses any more: their borrow ended, or the caller of `Arena::rewind` promises
-// it. So no two blocks overlap. A trim releases only chunks behind the current one, which hold no
-// block; all others stay until the arena's end.
+// SAFETY: the position moves up only over free memory. The position moves back into the last block
+// or to its start, when that block's owner shrinks the block or gives it back. A rewind or reset
+// moves the position back over blocks that no code uses any more. Their borrow ended, or the caller
+// of `Arena::rewind` promises this. So no two blocks overlap. A trim releases only chunks behind
+// the current one, which hold no block; all others stay until the arena's end.
 unsafe impl Memory for Core {
     type Note = ();
 
@@ -188,7 +188,7 @@ unsafe impl Memory for Core {
             return None;
         }
         self.position.set(position.with_addr(end));
-        // SAFETY: not null: the position is not null, and the start is not below it.
+        // SAFETY: the position is not null, and the start is not below it.
         Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
     }
 
@@ -231,11 +231,11 @@ unsafe impl Memory for Core {
 /// of its own size, which does not change the size of later chunks.
 ///
 /// [`ArenaBox`](super::ArenaBox), [`ArenaVec`](super::ArenaVec) and
-/// [`ArenaString`](super::ArenaString) own and drop what they hold. `&Arena` is the allocator of
-/// other collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`). In all of them the
-/// last block grows and shrinks in place.
+/// [`ArenaString`](super::ArenaString) own and drop their contents. `&Arena` is the allocator of
+/// other collections (features `allocator-api2-02`, `-03`, `-04`, `nightly`). In all these
+/// collections, the arena's last block grows and shrinks in place.
 ///
-/// The idea is that of bumpalo and bump-scope, with their users' wishes.
+/// The idea is that of bumpalo and bump-scope, with features that their users asked for.
 ///
 /// ```
 /// use heapwright::arena::Arena;
@@ -261,7 +261,7 @@ unsafe impl Memory for Core {
 /// assert_eq!(*seven, 7);
 /// ```
 ///
-/// nor leave its scope:
+/// An object does not leave its scope:
 ///
 /// ```compile_fail
 /// use heapwright::arena::Arena;
@@ -270,7 +270,7 @@ unsafe impl Memory for Core {
 /// assert_eq!(*seven, 7);
 /// ```
 ///
-/// and the outer scope allocates nothing while an inner one is open:
+/// The outer scope allocates nothing while an inner scope is open:
 ///
 /// ```compile_fail,E0501
 /// use heapwright::arena::Arena;
@@ -296,8 +296,8 @@ impl Arena {
         Self::with_limit(usize::MAX)
     }
 
-    /// Creates an empty arena whose objects take at most `bytes` bytes, padding included. A request
-    /// that does not fit in the rest of a chunk loses that rest.
+    /// Creates an empty arena whose objects take at most `bytes` bytes, padding included. If a
+    /// request does not fit in the current chunk, the chunk's free bytes are lost.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -367,7 +367,7 @@ impl Arena {
         self.core.reset();
     }
 
-    /// Returns unused memory to the kernel now. Returns the number of bytes.
+    /// Gives unused memory back to the kernel now. Returns the number of bytes.
     ///
     /// ```
     /// use heapwright::arena::Arena;
@@ -487,7 +487,7 @@ impl fmt::Debug for Arena {
 
 /// A scope of an arena: its objects live until it ends. See [`Arena::scope`].
 ///
-/// Objects may borrow from what was there before the scope (`'env`).
+/// Objects may borrow from values that are older than the scope (`'env`).
 ///
 /// ```
 /// use heapwright::arena::Arena;
@@ -500,9 +500,9 @@ impl fmt::Debug for Arena {
 /// ```
 pub struct Scope<'a, 'env> {
     core: &'a Core,
-    /// Invariant, so that scopes of different lifetimes cannot be exchanged.
+    /// Makes the lifetime invariant, so that scopes of different lifetimes cannot be exchanged.
     only: PhantomData<Cell<&'a ()>>,
-    /// What the environment's references live longer than.
+    /// References of the environment outlive the scope.
     env: PhantomData<&'a &'env ()>,
 }
 

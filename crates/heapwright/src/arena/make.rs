@@ -3,13 +3,14 @@
 //! ```text
 //!   methods   the public names              ArenaVec, ArenaString
 //!       |                                           |
-//!     make    room, make, write; note it if the memory drops
+//!     make    room, make, write; note the value if the memory drops values
 //!       |
 //!    Memory   place, resize, give           Core, SharedArena, and Dropping, which notes values
 //! ```
 //!
-//! Each function takes the room first and then calls the program's closure or iterator. The closure
-//! may allocate from the same arena or panic: its room is no other code's until it is given back.
+//! Each function takes the room first and then calls the program's closure or iterator. No other
+//! code gets this room until it is given back. So the closure may allocate from the same arena, or
+//! panic.
 
 #![allow(clippy::mut_from_ref, reason = "each makes memory that nobody else has")]
 
@@ -27,10 +28,10 @@ use crate::refused::{IN_REGISTERS, Refused};
 ///
 /// # Safety
 ///
-/// A block of [`Memory::place`] has its layout. It stays valid and belongs to the caller alone
-/// while the memory is borrowed, or until it is given back.
+/// A block of [`Memory::place`] has its layout. The block stays valid and belongs to the caller
+/// alone while the memory is borrowed, or until it is given back.
 pub(crate) unsafe trait Memory {
-    /// What a slice of values to drop is noted with.
+    /// The note of a slice of values to drop.
     type Note;
 
     /// Returns a block, or `None` if there is no memory or the limit is reached.
@@ -86,8 +87,8 @@ pub(crate) unsafe trait Memory {
     /// `first` on lie in this memory and are written. No other code drops them.
     unsafe fn written_slice<T>(&self, note: Self::Note, first: NonNull<T>, count: usize);
 
-    /// Returns a block of the layout `new` with the bytes of `block`; it may be the same block.
-    /// `None`: there is no memory, and the block is unchanged.
+    /// Returns a block of the layout `new` with the bytes of `block`. The result may be the same
+    /// block. `None`: there is no memory, and the block is unchanged.
     ///
     /// # Safety
     ///
@@ -126,7 +127,7 @@ fn room_cold<M: Memory>(memory: &M, layout: Layout) -> NonNull<u8> {
 ///
 /// # Safety
 ///
-/// The block is one of `memory`, of the value's [`Memory::layout`], which no other code has.
+/// The block is `memory`'s and has the value's [`Memory::layout`]. No other code has the block.
 #[inline(always)]
 unsafe fn put<M: Memory, T>(memory: &M, block: NonNull<u8>, value: T) -> &mut T {
     let mut at = M::inside::<T>(block);
@@ -185,7 +186,7 @@ pub(super) fn try_with<M: Memory, T>(
     Ok(unsafe { put(memory, block, make()) })
 }
 
-/// A value of up to this number of bytes moves out of its `Result`. A larger one stays where it
+/// A value of up to this number of bytes moves out of its `Result`. A larger value stays where it
 /// was made, unless it needs a note.
 const MOVED: usize = 64;
 
@@ -246,7 +247,7 @@ pub(super) fn uninit_slice<M: Memory, T>(
     length: usize,
 ) -> Result<&mut [MaybeUninit<T>], Refused<()>> {
     let first = room_for::<_, MaybeUninit<T>>(memory, length)?;
-    // SAFETY: the room is for so many elements, and no other code has it; any bytes are valid.
+    // SAFETY: the room is for this many elements, and no other code has it; any bytes are valid.
     Ok(unsafe { slice::from_raw_parts_mut(first.as_ptr(), length) })
 }
 
@@ -282,7 +283,7 @@ pub(super) fn clone<'a, M: Memory, T: Clone>(
     Ok(row.finish())
 }
 
-/// A slice whose elements are being made. Its end, also by a panic, notes the elements so far.
+/// A slice whose elements are being made. Its drop notes the elements made so far, also in a panic.
 struct Row<'a, M: Memory, T> {
     memory: &'a M,
     note: Option<M::Note>,
@@ -345,7 +346,7 @@ pub(super) fn fill<M: Memory, T>(
     Ok(row.finish())
 }
 
-/// Fills a slice with results. The first error is returned, and gives the room back if no element
+/// Fills a slice with results. Returns the first error; then the room is given back if no element
 /// needs to be dropped.
 #[inline]
 pub(super) fn fill_fallible<M: Memory, T, E>(
@@ -395,7 +396,7 @@ pub(super) fn iter<M: Memory, T>(
 ) -> Result<&mut [T], Refused<()>> {
     let note = memory.note::<T>().ok_or(Refused(()))?;
     let from = from.into_iter();
-    // What is too much goes back: the buffer is mostly the last block.
+    // Excess room goes back, because the buffer is usually the last block.
     let guess = (256 / size_of::<T>().max(1)).max(from.size_hint().0);
     let mut buffer = Buffer::with_capacity(memory, guess).unwrap_or_else(|_| Buffer::new(memory));
     buffer.extend(from)?;

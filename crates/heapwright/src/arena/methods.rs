@@ -6,7 +6,8 @@
 /// Implements the allocating methods for a type with `memory(&self)`.
 ///
 /// `life` is the lifetime of objects. Objects that need dropping outlive `bound`. The texts `made`
-/// and `end` stand around an example: they make an arena with the name `arena`.
+/// and `end` are the first and last lines of each example. They make an arena with the name
+/// `arena`.
 macro_rules! allocating {
     (life $life:lifetime, bound [$($bound:lifetime)?], made $made:literal, end $end:literal) => {
         /// Moves a value into the arena. O(1) amortised.
@@ -36,11 +37,11 @@ macro_rules! allocating {
             make::try_value(self.memory(), value)
         }
 
-        /// Makes a value in the arena. A large one is not moved there from the stack. O(1)
+        /// Makes a value in the arena. A large value is not moved there from the stack. O(1)
         /// amortised.
         ///
-        /// Ends the process if there is no memory. If `make` panics, its room is lost until the
-        /// next reset.
+        /// Ends the process if there is no memory. If `make` panics, the value's room is lost until
+        /// the next reset.
         ///
         /// ```
         #[doc = $made]
@@ -72,7 +73,8 @@ macro_rules! allocating {
         ///
         /// # Errors
         ///
-        /// Returns the error of `make`. The room is used again, unless `make` allocated here.
+        /// Returns the error of `make`. The room is used again, unless `make` allocated from this
+        /// arena.
         ///
         /// ```
         #[doc = $made]
@@ -92,7 +94,8 @@ macro_rules! allocating {
             make::fallible(memory, room, make).unwrap_or_else(|| no_room())
         }
 
-        /// Does the same as `alloc_try_with`, with an error for memory around that of `make`.
+        /// Does the same as `alloc_try_with`. The outer error is for memory, the inner one is that
+        /// of `make`.
         ///
         /// # Errors
         ///
@@ -170,7 +173,7 @@ macro_rules! allocating {
         }
 
         with_error! {
-            /// Makes a slice of `length` elements, each by `make` from its index.
+            /// Makes a slice of `length` elements. `make` makes each element from its index.
             ///
             /// ```
             #[doc = $made]
@@ -246,7 +249,7 @@ macro_rules! allocating {
             /// Collects any iterator into a slice. O(length) amortised.
             ///
             /// If the iterator allocates from the same arena, the elements may move there several
-            /// times. If it panics, the elements before are dropped.
+            /// times. If the iterator panics, the elements that it made before are dropped.
             ///
             /// ```
             #[doc = $made]
@@ -260,13 +263,13 @@ macro_rules! allocating {
             }
         }
 
-        /// Makes a slice of `length` elements, each by `make` from its index, which may fail.
-        /// Ends the process if there is no memory.
+        /// Makes a slice of `length` elements. `make` makes each element from its index, and may
+        /// fail. Ends the process if there is no memory.
         ///
         /// # Errors
         ///
-        /// Returns the first error of `make`. The elements before are not dropped by an arena that
-        /// drops nothing, and by another one with its other objects.
+        /// Returns the first error of `make`. If the arena drops its objects, it drops the elements
+        /// made before together with them.
         ///
         /// ```
         #[doc = $made]
@@ -406,7 +409,7 @@ macro_rules! with_error {
 
 pub(super) use {allocating, with_error};
 
-/// Ends the process: there is no memory, and the caller takes no error.
+/// Ends the process: there is no memory, and the caller cannot return an error.
 #[cold]
 #[inline(never)]
 pub(super) fn no_room() -> ! {

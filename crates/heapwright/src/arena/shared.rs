@@ -3,13 +3,13 @@
 //! ```text
 //!   current chunk --> its record { position, end }      position moved by one exchange
 //!        ^
-//!        +-- under the lock, to the next chunk, by the thread that finds no room
+//!        +-- moved to the next chunk, under the lock, by a thread that finds no room
 //! ```
 //!
 //! Position and end belong to a chunk, not to the arena. So a thread that still sees the last chunk
 //! compares two values of that chunk: it takes memory there or finds no room. A trim releases only
-//! chunks behind the current one. No thread has entered them since the last reset, for which the
-//! caller has the arena alone, as for a drop.
+//! chunks behind the current one. No thread has entered these chunks since the last reset. A reset
+//! or a drop has the arena to itself.
 //!
 //! The chunks and their lock are recycled and never freed. So a fork can hold the locks of all
 //! arenas.
@@ -67,13 +67,13 @@ fn before_fork() {
 
 /// # Safety
 ///
-/// Follows [`before_fork`] in the forking thread or its copy in the child.
+/// The call follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn after_fork() {
     for chunks in CHUNKS.all() {
-        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { chunks.release() };
     }
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { CHUNKS.after_fork() };
 }
 
@@ -136,13 +136,15 @@ impl SharedArena {
         NonNull::new(chunk.start.with_addr(start))
     }
 
-    /// Returns the chunk after `unit` if that is still current; otherwise the current one.
+    /// Returns the chunk after `unit` if `unit` is still current and has no room. Otherwise returns
+    /// the current chunk.
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
         let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
-        // Another thread took the next chunk, or trimmed this one, which looked full meanwhile.
+        // Another thread took the next chunk. Or it trimmed this chunk, which looked full
+        // meanwhile.
         let has_room = unit != 0
             && bump::place(position(unit), layout.size(), layout.align()).1
                 <= chunks::bounds(unit).end;
@@ -195,7 +197,7 @@ impl SharedArena {
         }
     }
 
-    /// Returns unused memory to the kernel now, while other threads may allocate. Returns the
+    /// Gives unused memory back to the kernel now, while other threads may allocate. Returns the
     /// number of bytes.
     ///
     /// ```
@@ -215,19 +217,20 @@ impl SharedArena {
         // SAFETY: no thread has entered the chunks behind the current one since the last reset, and
         // none enters them without the lock.
         let behind = unsafe { chunks.give_behind(Some(unit), true) };
-        // Takes the rest of the current chunk meanwhile: other threads find no room there.
+        // Takes all free bytes of the current chunk meanwhile, so other threads find no room there.
         let (end, position) = (chunks::bounds(unit).end, &MAP.record(unit).requested);
         let from = position.swap(end, Ordering::Acquire);
         // SAFETY: the chunk's blocks end at `from`, and its position is the chunk's end until the
         // exchange below. So no thread takes or uses bytes between the two.
         let rest = unsafe { chunks.purge_rest(unit, from) };
-        // (Where the chunk was full, its last block's owner may have given it back meanwhile.)
+        // (If the chunk was full, the owner of its last block may have freed the block meanwhile.
+        // Then this exchange fails.)
         let _ = position.compare_exchange(end, from, Ordering::Release, Ordering::Relaxed);
         behind + rest
     }
 
     /// Returns the bytes in use in all chunks, padding included. Other threads may allocate
-    /// meanwhile: their last blocks may be missing.
+    /// meanwhile, so their last blocks may be missing.
     ///
     /// ```
     /// let arena = heapwright::arena::SharedArena::new();
@@ -259,11 +262,11 @@ fn position(unit: usize) -> usize {
     MAP.record(unit).requested.load(Ordering::Relaxed)
 }
 
-// SAFETY: a position moves over memory by an exchange, so one thread has it. It moves back only to
-// the start of a block, or in it, by the block's owner, while no block is behind. (A trim moves it
-// to the chunk's end and back, over bytes that are no block's.) A chunk with a block stays until a
-// reset or drop, which take the arena alone: a trim releases only chunks that no thread has entered
-// since the last reset.
+// SAFETY: a position moves over memory by an exchange, so one thread gets the memory. The position
+// moves back only into a block or to its start, by the block's owner, while no other block is
+// behind. (A trim moves the position to the chunk's end and back, over bytes of no block.) A chunk
+// with a block stays until a reset or drop, which has the arena to itself. A trim releases only
+// chunks that no thread has entered since the last reset.
 unsafe impl Memory for SharedArena {
     type Note = ();
 

@@ -12,9 +12,10 @@ use super::make;
 use super::methods::no_room;
 use super::vec::ArenaVec;
 
-/// A string in an arena: `String` without a feature. It is a `str` for all that strings do.
+/// A string in an arena, like `String`. It needs no feature of the crate, and dereferences to
+/// `str`.
 ///
-/// It grows as [`ArenaVec`] does. Functions end the process if there is no memory.
+/// It grows like an [`ArenaVec`]. Functions end the process if there is no memory.
 ///
 /// ```
 /// use heapwright::arena::{Arena, ArenaString};
@@ -31,7 +32,7 @@ use super::vec::ArenaVec;
 /// assert_eq!(kept.trim_end(), "GET /7");
 /// ```
 pub struct ArenaString<'a> {
-    /// UTF-8.
+    /// The text in UTF-8.
     bytes: ArenaVec<'a, u8>,
 }
 
@@ -90,7 +91,8 @@ impl<'a> ArenaString<'a> {
         string
     }
 
-    /// Formats into a string; [`format_in!`](crate::format_in) takes a format's pieces.
+    /// Formats into a string; [`format_in!`](crate::format_in) takes a format string and its
+    /// arguments.
     ///
     /// # Panics
     ///

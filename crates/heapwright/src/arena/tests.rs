@@ -30,7 +30,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Miri is a thousand times slower: smaller and fewer blocks.
+    // Under Miri, which is a thousand times slower, blocks are smaller and fewer.
     let (large, most) = if cfg!(miri) { (70_000, 10) } else { (150_000, 80) };
     let size = prop_oneof![8 => 0usize..200, 2 => 200usize..9000, 1 => 9000usize..large];
     let step = prop_oneof![
@@ -63,7 +63,7 @@ impl Block {
         let size = self.layout.size().min(size);
         // SAFETY: the block is ours, and full.
         let bytes = unsafe { core::slice::from_raw_parts(self.at.as_ptr(), size) };
-        // Under Miri the first and the last ones are enough.
+        // Under Miri, only the first and last bytes are checked.
         let looked_at = if cfg!(miri) { 20 } else { size };
         assert!(bytes.iter().take(looked_at).all(|&byte| byte == self.byte));
         assert!(bytes.iter().rev().take(looked_at).all(|&byte| byte == self.byte));
@@ -89,7 +89,7 @@ fn against_a_model(steps: Vec<Step>) {
                 blocks.last().unwrap().fill();
             }
             Step::Resize { which, size } if !blocks.is_empty() => {
-                // Mostly the last block, which can grow in place.
+                // Usually chooses the last block, which can grow in place.
                 let which = if which % 3 == 0 { which % blocks.len() } else { blocks.len() - 1 };
                 let block = blocks.remove(which);
                 // SAFETY: the block is of this layout, and the new one replaces it.
@@ -99,8 +99,8 @@ fn against_a_model(steps: Vec<Step>) {
                 moved.check(block.layout.size());
                 moved.fill();
                 blocks.push(moved);
-                // A mark behind a moved block stays valid, but one inside it does not, so none is
-                // kept.
+                // A mark behind a moved block stays valid, but a mark inside it does not. So no
+                // mark is kept.
                 marks.clear();
             }
             Step::Free(which) if !blocks.is_empty() => {
@@ -342,7 +342,7 @@ fn threads_share_an_arena() {
     assert!(SharedArena::with_limit(0).try_alloc(Box::new(1)).is_err());
 }
 
-/// Each arena, and what all of them promise, once.
+/// Runs a test of the common promises for each kind of arena.
 macro_rules! for_each_arena {
     ($test:ident) => {
         $test!(Arena::new());
@@ -373,7 +373,7 @@ fn values_are_made_in_every_arena() {
             assert_eq!(arena.alloc_iter([(); 9]).len(), 9);
             assert_eq!(arena.alloc_fmt(format_args!("{:>4}{}", 1, "é")), "   1é");
             assert_eq!(arena.alloc_fmt(format_args!("fixed")), "fixed");
-            // Iterators and closures that use the same arena.
+            // Iterators and closures may use the same arena.
             let mut texts = Vec::new();
             let lengths = arena.alloc_iter((0..20).map(|n| {
                 texts.push(arena.alloc_fmt(format_args!("{n}")));
@@ -458,7 +458,7 @@ fn a_closure_that_panics_leaves_a_sound_arena() {
     for_each_arena!(panics);
 }
 
-/// The list of what users missed.
+/// Uses the features that users of other arenas missed.
 #[test]
 fn the_wishes_of_a_server() {
     let a = Arena::new();
@@ -613,7 +613,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 1..if cfg!(miri) { 15 } else { 100 })
 }
 
-/// Elements on std's heap: Miri and sanitizers see each that is dropped twice or never.
+/// The elements lie on std's heap, so Miri and sanitizers see an element that is dropped twice or
+/// never.
 fn vectors_against_a_model(changes: Vec<Change>) {
     let arena = Arena::new();
     let mut vec: ArenaVec<'_, Box<u16>> = ArenaVec::new_in(&arena);
@@ -804,7 +805,7 @@ fn a_shared_arena_takes_memory_back() {
             let arena = &arena;
             scope.spawn(move || {
                 for n in 0..rounds {
-                    // Rows that grow and are given back among those of other threads.
+                    // Rows grow and are given back among rows of other threads.
                     let row = arena.alloc_iter((0..n % 30).map(|m| thread + m));
                     assert!(row.iter().zip(thread..).all(|(&value, expected)| value == expected));
                     let failed = arena.alloc_try_with(|| Err::<[u64; 9], _>(thread));

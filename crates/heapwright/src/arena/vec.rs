@@ -15,12 +15,13 @@ use super::local::Core;
 use super::methods::no_room;
 use crate::refused::Refused;
 
-/// A vector in an arena: `Vec` without a feature. It drops its elements, and is a slice for all
-/// that slices do.
+/// A vector in an arena, like `Vec`. It needs no feature of the crate, drops its elements, and
+/// dereferences to a slice.
 ///
-/// Four words. It grows in place while it is the arena's last block; otherwise its elements move,
-/// and their old memory is lost until the next reset. Its end gives the block back if it is the
-/// last one. Functions without `try_` end the process if there is no memory.
+/// A vector takes four words. It grows in place while its block is the arena's last one. Otherwise
+/// its elements move, and their old memory is lost until the next reset. The vector's drop gives
+/// the block back if it is the last one. Functions without `try_` end the process if there is no
+/// memory.
 ///
 /// The collections of `allocator-api2` and nightly, with all functions of `Vec`, take `&Arena`
 /// with the features of the same names.
@@ -36,7 +37,7 @@ use crate::refused::Refused;
 /// assert_eq!(kept.last(), Some(&16));
 /// ```
 ///
-/// A vector that grows keeps its scope, so no inner one opens meanwhile:
+/// A vector borrows its scope, so no inner scope opens meanwhile:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::arena::{Arena, ArenaVec};
@@ -114,7 +115,7 @@ impl<'a, T> ArenaVec<'a, T> {
         self.buffer.capacity()
     }
 
-    /// Makes room for `more` elements; at least doubles the capacity if it grows.
+    /// Makes room for `more` elements; if the vector grows, its capacity at least doubles.
     #[inline]
     pub fn reserve(&mut self, more: usize) {
         self.try_reserve(more).unwrap_or_else(|_| no_room());
@@ -204,7 +205,7 @@ impl<'a, T> ArenaVec<'a, T> {
 
     /// Keeps the elements that `keep` returns true for, in their order. O(length).
     ///
-    /// If `keep` or a destructor panics, the elements behind stay.
+    /// If `keep` or a destructor panics, the elements that were not judged yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.buffer.retain(|value| keep(value));
     }
@@ -407,7 +408,7 @@ impl<'t, T> IntoIterator for &'t mut ArenaVec<'_, T> {
     }
 }
 
-/// The elements of an [`ArenaVec`], moved out one by one. Its end drops the others.
+/// An iterator over the elements of an [`ArenaVec`], by value. Its drop drops the elements left.
 pub struct IntoIter<'a, T> {
     /// The block, whose elements are this iterator's.
     block: Buffer<'a, Core, T>,

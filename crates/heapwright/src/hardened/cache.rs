@@ -2,7 +2,7 @@
 //! through the slots' own bytes.
 //!
 //! ```text
-//!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
+//!   cache   | hot stub | ring of class 0 | ring 1 | ... | entries of ring 0 | of ring 1 | ...
 //!
 //!   ring    entries   . . | ready ......... | waiting ................ newest | . .
 //!                           ^ head            ^ ready               tail: free ^ puts here
@@ -11,37 +11,21 @@
 //! ```
 //!
 //! A ring is both a list of slots to allocate and a quarantine. `malloc` takes the oldest ready
-//! entry. If none is ready, the oldest waiting entries become ready, and the newest
-//! [`Ring::stays`] go on waiting. Thus a freed slot comes out only after as many others were freed.
-//! If too few wait, a refill draws slots from the class's slabs, and `malloc` takes these first, in
-//! random order. A full ring gives its oldest entries back to the slabs. With `hardened:full` a
-//! freed slot changes places with a random one of the newest entries.
+//! entry. If none is ready, the oldest waiting entries become ready, and the newest [`Ring::stays`]
+//! go on waiting. So a freed slot comes out only after that many other slots were freed. If too few
+//! wait, a refill draws slots from the class's slabs, and `malloc` takes these first, in random
+//! order. A full ring gives its oldest entries back to the slabs. With `hardened:full` a freed slot
+//! changes places with a random one of the newest entries.
 //!
-//! A forked child shuffles each ring before it takes the first entry: parent and children hand out
-//! slots in different orders.
+//! A forked child shuffles each ring before it takes the first entry. So parent and children hand
+//! out slots in different orders.
 //!
-//! All caches lie in one reservation at a random address, each between guards. No overflow of a
-//! block reaches them.
+//! Signal handlers may interrupt any call, and allocate: see [`PENDING`]. The slot's word and
+//! canary reveal misuse: see [`Cache`].
 //!
-//! **Signal handlers** may interrupt a thread anywhere, and allocate. `malloc` takes a place by one
-//! instruction (`step`) and then reads the place, which no other call has. An interrupted call is
-//! *pending*: it has read the counters but not taken its place, or it has not read its place. At
-//! most [`PENDING`] calls of a thread are pending, of handlers nested in each other.
-//!
-//! - The fast path leaves the last [`PENDING`] entries and the last [`PENDING`] free places alone.
-//! - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
-//!   [`PENDING`] places before the oldest entry, and twice as many entries wait.
-//! - A thread in a slow path makes its cache *busy* and the ring *shut*: no entry is ready.
-//!   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
-//!   (`mod`). `free` shuts the ring, too, while it writes a place: no slow path moves that place.
-//!
-//! **Misuse.** `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes
-//! are zero. `free` takes a slot only if its canary is intact and its word says "live", with a
-//! matching maker. The cold path decides all other cases.
-//!
-//! Invariants: all entries from the oldest to the newest are slots whose words say that they are in
-//! a ring, each in one place; places of pending calls are excepted. Only its thread changes a
-//! cache. The cache of an ended thread has no thread. A cache is never freed.
+//! Invariants: the word of each slot in a ring says that the slot is in a ring, and each slot is in
+//! one place. Places of pending calls are excepted. Only a cache's own thread changes the cache.
+//! The cache of an ended thread has no thread. A cache is never freed.
 //!
 //! Called by `mod`.
 
@@ -74,42 +58,43 @@ struct Place {
     word: AtomicPtr<AtomicU16>,
 }
 
-/// Free slots of a class, in a circle. The counters of places only grow, in bytes, and are taken
-/// modulo the room: the fast path scales nothing. All counts here are multiples of [`PLACE`].
+/// Free slots of a class, in a circle. The counters of places only grow. They count bytes, and are
+/// taken modulo the room, so the fast path scales nothing. All counts here are multiples of
+/// [`PLACE`].
 #[repr(C, align(64))]
 pub(super) struct Ring {
-    /// The place of the oldest, and the one behind the newest.
+    /// The place of the oldest entry, and the place behind the newest entry.
     head: AtomicU32,
     tail: AtomicU32,
-    /// The place behind the last ready entry. While the ring is shut, a place far before the
-    /// oldest. (Only slow paths change it. Pending calls may take a few waiting entries.)
+    /// The place behind the last ready entry. While the ring is shut, a place far before the oldest
+    /// entry. (Only slow paths change it. Pending calls may take a few waiting entries.)
     ready: AtomicU32,
     /// The fast path puts a freed slot only while the ring has at most this many entries:
     /// [`Ring::full`]. [`SHUT`] while the ring is shut; [`NONE_COMES`] if the slots are too long.
     most: AtomicI32,
     /// The room, a power of two, less an entry.
     mask: Cell<u32>,
-    /// The word of a block of `malloc` with 0 bytes. The word of one with n bytes is n less.
+    /// The word of a block of `malloc` with 0 bytes. The word of a block with n bytes is n less.
     longest: u32,
-    /// The reciprocal of the class's size, kept here so that a free reads no other table. Its
-    /// factor is a word, too.
+    /// The reciprocal of the class's size, kept here so that a free reads no other table. It has 64
+    /// bits, like the offset that it is multiplied by.
     reciprocal: u64,
     /// Bytes of a slot without the canary.
     room: u32,
     /// Slots that the next refill draws. 0: the process was forked, and the next slow path
     /// shuffles all entries.
     batch: AtomicU16,
-    /// The fewest entries that become ready at a time, and the most that need not wait. (Neither is
-    /// times [`PLACE`].)
+    /// The fewest entries that become ready at a time, and the most entries that need not wait.
+    /// (Both count entries, not bytes.)
     renewed: u8,
     spare: u8,
     /// The number that chose the last exchange of entries.
     order: AtomicU32,
     /// The fewest entries that wait.
     stays: Cell<i32>,
-    /// One more slot may be put while the ring has at most this many.
+    /// The ring takes one more slot while it has at most this many entries.
     full: Cell<i32>,
-    /// A new entry changes places with one of this many newest entries, which all wait.
+    /// A new entry changes places with one of this many newest entries. All of these wait.
     reach: Cell<i32>,
     places: *const Place,
 }
@@ -117,6 +102,19 @@ pub(super) struct Ring {
 /// Bytes of an entry. Places are counted in bytes.
 const PLACE: u32 = size_of::<Place>() as u32;
 /// The most calls of one thread that may be pending at a time.
+///
+/// Signal handlers may interrupt a thread anywhere, and allocate. `malloc` takes a place by one
+/// instruction (`step`) and then reads the place, which no other call has. An interrupted call is
+/// *pending* if it has read the counters but not taken its place, or has taken its place but not
+/// read it. Handlers may interrupt one another, so several calls may be pending.
+///
+/// - The fast path does not use the last [`PENDING`] entries and the last [`PENDING`] free places.
+/// - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
+///   [`PENDING`] places before the oldest entry. At least [`LEAST_WAIT`] entries go on waiting.
+/// - A thread in a slow path makes its cache *busy* and the ring *shut*, so no entry is ready.
+///   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
+///   (`mod`). `free` shuts the ring, too, while it writes a place, so no slow path moves that
+///   place.
 const PENDING: i32 = 3;
 /// The fewest entries that wait in a ring with pending calls.
 const LEAST_WAIT: i32 = 2 * PENDING + 1;
@@ -126,13 +124,13 @@ const FAR: u32 = 1 << 30;
 const MOST_GOES: i32 = 256 * PLACE as i32;
 /// [`Ring::reach`] with `hardened:full`, if enough entries wait. (Not times [`PLACE`].)
 const REACH: i32 = 256;
-/// [`Ring::most`] of a ring that the fast path puts nothing into, and of one that is shut.
+/// Values of [`Ring::most`]: the fast path puts nothing into the ring; the ring is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
 /// The longest slots that the fast path clears.
 const QUICK: u32 = 1024;
-/// From this length on, all bytes of a slot are verified before the slot is handed out, with
-/// `hardened:light`, too.
+/// From this length on, all bytes of a slot are verified before the slot is handed out, also with
+/// `hardened:light`.
 pub(super) const LONG: usize = 1 << 10;
 /// The longest slots that the fast path hands out or takes. Only their rings have pending calls.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
@@ -149,6 +147,10 @@ const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
 /// The cache of one thread.
+///
+/// `malloc` hands out a slot only if its word says "in a ring" and its first 16 bytes are zero.
+/// `free` takes a slot only if its canary is intact and its word says "live", with a matching
+/// maker. The cold path decides all other cases.
 #[repr(C, align(64))]
 pub(crate) struct Cache {
     /// The stub that the thread's fast word leads to.
@@ -160,17 +162,17 @@ pub(crate) struct Cache {
     grown: Cell<usize>,
     /// The number of times that slots have become ready.
     renewals: Cell<u32>,
-    /// The thread is in a slow path.
+    /// Whether the thread is in a slow path.
     is_busy: AtomicBool,
     random: UnsafeCell<Random>,
-    /// The cache made before this one, and the next one that no thread has.
+    /// The cache made before this cache, and the next cache without a thread.
     older: *const Cache,
     unused: AtomicPtr<Cache>,
-    /// No thread has this cache, and slots wait in it.
+    /// Whether slots wait in this cache while no thread has it.
     is_filled: Cell<bool>,
 }
 
-// SAFETY: a cache is changed by its thread alone; others read counts, which are atomics.
+// SAFETY: only its thread changes a cache. Other threads read counts, which are atomics.
 unsafe impl Sync for Cache {}
 
 const _: () = assert!(offset_of!(Cache, stub) == 0);
@@ -202,7 +204,8 @@ const fn most_drawn(class: usize, shape: Shape) -> usize {
     if shape.full { most * 2 } else { most }
 }
 
-/// Returns a ring's first number of waiting entries: 16, or 8 KiB; twice as many with `full`.
+/// Returns the number of entries that wait in a ring at first: 16, but at most 8 KiB of slots.
+/// Twice as many with `full`.
 const fn first_stays(class: usize, shape: Shape) -> usize {
     let most = (8 << 10) / size_class::size(class);
     let stays = if most > 16 { 16 } else { most };
@@ -210,8 +213,9 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// Returns the most entries that wait in the ring of a class, if [`budget`] has room for them: 320,
-/// or 80 KiB; with `full` 1984, or 416 KiB. If address space is limited: [`first_stays`].
+/// Returns the most entries that may wait in the ring of a class, if [`budget`] has room for them:
+/// 320, but at most 80 KiB of slots. With `full`: 1984, but at most 416 KiB. If address space is
+/// limited: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -220,8 +224,8 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
     if shape.is_limited || last < first { first } else { last }
 }
 
-/// Returns the bytes by which the waiting slots of all classes in a thread's rings may grow
-/// together: no more than those of one class may.
+/// Returns the bytes by which the waiting slots in all rings of a thread may grow together. The
+/// slots of one class may grow as much.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
@@ -241,12 +245,13 @@ const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Returns the places of a ring in which `stays` entries wait: a power of two.
+/// Returns the number of places of a ring in which `stays` entries wait: a power of two.
 const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
 
-/// Returns a ring's places at first: few, which stay in the processor's caches.
+/// Returns the number of places of a ring at first. They are few, so they stay in the processor's
+/// caches.
 const fn first_room(class: usize, shape: Shape) -> usize {
     room(class, shape, first_stays(class, shape))
 }
@@ -256,7 +261,8 @@ const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
 }
 
-// In a ring with pending calls at least [`LEAST_WAIT`] entries wait. A refill has room for one.
+// In a ring with pending calls at least [`LEAST_WAIT`] entries wait. A refill has room for one
+// entry.
 const _: () = {
     let mut class = 0;
     while class < CLASSES {
@@ -287,7 +293,8 @@ const fn bytes(shape: Shape) -> usize {
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
-/// The reservation that holds all caches.
+/// The reservation that holds all caches, at a random address. Each cache lies between guards. No
+/// overflow of a block reaches them.
 struct Area {
     at: *mut u8,
     size: usize,
@@ -301,13 +308,13 @@ struct Area {
 // SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for the caches of some 16,000 threads, or of 150 if it is limited.
-/// Further threads have no cache.
+/// Bytes of address space for the caches of some 16,000 threads, or of 150 threads if address space
+/// is limited. Further threads have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const LIMITED_AREA: usize = 8 << 20;
-/// At twice this number of caches with threads, and at each further doubling, the most slots that
-/// wait in a ring are halved. So the sum over all threads stays about the same.
+/// At twice this number of caches with threads, and at each further doubling, the limit of waiting
+/// slots in a ring is halved. So the sum over all threads stays about the same.
 const MANY: usize = 16;
 /// The most caches without a thread in which slots wait for the next thread.
 const MOST_FILLED: usize = 4;
@@ -337,7 +344,7 @@ impl Cache {
     /// new one. `None`: there is no memory.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
-        // SAFETY: null, or a cache, which is never freed.
+        // SAFETY: the pointer is null or leads to a cache, which is never freed.
         if let Some(cache) = unsafe { area.unused.as_ref() } {
             area.unused = cache.unused.load(Ordering::Relaxed);
             area.filled = area.filled.saturating_sub(cache.is_filled.take().into());
@@ -358,25 +365,26 @@ impl Cache {
         if area.at.is_null() || area.used + size + page > area.size {
             return None;
         }
-        // A page before it stays inaccessible.
+        // A page before the cache stays inaccessible.
         let at = area.at.wrapping_add(area.used + page);
-        // SAFETY: a part of the reservation that is not used yet, in whole pages.
+        // SAFETY: the range is an unused part of the reservation, in whole pages.
         if !unsafe { SYSTEM.commit(at, size) } {
             return None;
         }
-        // SAFETY: just committed. (A thread that uses few classes is to touch few pages.)
+        // SAFETY: the pages were just committed. (Without huge pages, a thread that uses few
+        // classes touches few pages.)
         unsafe { os::advise_huge_pages(at, size, false) };
         area.used += page + size;
         let made = at.cast::<Self>();
-        // SAFETY: fresh memory, which reads as zero: a cache without places. No other thread knows
-        // it.
+        // SAFETY: fresh memory reads as zero, which is a cache without places. No other thread
+        // knows the memory.
         let cache = unsafe { &mut *made };
         cache.begin(serve, at.wrapping_add(size_of::<Self>()).cast(), shape);
         IN_USE.fetch_add(1, Ordering::Relaxed);
         cache.older = area.newest;
         area.newest = made;
         NEWEST.store(made, Ordering::Release);
-        // SAFETY: made above, and never freed.
+        // SAFETY: the cache was made above, and is never freed.
         Some(unsafe { &*made })
     }
 
@@ -402,7 +410,8 @@ impl Cache {
     }
 
     /// Leaves the cache of a thread that ends to the next thread. The slots wait in it for that
-    /// thread, or go back. (Without them each short-lived thread would draw a quarantine.)
+    /// thread, or go back to the slabs. (Without these slots, each short-lived thread would have to
+    /// draw a quarantine.)
     pub(crate) fn leave(&'static self) {
         let mut area = CACHES.lock();
         let is_filled = area.filled < MOST_FILLED;
@@ -414,7 +423,8 @@ impl Cache {
                 Self::give_back(class, ring, ready, leave);
             });
             if left.is_none() {
-                // A signal handler ends the thread inside a call: no thread gets this cache.
+                // A signal handler ends the thread inside a call, so no other thread gets this
+                // cache.
                 let mut area = CACHES.lock();
                 area.filled = area.filled.saturating_sub(is_filled.into());
                 return;
@@ -469,7 +479,7 @@ impl Cache {
     /// Runs `run`, which no other slow path of the thread may interrupt. `None`: the caller is a
     /// signal handler that interrupted a slow path.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        // (A handler in between ends before this continues.)
+        // (A handler that interrupts here ends before this call continues.)
         if self.is_busy.load(Ordering::Relaxed) {
             return None;
         }
@@ -490,7 +500,7 @@ impl Cache {
             self.slowly(class, |ring, ready| self.reorder(class, ring, ready));
         }
         let has_enough = |ready: u32| ring.waiting(ready) >= ring.stays.get() + ring.renewed();
-        // (In a shut ring more entries seem to wait than do.)
+        // (In a shut ring, more entries seem to wait than really wait.)
         has_enough(ring.ready.load(Ordering::Relaxed))
             && self.slowly(class, |ring, ready| {
                 *ready = later(*ready, ring.head.load(Ordering::Relaxed));
@@ -505,7 +515,7 @@ impl Cache {
     }
 
     /// Returns whether the periodic work of slow paths follows this renewal. A renewal is short, so
-    /// most have none.
+    /// only one in 32 has this work.
     pub(super) fn is_time_to_pass(&self) -> bool {
         self.renewals.get().is_multiple_of(32)
     }
@@ -527,14 +537,15 @@ impl Cache {
         grows
     }
 
-    /// Shuffles all entries of a ring but the newest, which pending calls may still have to write.
-    /// After that every entry waits.
+    /// Shuffles all entries of a ring except the newest, which pending calls may still have to
+    /// write. Afterwards every entry waits.
     #[cold]
     #[inline(never)]
     fn reorder(&self, class: usize, ring: &Ring, ready: &mut u32) {
         let newest = if size_class::size(class) > SHORT { 0 } else { PENDING };
         let count = (ring.count() / PLACE as i32 - newest).max(0);
-        // SAFETY: only slow paths use the thread's random numbers, and it is in one at a time.
+        // SAFETY: only slow paths use the thread's random numbers, and the thread is in one slow
+        // path at a time.
         let random = unsafe { &mut *self.random.get() };
         let head = ring.head.load(Ordering::Relaxed);
         let place = |at: u32| ring.place(head.wrapping_add(at * PLACE));
@@ -559,8 +570,8 @@ impl Cache {
         let count = ring.count().max(0) / PLACE as i32;
         let room = (ring.mask.get() / PLACE) as i32 + 1;
         let is_long = size_class::size(class) > SHORT;
-        // All entries go on waiting, and at least [`LEAST_WAIT`]: pending calls may have taken
-        // some.
+        // All entries go on waiting. They count as at least [`LEAST_WAIT`], because pending calls
+        // may have taken some.
         let waiting = if is_long { count } else { count.max(LEAST_WAIT) };
         // (In a young process each call decides whether its block gets guards.)
         let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed).max(1) };
@@ -568,8 +579,9 @@ impl Cache {
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32 * PLACE);
         // Drawn slots come out first: they go just before the oldest entry. But a pending call may
-        // still have to read a place there, unless the ring has fewer entries than a call leaves.
-        // In this case the drawn slots go behind the newest entry, and swap with the oldest ones.
+        // still have to read a place there, unless the ring has fewer entries than a call leaves in
+        // it. In this case the drawn slots go behind the newest entry, and swap with the oldest
+        // ones.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -582,12 +594,13 @@ impl Cache {
             };
             ring.place(at).set(slot.block, slot.word);
         });
-        // SAFETY: only slow paths use the thread's random numbers, and it is in one at a time.
+        // SAFETY: only slow paths use the thread's random numbers, and the thread is in one slow
+        // path at a time.
         let random = unsafe { &mut *self.random.get() };
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
         random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
-        // (0: a signal handler has forked, and the child is to shuffle the entries.)
+        // (0: a signal handler has forked, and the child must shuffle the entries.)
         if ring.batch.load(Ordering::Relaxed) != 0 {
             let most = most_drawn(class, Shape::of_process()) as u16;
             ring.batch.store((batch * 2).min(most), Ordering::Relaxed);
@@ -620,14 +633,14 @@ impl Cache {
         let ring = &self.rings[class];
         let size = ring.room as usize + CANARY;
         self.busily(|| {
-            // Long slots are handed out only here. All their bytes are
-            // verified: clearing them costs as much.
+            // Long slots are handed out only here. All their bytes are verified, which costs as
+            // much as clearing them.
             if size >= LONG {
-                // SAFETY: the bytes of a slot, which is this thread's; long ones are multiples of
-                // 128 bytes.
+                // SAFETY: the bytes are those of a slot, which is this thread's. The sizes of long
+                // slots are multiples of 128 bytes.
                 self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
             } else if settings::get().full {
-                // SAFETY: the bytes of a slot, which is this thread's.
+                // SAFETY: the bytes are those of a slot, which is this thread's.
                 self.pop(ring, asked, maker, |block| unsafe { slots::all_bits(block, size) })
             } else {
                 // SAFETY: a slot has 16 bytes.
@@ -650,7 +663,7 @@ impl Cache {
             return Err(Refused::TooFew);
         }
         let at = ring.place_at(ring.step::<HEAD>());
-        // SAFETY: one of the ring's places, which live as long as the cache.
+        // SAFETY: the pointer leads to a place of the ring, which lives as long as the cache.
         let place = unsafe { &*at };
         let block = place.block.load(Ordering::Relaxed);
         // SAFETY: a place that is counted holds the word of a slot.
@@ -658,7 +671,8 @@ impl Cache {
         if bits(block) | (slots::read(word) ^ u64::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        // SAFETY: the next place, of this ring or of the next one. One more follows the last ring.
+        // SAFETY: the next place belongs to this ring or to the next. One more place follows the
+        // last ring.
         let next = unsafe { &*at.wrapping_add(1) };
         prefetch(next.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
@@ -680,7 +694,7 @@ impl Cache {
         &self,
         size: usize,
     ) -> Result<*mut u8, Refused> {
-        // The class is linear or, with the canary, the first one beyond.
+        // The class is linear or, with the canary, the first class beyond.
         const { assert!(size_class::of(LINEAR_MAX + CANARY) == (LINEAR_MAX + CANARY - 1) / MIN_ALIGN) };
         debug_assert!((1..=LINEAR_MAX).contains(&size));
         // The ring's place in the cache: (size + CANARY - 1) / MIN_ALIGN rings behind the first.
@@ -688,11 +702,11 @@ impl Cache {
         let scale = const { size_of::<Ring>() / MIN_ALIGN };
         let at = (size * scale + ((CANARY - 1) * scale + RINGS)) & !(size_of::<Ring>() - 1);
         let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
-        // SAFETY: the ring of a class, by what was just asserted.
+        // SAFETY: by the assertions above, the address is that of a class's ring.
         let ring = unsafe { &*ring };
         self.pop(ring, size, const { word::maker(Origin::of::<FROM>(), false) }, |block| {
             if FULL {
-                // SAFETY: the bytes of a free slot, which is this thread's.
+                // SAFETY: the bytes are those of a free slot, which is this thread's.
                 unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
             } else {
                 // SAFETY: a slot has 16 bytes.
@@ -714,7 +728,7 @@ impl Cache {
         unit: usize,
         told: Option<usize>,
     ) -> bool {
-        // SAFETY: the caller gives the block away, if it is one.
+        // SAFETY: the caller gives up the block, if the address is that of a block.
         let Some((ring, word, _)) = (unsafe { self.find::<FROM>(block, unit, told) }) else {
             return false;
         };
@@ -722,7 +736,7 @@ impl Cache {
             return false;
         }
         word.store(IN_RING, Ordering::Relaxed);
-        // SAFETY: the whole slot, which the caller gives away.
+        // SAFETY: the bytes are the whole slot, which the caller gives up.
         unsafe { slots::clear_quick(block, ring.room as usize + CANARY) };
         ring.push::<FULL>(block, word);
         true
@@ -750,9 +764,9 @@ impl Cache {
         if kind >= SLAB_KINDS {
             return None;
         }
-        // SAFETY: the kind of a slab, so this is the ring of its class.
+        // SAFETY: the kind is that of a slab, so the address is that of its class's ring.
         let ring = unsafe { ptr::from_ref(&self.rings).byte_add(kind * RING_STEP) };
-        // SAFETY: the place of a class's ring, which lives as long as the cache.
+        // SAFETY: the address is that of a class's ring, which lives as long as the cache.
         let ring = unsafe { &*ring.cast::<Ring>() };
         let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
         if !is_start(product) {
@@ -760,10 +774,10 @@ impl Cache {
         }
         let index = (product >> 32) as usize;
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
-        // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's
-        // are committed.
+        // SAFETY: a unit has a word for every 16 bytes, and the words of a slab are committed.
         let word = unsafe { &*word_at };
-        // This is the slack if the block's maker fits the call, else more than any slack.
+        // If the block's maker fits the call, this is the slack. Otherwise it is more than any
+        // slack.
         let slack = (slots::read(word) as u32)
             .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {
@@ -781,7 +795,8 @@ impl Cache {
         Some((ring, word, asked))
     }
 
-    /// Frees a block that [`Cache::free`] does not take: a long one, or one whose ring is full.
+    /// Frees a block that [`Cache::free`] does not take: a long block, or a block whose ring is
+    /// full.
     ///
     /// # Safety
     ///
@@ -793,7 +808,7 @@ impl Cache {
         unit: usize,
         told: Option<usize>,
     ) -> bool {
-        // SAFETY: the caller gives the block away, if it is one.
+        // SAFETY: the caller gives up the block, if the address is that of a block.
         match unsafe { self.find::<FROM>(block, unit, told) } {
             // SAFETY: the caller gives the block away, which is live and has `asked` bytes.
             Some((ring, word, asked)) => unsafe { self.take(ring, Free { block, word }, asked) },
@@ -809,15 +824,15 @@ impl Cache {
     /// As `free`; the ring is that of the block's class.
     unsafe fn take(&self, ring: &Ring, slot: Free, asked: usize) -> bool {
         let class = (ptr::from_ref(ring).addr() - self.rings.as_ptr().addr()) / size_of::<Ring>();
-        // SAFETY: the slot of a live block of as many bytes.
+        // SAFETY: the slot holds a live block of `asked` bytes.
         if !unsafe { slots::is_whole(slot.block, asked, ring.room as usize + CANARY) } {
             return false;
         }
         let kept = self.slowly(class, |ring, ready| {
             // SAFETY: the words of a slab are committed, and only atomics write there.
             unsafe { &*slot.word }.store(IN_RING, Ordering::Relaxed);
-            // SAFETY: the block, which the caller gives away, and its canary. (The bytes behind
-            // them are zero, as `is_whole` has just verified.)
+            // SAFETY: the bytes are the block, which the caller gives away, and its canary. (The
+            // bytes behind them are zero, as `is_whole` has just verified.)
             unsafe { slots::clear(slot.block, asked + CANARY) };
             Self::take_in(class, ring, ready, slot)
         });
@@ -883,7 +898,7 @@ impl Ring {
 
     #[inline(always)]
     fn place(&self, at: u32) -> &Place {
-        // SAFETY: one of the ring's places, which live as long as the cache.
+        // SAFETY: the pointer leads to a place of the ring, which lives as long as the cache.
         unsafe { &*self.place_at(at) }
     }
 
@@ -896,7 +911,7 @@ impl Ring {
         ready
     }
 
-    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut: no pending
+    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut, so no pending
     /// call still has to write a place that moves.
     fn widen(&self, stays: i32) {
         let (pending, mask) = (PENDING as u32 * PLACE, self.mask.get());
@@ -905,14 +920,14 @@ impl Ring {
         if wider <= mask {
             return;
         }
-        // (A pending call may still have to read a place just before the oldest.)
+        // (A pending call may still have to read a place just before the oldest entry.)
         let first = self.head.load(Ordering::Relaxed).wrapping_sub(pending);
         let count = self.tail.load(Ordering::Relaxed).wrapping_sub(first);
         for at in (0..count).step_by(PLACE as usize).map(|behind| first.wrapping_add(behind)) {
             if at & wider != at & mask {
                 let Free { block, word } = self.place(at).get();
                 let to = self.places.wrapping_byte_add((at & wider) as usize);
-                // SAFETY: one of the ring's places: it has as many as `stays` can need.
+                // SAFETY: the place is the ring's, which has as many places as `stays` can need.
                 unsafe { &*to }.set(block, word);
             }
         }
@@ -922,8 +937,8 @@ impl Ring {
     /// Lets the fast path take slots up to the place `ready`, and put slots.
     fn open(&self, ready: u32, reach: i32) {
         compiler_fence(Ordering::SeqCst);
-        // A new entry changes places only with waiting entries that no pending call takes or
-        // still has to write. (Of a ring whose order is forgotten, `ready` lies far before them.)
+        // A new entry changes places only with waiting entries that no pending call takes or still
+        // has to write. (In a ring whose order is forgotten, `ready` lies far before all entries.)
         let first = later(ready, self.head.load(Ordering::Relaxed));
         let most = (self.waiting(first) - 2 * PENDING * PLACE as i32).max(0);
         self.reach.set(reach.min(most).min(self.stays.get() / 2));
@@ -962,7 +977,7 @@ impl Ring {
     #[inline(always)]
     fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's counters, equal to relaxed atomic loads.
+        // SAFETY: the code only loads aligned counters of a ring, like relaxed atomic loads.
         unsafe {
             core::arch::asm!(
                 "mov {head:e}, dword ptr [{ring} + {head_at}]",
@@ -988,8 +1003,8 @@ impl Ring {
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's fields; loads of its counters equal relaxed atomic
-        // loads.
+        // SAFETY: the code only loads aligned fields of a ring. The loads of its counters equal
+        // relaxed atomic loads.
         unsafe {
             core::arch::asm!(
                 "mov {count:e}, dword ptr [{ring} + {tail}]",
@@ -1012,8 +1027,8 @@ impl Ring {
         }
     }
 
-    /// Puts a free slot behind the newest entry. There is room for it. The ring is shut meanwhile:
-    /// a handler's slow path could move the place before it is written.
+    /// Puts a free slot behind the newest entry. The ring has room. It is shut meanwhile, because a
+    /// handler's slow path could move the place before it is written.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
         self.most.store(SHUT, Ordering::Relaxed);
@@ -1029,14 +1044,14 @@ impl Ring {
     }
 
     /// Takes the place that the counter at an offset names, and advances the counter. One
-    /// instruction does both: no signal handler can take the same place.
+    /// instruction does both, so no signal handler can take the same place.
     #[inline(always)]
     fn step<const COUNTER: usize>(&self) -> u32 {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let mut at = PLACE;
-            // SAFETY: adds to one of the counters, which only this thread changes; other threads
-            // may read it.
+            // SAFETY: the code adds to a counter that only this thread changes. Other threads may
+            // read it.
             unsafe {
                 core::arch::asm!(
                     "xadd dword ptr [{ring} + {counter}], {at:e}",
@@ -1052,15 +1067,15 @@ impl Ring {
         {
             let counter = if COUNTER == HEAD { &self.head } else { &self.tail };
             let at = counter.fetch_add(PLACE, Ordering::Relaxed);
-            // (The mask is read after it.)
+            // (The caller reads the mask after this instruction.)
             compiler_fence(Ordering::SeqCst);
             at
         }
     }
 
     /// Writes a slot into the newest place. With `hardened:full`, if enough entries wait, the slot
-    /// changes places with another one. A quick generator makes each choice from the last one. The
-    /// choices are no secret, but the order of the drawn slots is.
+    /// changes places with another slot. A quick generator makes each choice from the choice
+    /// before. These choices are not secret, but the order of the drawn slots is.
     #[inline(always)]
     fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
@@ -1074,7 +1089,7 @@ impl Ring {
             return place.set(block, word);
         }
         let other = self.place(newest.wrapping_sub(back));
-        // (In this order: the other place may be this one, which is not written yet.)
+        // (The order matters: the other place may be this place, which is not written yet.)
         let (other_block, other_word) =
             (other.block.load(Ordering::Relaxed), other.word.load(Ordering::Relaxed));
         place.set(other_block, other_word);
@@ -1082,7 +1097,7 @@ impl Ring {
     }
 }
 
-/// Returns the later one of two places.
+/// Returns the later of two places.
 fn later(one: u32, other: u32) -> u32 {
     if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
@@ -1093,7 +1108,7 @@ fn later(one: u32, other: u32) -> u32 {
 fn is_start(product: u64) -> bool {
     // The compiler's own compare has two more instructions.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: compares a number.
+    // SAFETY: the code only compares a number.
     unsafe {
         core::arch::asm!(
             "cmp {product:e}, {last}",
@@ -1132,9 +1147,9 @@ impl Place {
 
 /// Returns all caches that were made.
 fn all() -> impl Iterator<Item = &'static Cache> {
-    // SAFETY: null, or a cache, which is never freed.
+    // SAFETY: the pointer is null or leads to a cache, which is never freed.
     let first = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
-    // SAFETY: null, or a cache, which is never freed.
+    // SAFETY: the pointer is null or leads to a cache, which is never freed.
     core::iter::successors(first, |cache| unsafe { cache.older.as_ref() })
 }
 
@@ -1158,18 +1173,18 @@ pub(super) fn before_fork() {
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    // SAFETY: by the contract this thread, or the thread that it is a copy of, holds the lock.
     unsafe { CACHES.release() };
 }
 
-/// Makes other choices in a forked child than the parent. (Each ring is shuffled at the next call
-/// of its class, not here: the forking thread may be a signal handler in the middle of a call.)
+/// Makes a forked child choose differently from its parent. (Each ring is shuffled at the next call
+/// of its class, and not here. The forking thread may be a signal handler in the middle of a call.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }
 
 /// Empties the caches of the parent's other threads in a forked child, and offers them to new
-/// threads. Their slots are lost, once.
+/// threads. The slots in these caches are lost.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();
     area.unused = ptr::null();

@@ -4,10 +4,10 @@
 //!   heapwright: free(0x7f..): <what is wrong>; <what to do>; detect=-canary silences this
 //! ```
 //!
-//! With `on_misuse=abort` the process ends. With `on_misuse=report` it continues and loses at most
-//! the block, if its reuse is not safe.
+//! With `on_misuse=abort` the process ends. With `on_misuse=report` the process continues and loses
+//! at most the block, if its reuse is not safe.
 //!
-//! Called by the rest of `hardened`, sometimes with the lock of a size class held.
+//! Called by the other files of `hardened`, sometimes with the lock of a size class held.
 
 use super::Extent;
 use super::settings;

@@ -1,21 +1,22 @@
 //! Large blocks of the hardened heap: a run of units between guards of random length.
 //!
 //! ```text
-//!   run     | guard, 1 to 4 units | block | canary, zeros | guard: the rest of the unit, and 1 to 4 units |
+//!   run     | guard, 1 to 4 units | block | canary, zeros | guard: unit's rest, 1 to 4 units |
 //!                                 ^ a unit               ^ a page
 //!
-//!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its heap;
-//!           in fields that slabs use, the units of the guards and the maker
+//!   record  of the block's first unit: its units, usable bytes, bytes requested, HARDENED as its
+//!           heap; in fields that slabs use, the units of the guards and the maker
 //! ```
 //!
 //! A write past the page of the last byte hits the guard. A write within that page is found when
-//! the block is freed or resized. A freed block becomes inaccessible at once, and its pages go
-//! back. Up to [`QUEUED`] of them wait in a queue. Its older half serves requests of as many units,
-//! in random order. A run that leaves the queue returns to the chunk.
+//! the block is freed or resized. A freed block becomes inaccessible at once, and its pages go back
+//! to the kernel. Up to [`QUEUED`] freed blocks wait in a queue. The queue's older half serves
+//! requests of the same number of units, in random order. A run that leaves the queue returns to
+//! the chunk.
 //!
-//! Invariants: the holder of a block owns its record. An exchange sets `requested` to
-//! [`Record::KEPT`]: if two threads free a block, one fails. A thread takes the queue's lock with
-//! no other lock of this heap, and before the chunk's.
+//! Invariants: the holder of a block owns its record. A free sets `requested` to [`Record::KEPT`]
+//! by an exchange. If two threads free a block, one of them fails. A thread takes the queue's lock
+//! with no other lock of this heap, and before the chunk's.
 //!
 //! Called by `mod`.
 
@@ -34,13 +35,13 @@ use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{self, Lock};
 use crate::unit_record::Record;
 
-/// The most freed blocks that wait, and their most units.
+/// The most freed blocks that wait, and the most units of all of them together.
 const QUEUED: usize = 64;
 const QUEUED_UNITS: usize = (256 << 20) / UNIT;
 /// The most units of a guard.
 const MOST_GUARD: usize = 4;
 
-/// A waiting run: its first unit, the units of the guard before the block, and those of the block.
+/// A waiting run: its first unit, and the units of the first guard, the block and the second guard.
 #[derive(Clone, Copy)]
 struct Run {
     first: usize,
@@ -145,13 +146,13 @@ impl Queue {
         Some(run)
     }
 
-    /// Adds a run, and passes the runs that make room for it to `goes`.
+    /// Adds a run. Passes the runs that leave the queue for it to `goes`.
     fn put(&mut self, run: Run, mut goes: impl FnMut(Run)) {
         self.units += run.all();
         let mut out = core::mem::replace(&mut self.runs[self.next], run);
         self.next = (self.next + 1) % QUEUED;
         let mut at = self.next;
-        // The last run may be the new one itself, if it alone is too long.
+        // The last run to leave may be the new run itself, if it alone is too long.
         for _ in 0..=QUEUED {
             if out.units > 0 {
                 self.units -= out.all();
@@ -191,14 +192,14 @@ fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// Returns a block of `request.size` bytes; 0 if the alignment exceeds that of empty slots. Null:
-/// there is no memory.
+/// Returns a block of `request.size` bytes. The size is 0 only if the alignment exceeds that of
+/// empty slots. Null: there is no memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
 
-/// Does [`allocate`] for a block that grew and probably grows again, with half as many more units,
-/// which stay guarded until then.
+/// Does the same as [`allocate`], for a block that grew and will probably grow again. The run has
+/// half as many units more. They stay guarded until the block grows.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -243,10 +244,11 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     if reused.is_none() {
         run.place().begin();
     }
-    // SAFETY: the usable bytes of a block that no other code knows yet.
+    // SAFETY: the bytes are the usable bytes of a new block, which no other code knows yet.
     unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
-    // A thread that reads the entry then reads this record: the block has no tail to cut off.
+    // A thread that reads the entry also sees this record, which says that the block has no tail to
+    // cut off.
     fence(Ordering::Release);
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     block
@@ -265,7 +267,8 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        // Includes the guards, as the kernel may refuse them, and a returned run must read as zero.
+        // The guards' bytes become zero, too: the kernel may refuse guards, and a run that goes
+        // back to the chunk must read as zero.
         let at = MAP.address_of(run.first);
         // SAFETY: the new run is committed, and no other code knows it.
         unsafe { SYSTEM.make_zero(at, all * UNIT) };
@@ -377,7 +380,7 @@ fn look_at(unit: usize, asked: usize, what: Return) {
         // (`told` may be any number.)
         told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });
-    // SAFETY: the usable bytes of a live block, which are whole pages.
+    // SAFETY: the bytes are the usable bytes of a live block: whole pages.
     if !unsafe { slots::is_whole(block, asked, usable) } {
         judge::report(Wrong::Overflow, what.call.word(), block.addr(), asked);
     }
@@ -391,7 +394,7 @@ pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
     Some(asked)
 }
 
-/// From this many bytes on, pages are moved instead of bytes copied.
+/// From this size on, a resize moves pages instead of copying bytes.
 pub(super) const MOVE_PAGES: usize = 1 << 20;
 
 /// Resizes a block in place to `size` bytes, which is more than a slot has. False: the block must
@@ -402,7 +405,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let (usable, asked) = (large_block::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
-    // A block shrinks in place, but moves below half its size, to free its addresses.
+    // A block shrinks in place. Below half its size it moves instead, to free its addresses.
     if wanted > run.units * UNIT || wanted < usable / 2 {
         return false;
     }
@@ -418,7 +421,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     if wanted > usable {
         // SAFETY: the pages belong to the block's run and become the program's.
         if !unsafe { os::unguard(block.wrapping_add(usable), wanted - usable) } {
-            // SAFETY: the usable bytes of the caller's block.
+            // SAFETY: the bytes are the usable bytes of the caller's block.
             unsafe { slots::end(block, asked, usable) };
             return false;
         }
@@ -426,7 +429,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
         if size < asked {
             // The bytes behind the end must read as zero.
             let from = block.wrapping_add(size);
-            // SAFETY: bytes of the block that the program gives up.
+            // SAFETY: the program gives up these bytes of its block.
             unsafe { from.write_bytes(0, wanted.min(asked).saturating_sub(size)) };
         }
         if wanted < usable {
@@ -436,7 +439,7 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     }
     record.usable.store(wanted, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
-    // SAFETY: the usable bytes of the caller's block.
+    // SAFETY: the bytes are the usable bytes of the caller's block.
     unsafe { slots::end(block, size, wanted) };
     true
 }
@@ -452,7 +455,8 @@ pub(super) fn before_fork() {
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: the caller promises that this thread, or the one it is a copy of, holds the lock.
+    // SAFETY: the caller promises that this thread, or the thread that it is a copy of, holds the
+    // lock.
     unsafe { QUEUE.release() };
 }
 

@@ -12,25 +12,20 @@
 //!   more than a slab's slot                     a run between guards             large
 //!   no bytes                                    memory that cannot be touched    slabs
 //!
-//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and no metadata
-//!   words    16 bits a slot: live, maker, slack; or free                         far away, at a random place
-//!   caches   rings of free slots                                                 far away, at a random place
+//!   window   | guard | slab | slab | guard | ... | guard | block | guard |  blocks, no metadata
+//!   words    16 bits a slot: live, maker, slack; or free                    far, at random places
+//!   caches   rings of free slots                                            far, at random places
 //! ```
 //!
-//! **A block.** It is exactly as long as requested. Behind its last byte stands a secret word,
-//! whose first byte is zero (`word`), and then zeros. A new block reads as zero, because the free
-//! cleared it.
-//!
-//! **The entry decides.** Slabs and large blocks of this heap have their own owner in the address
-//! map, so any thread frees them. Blocks made before the options were read, or by first-class
-//! heaps, are freed as in fast mode.
+//! **Blocks.** A block is exactly as long as requested. Behind it lies a secret word with a first
+//! byte of zero (`word`), and then zeros. A new block reads as zero, because the free cleared it.
 //!
 //! docs/hardened.md tells which attacks each property stops. The ideas are those of hardened_malloc
 //! (out-of-line metadata, quarantine, canaries, zero on free), scudo and snmalloc (sampled guards,
 //! random order). The combination in one library, chosen at start beside other modes, is new.
 //!
-//! Invariants: no metadata that the heap trusts lies in the window or at a known distance from it;
-//! the settings are read-only.
+//! Invariants: no metadata that the heap trusts lies in the window, or at a known distance from it.
+//! The settings are read-only.
 //!
 //! Called by `heap`: its tables for hardened stubs (`modes`), its start and its fork handlers.
 
@@ -74,13 +69,14 @@ use word::{CANARY, IN_RING, MOST_SLACK};
 pub(crate) struct Extent {
     /// The block's first byte.
     pub(crate) block: usize,
-    /// The bytes requested, or those of the slot if it is free.
+    /// The bytes requested. If the slot is free: the bytes of the slot.
     pub(crate) size: usize,
     /// Whether the block is live.
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request, if one is drawn. The number: slots of the next refill.
+/// Makes a guarded block for a request, if this request is chosen for one. The number: the slots
+/// that the next refill draws.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
 /// Starts the heap if the options select it. The caller has opened the window, and no thread
@@ -200,7 +196,7 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives up the block, if it is one.
+    // SAFETY: the caller gives up the block, if the address is that of a block.
     unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
@@ -217,7 +213,7 @@ pub(crate) unsafe fn free_slowly<const FROM: u8>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives up the block, if it is one.
+    // SAFETY: the caller gives up the block, if the address is that of a block.
     unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
 }
 
@@ -269,8 +265,8 @@ pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
 }
 
-/// Returns whether a block in no group would move into one, if a call with a token resizes it to
-/// `size` bytes.
+/// Returns whether a block in no group would move into a group, if a call with a token resizes it
+/// to `size` bytes.
 pub(crate) fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     let (_, entry) = MAP.lookup(block.addr());
     has_groups() && slabs::group_of(entry).is_none() && size != 0 && class_of(size, 1).is_some()
@@ -281,8 +277,8 @@ pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
 }
 
-/// Returns a token's group. Small tokens (`-falloc-token-max=4` or less) are group numbers. Of
-/// others the upper two bits are the group; the top bit tells whether the type has pointers.
+/// Returns a token's group. Small tokens (`-falloc-token-max=4` or less) are group numbers. The
+/// upper two bits of other tokens are the group. The top bit tells whether the type has pointers.
 fn group(token: usize) -> usize {
     const { assert!(HARDENED_GROUPS == 4) };
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
@@ -305,11 +301,11 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         let mut drawn = None;
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else { return ptr::null_mut() };
-        // Once in 32 calls, chosen by the slot's place, because slots are drawn at random.
+        // Runs once in about 32 calls. The slot's place decides, because slots are drawn at random.
         if slot.word.addr().is_multiple_of(32 * size_of::<u16>()) {
             pass();
         }
-        // SAFETY: the bytes of a free slot that belongs to this call.
+        // SAFETY: the bytes are those of a free slot, which belongs to this call.
         if unsafe { slots::all_bits(slot.block, slot.size()) } == 0 {
             return make_live(slot, request);
         }
@@ -383,7 +379,7 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let (slot, _) = Slot::of(block.addr())?;
     let known = slot.read();
     if known != IN_RING {
-        // Another ring handed the slot out, too: two threads freed it at once.
+        // Another ring handed the slot out, too: two threads freed the block at once.
         judge::report(Wrong::DoubleFree, "free", block.addr(), slot.asked(known));
         return None;
     }
@@ -408,20 +404,20 @@ fn make_live(slot: Slot, request: Request) -> *mut u8 {
     zeroed(slot.block, request)
 }
 
-/// Makes a block read as zero if the request needs that. It reads as zero already, unless the
-/// program wrote to it after its free.
+/// Makes a block read as zero if the request needs that. The block reads as zero already, unless
+/// the program wrote to it after its free.
 fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
-    // SAFETY: the bytes of a new block.
+    // SAFETY: the bytes are those of a new block.
     if request.zero && !unsafe { slots::is_zero(block, request.size) } {
         judge::report(Wrong::WriteAfterFree, "calloc", block.addr(), request.size);
-        // SAFETY: the bytes of a new block.
+        // SAFETY: the bytes are those of a new block.
         unsafe { block.write_bytes(0, request.size) };
     }
     block
 }
 
 /// Compares the claims of a call with a live block. `made_align` is the block's alignment if known;
-/// slots do not keep it.
+/// slots do not keep the alignment.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -450,8 +446,8 @@ fn compare(
     }
 }
 
-/// Compares the claims of a call with a live block between guards, as if it were a slot. A request
-/// of this origin and alignment made it, for `asked` bytes.
+/// Compares the claims of a call with a live block between guards, as if the block were in a slot.
+/// A request of this origin and alignment made the block, for `asked` bytes.
 #[cfg(feature = "debug")]
 pub(crate) fn compare_guarded(
     origin: Origin,
@@ -475,8 +471,8 @@ fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
-/// Returns the live block that begins at an address given to a call, if it is in a slot of this
-/// heap; checks the claims of the call.
+/// Returns the bytes requested for the live block in a slot, if the address that a call names is
+/// its start. Checks the claims of the call.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
@@ -504,6 +500,10 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
 /// Frees a block, which is not null. False: the block is not this heap's. `cache` is the calling
 /// thread's, if it has one.
 ///
+/// Slabs and large blocks of this heap have their own owner in the address map, so any thread frees
+/// them. Blocks made before the options were read, or by first-class heaps, are freed as in fast
+/// mode.
+///
 /// # Safety
 ///
 /// As for `free`.
@@ -528,7 +528,7 @@ pub(crate) unsafe fn give_back(
         slabs::put(slabs::EMPTY, iter::once(slot.as_free()));
         return true;
     }
-    // SAFETY: the whole slot, which the caller gives up.
+    // SAFETY: the bytes are the whole slot, which the caller gives up.
     unsafe { slots::clear(block, size_class::size(slot.class)) };
     if let Some(group) = slabs::group_of(entry) {
         slabs::put_to_wait(slabs::grouped(slot.class, group), slot);
@@ -541,7 +541,8 @@ pub(crate) unsafe fn give_back(
     true
 }
 
-/// Reports a pointer into this heap, but not to a block. False: it leads elsewhere.
+/// Reports a pointer that leads into this heap, but not to a block. False: the pointer leads
+/// elsewhere.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some(found) = large::find(address) {
@@ -619,11 +620,12 @@ pub(crate) unsafe fn realloc(
         }
     };
     let mut new = make();
-    // SAFETY: both blocks have this many bytes; the old one is the caller's, the new one ours.
+    // SAFETY: both blocks have this many bytes. The old block is the caller's, the new block is
+    // ours.
     let moved =
         |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
-    // The new block may have a hole, so it is not used again. The bytes are copied into the next
-    // one, because pages no longer move.
+    // The new block may have a hole, so it is not used again. The bytes are copied into another new
+    // block, because pages no longer move.
     if !new.is_null() && !moved(new) {
         new = make();
         if !new.is_null() && !moved(new) {
@@ -649,13 +651,14 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
         return false;
     }
     let from = size.min(asked);
-    // SAFETY: bytes of the block that the program gives up, or the canary.
+    // SAFETY: the bytes are the canary, and bytes of the block that the program gives up.
     unsafe { slot.block.wrapping_add(from).write_bytes(0, asked + CANARY - from) };
     slot.make_live(maker_of(request), size);
     true
 }
 
-/// Returns the usable bytes of a block: those requested. `None`: the block is not this heap's.
+/// Returns the usable bytes of a block: as many as were requested. `None`: the block is not this
+/// heap's.
 #[cold]
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
@@ -665,15 +668,15 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Returns the bytes from an address in a slab of this heap to the end of its block; 0 behind the
-/// block or if it is free. Bounds checks before copies call this. It takes one load more than the
-/// lookup of the slot.
+/// Returns the bytes from an address in a slab of this heap to the end of its block. 0: the address
+/// is behind the block, or the block is free. Bounds checks before copies call this function. It
+/// takes one load more than the lookup of the slot.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let index = size_class::slot_of(class, offset);
-    // (Words behind the slab's last slot are never written, so they read as free.) SAFETY: a unit's
-    // words are committed with it, and only atomics write them.
+    // (Words behind the slab's last slot are never written, so they read as free.)
+    // SAFETY: a unit's words are committed with it, and only atomics write them.
     let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
     if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
         return 0;
@@ -687,7 +690,8 @@ pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// Returns the block that contains an address, in constant time. `None`: it is not this heap's.
+/// Returns the block that contains an address, in constant time. `None`: the address is not in a
+/// block of this heap.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),
@@ -725,7 +729,7 @@ pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> 
 const LOOKED_AT: usize = 256;
 
 /// Checks free slots and the canaries of live blocks before the process ends, within some
-/// milliseconds. It does nothing if other threads may run.
+/// milliseconds. Does nothing if other threads may run.
 pub(crate) fn at_exit() {
     if !is_on() || !os::is_single_threaded() || sync::is_interrupted() {
         return;
@@ -739,10 +743,10 @@ pub(crate) fn at_exit() {
             let (known, address) = (slot.read(), slot.block.addr());
             if word::maker_of(known) == 0 {
                 let size = size_class::size(class);
-                // SAFETY: the bytes of a free slot, and there is no other thread.
+                // SAFETY: the bytes are those of a free slot, and there is no other thread.
                 let is_changed = !unsafe { slots::is_zero(slot.block, size) };
-                // (Otherwise a call holds the slot: a signal handler interrupted it and ends the
-                // process.)
+                // (Otherwise a call holds the slot: a signal handler interrupted the call and ends
+                // the process.)
                 if is_changed && (slab.is_returned(index) || cache::holds(slot.block)) {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
@@ -783,16 +787,16 @@ pub(crate) fn before_fork() {
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
     if is_on() {
-        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { large::after_fork() };
-        // SAFETY: this thread, or the one that it is a copy of, took the locks before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, took the locks before the fork.
         unsafe { slabs::after_fork() };
-        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { cache::after_fork() };
     }
 }
 
-/// Makes other random choices in a forked child than in its parent, for any number of threads.
+/// Makes a forked child choose differently from its parent, for any number of threads.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
         random::choose_anew();

@@ -10,14 +10,14 @@
 //! stream. The heap asks the kernel for the key when it starts. A forked child asks again, unless
 //! it is in a sandbox. In a sandbox the process's number makes its keys differ from the parent's.
 //!
-//! Called by the rest of `hardened`, where slots are drawn and runs placed.
+//! Called by the other files of `hardened`, which draw slots and place runs.
 #![forbid(unsafe_code)]
 
 use crate::os;
 use crate::substrate;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of forks from the first process to this one, counted from 1.
+/// The number of forks from the first process to this process, counted from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Makes all streams of a forked child begin anew, with other keys.
@@ -32,8 +32,8 @@ const WORDS: usize = 16;
 const ROUNDS: usize = 8;
 /// The most things that one call shuffles.
 pub(super) const MOST_SHUFFLED: u32 = 4096;
-/// Up to [`FEW`] things, 64 random bits make [`CHOICES`] choices; among more things,
-/// [`CHOICES_AMONG_MANY`].
+/// 64 random bits make [`CHOICES`] choices among up to [`FEW`] things, and [`CHOICES_AMONG_MANY`]
+/// choices among more things.
 const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;
@@ -71,17 +71,17 @@ impl Random {
         core::mem::take(&mut self.block[self.left])
     }
 
-    /// Returns a number below `bound`, which is not 0. (Biased by less than `bound` in 2^32.)
+    /// Returns a number below `bound`, which is not 0. (The bias is less than `bound` in 2^32.)
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
 
-    /// Passes pairs of places to `change`, which exchanges them; this puts at most
-    /// [`MOST_SHUFFLED`] things into random order (Fisher and Yates).
+    /// Puts `count` things, at most [`MOST_SHUFFLED`], into random order (Fisher and Yates). Passes
+    /// pairs of places to `change`, which exchanges them.
     ///
-    /// 64 random bits are a fraction between 0 and 1. Its product with a bound has a choice before
-    /// the point. The rest is again a fraction, with fewer bits. (So the bias of a choice is at
-    /// most 2^-22.)
+    /// 64 random bits are a fraction between 0 and 1. The integer part of its product with a bound
+    /// is a choice. The fractional part is the next fraction, with fewer bits. (So the bias of a
+    /// choice is at most 2^-22.)
     #[inline]
     pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
         debug_assert!(count <= MOST_SHUFFLED);
@@ -179,7 +179,7 @@ fn turn(one: Row, other: Row, by: u32) -> Row {
 mod tests {
     use super::*;
 
-    /// The first test vector for 8 rounds, a key of 256 zeros and no nonce
+    /// Tests the first vector for 8 rounds, a key of 256 zeros and no nonce
     /// (draft-strombergson-chacha-test-vectors).
     #[test]
     fn it_is_chacha8() {

@@ -6,7 +6,8 @@
 //!
 //! An attacker who can write anywhere cannot switch a check off here.
 //!
-//! [`set`] writes them once, under the lock of the process heap's start. No other code writes.
+//! [`set`] writes the settings once, under the lock of the process heap's start. No other code
+//! writes.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -78,12 +79,12 @@ pub(super) fn get() -> &'static Settings {
 ///
 /// # Safety
 ///
-/// No other thread uses the hardened heap yet, and none calls this.
+/// No other thread uses the hardened heap yet, and no other thread calls this function.
 pub(super) unsafe fn set(settings: Settings) {
-    // SAFETY: the caller promises that no code reads them yet.
+    // SAFETY: the caller promises that no code reads the settings yet.
     unsafe { *THE.settings.get() = settings };
     THE.on.store(true, Ordering::Release);
     let at = ptr::from_ref(&THE).cast_mut().cast();
-    // SAFETY: whole pages that hold nothing else, and that no code writes from now on.
+    // SAFETY: the pages are whole and hold nothing else, and no code writes them from now on.
     unsafe { os::seal(at, PAGE) };
 }

@@ -3,20 +3,20 @@
 //! ```text
 //!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light
 //!            | gap | slab | guard | slab | guard | ......... | gap |       full
-//!              1 to 16 units at random       the first slab of an extent is a random one, and then in a circle
+//!              1 to 16 units at random       first slab at random, then in a circle
 //!
 //!   slab     bits: the free slots (`slab`)            words: the state of each slot (`slots`)
 //! ```
 //!
 //! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
-//! random among the free ones. Free slots read as zero. With `hardened:full`, slots are drawn only
-//! while the free ones are at least an eighth of those that are out; otherwise a new slab is made.
-//! So a freed slot waits among many.
+//! random among the free slots. Free slots read as zero. With `hardened:full`, a new slab is made
+//! if fewer slots are free than an eighth of those that are out. So a freed slot waits among many
+//! free slots.
 //!
-//! An unused slab returns its memory to the kernel after it was idle for a while (`pass`). An
-//! eighth of the class's slabs keep theirs, so a program that frees and allocates in turns does not
-//! fault each time. A slab's addresses are never used for another class, so a dangling pointer
-//! leads at worst to a block of its own class.
+//! An unused slab gives its memory back to the kernel after it was idle for a while (`pass`). An
+//! eighth of the class's slabs keep their memory, so a program that frees and allocates in turns
+//! does not fault each time. A slab's addresses are never used for another class, so a dangling
+//! pointer leads at worst to a block of its own class.
 //!
 //! With `hardened:full`, calls with a token (`__alloc_token_*`) have their own classes, in four
 //! groups. Blocks of two groups never share a slab, now or later. They use no ring: a freed slot
@@ -24,8 +24,8 @@
 //!
 //! One more class serves blocks of size 0. All of its extents are guarded, so every access fails.
 //!
-//! Invariants: the class's lock covers all of this. A thread takes it with no other lock of this
-//! heap, and before the chunk's. A slab is listed while it has free or unopened slots.
+//! Invariants: the class's lock protects all of this state. A thread takes it with no other lock of
+//! this heap, and before the chunk's. A slab is listed while it has free or unopened slots.
 //!
 //! Called by `cache` and `mod`.
 
@@ -69,7 +69,7 @@ fn slots_of(class: usize) -> (usize, u32) {
     }
 }
 
-/// Returns the group of a slab, by its unit's entry. `None`: it is no slab, or in no group.
+/// Returns the group of a slab, by its unit's entry. `None`: the unit is no slab, or in no group.
 pub(super) fn group_of(entry: Entry) -> Option<usize> {
     let Kind::Slab(_) = entry.kind() else { return None };
     let group = entry.owner().checked_sub(HARDENED_GROUP)?;
@@ -89,14 +89,14 @@ const GUARD_EVERY_LIGHT: usize = 8;
 const GUARD_EVERY_FULL: usize = 2;
 /// One in this many of a class's slabs keeps its memory while unused.
 const KEPT: usize = 8;
-/// The others keep it until no slab was needed for this many milliseconds.
+/// The other unused slabs keep their memory until no slab was needed for this many milliseconds.
 const DELAY: u32 = 100;
 
 /// The time of the next look at idle slabs in milliseconds, or [`NEVER`].
 static DUE: AtomicU32 = AtomicU32::new(NEVER);
 const NEVER: u32 = 0;
 
-/// The most slabs released at a time, and milliseconds until the next ones.
+/// The most slabs released at a time, and the milliseconds until the next release.
 const MOST_PURGED: usize = 64;
 const SOON: u32 = 1;
 
@@ -124,7 +124,8 @@ pub(super) struct Class {
     /// Free opened slots, and slots that are out.
     free: usize,
     out: usize,
-    /// Slabs with memory but without a slot out, and their minimum since the last look.
+    /// The number of idle slabs (with memory, without a slot out), and its minimum since the last
+    /// look.
     idle: usize,
     spared: usize,
     random: Random,
@@ -142,7 +143,8 @@ const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
-/// Returns the locked class. `None`: this is a signal handler that may have interrupted the holder.
+/// Returns the locked class. `None`: the caller is a signal handler that may have interrupted the
+/// holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
@@ -202,7 +204,7 @@ pub(super) fn pass(now: u32) {
     }
 }
 
-/// Releases the memory of all slabs without a slot out. Returns bytes.
+/// Releases the memory of all slabs without a slot out. Returns the number of bytes.
 pub(super) fn trim() -> usize {
     let mut given = 0;
     for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
@@ -239,7 +241,8 @@ pub(super) fn before_fork() {
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for class in &ALL {
-        // SAFETY: the caller promises that this thread, or the one it is a copy of, holds the lock.
+        // SAFETY: the caller promises that this thread, or the thread that it is a copy of, holds
+        // the lock.
         unsafe { class.release() };
     }
 }
@@ -261,7 +264,7 @@ impl Class {
         }
     }
 
-    /// Returns a slab with a free or unopened slot; a new one if it `may_grow`.
+    /// Returns a slab with a free or unopened slot. Makes a new slab if the class `may_grow`.
     fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
@@ -309,7 +312,8 @@ impl Class {
                 (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
             let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
-            // The slot is verified when handed out, and most drawn slots were freed long ago.
+            // The slot is verified when it is handed out. Most drawn slots were freed long ago, so
+            // the processor's caches have lost them.
             prefetch(slot.block);
             sink(slot);
         });
@@ -320,7 +324,7 @@ impl Class {
         drawn
     }
 
-    /// Takes slots back. Successive slots of one slab share one visit to it.
+    /// Takes slots back. Successive slots of one slab share one visit to the slab.
     fn put(&mut self, class: usize, mut slots: impl Iterator<Item = Free>) {
         let (slots_class, _) = slots_of(class);
         let way = WayBack::of(&MAP, slots_class, 0);
@@ -373,8 +377,8 @@ impl Class {
         self.units / KEPT
     }
 
-    /// Releases slabs that were idle for a whole delay, except the kept ones, and at most `most`,
-    /// which is reduced by their number. Returns whether more slabs than the kept ones are idle.
+    /// Releases at most `most` slabs that were idle for a whole delay, except the kept slabs.
+    /// Subtracts their number from `most`. Returns whether more slabs than the kept ones are idle.
     fn purge_idle(&mut self, class: usize, most: &mut usize) -> bool {
         let mut goes = self.spared.saturating_sub(self.kept());
         let mut at = self.listed.first();
@@ -396,7 +400,7 @@ impl Class {
         self.idle > self.kept()
     }
 
-    /// Releases the memory of a slab without a slot out. Returns bytes.
+    /// Releases the memory of a slab without a slot out. Returns the number of bytes.
     fn purge(&mut self, slab: Slab<'_>) -> usize {
         self.free -= slab.free();
         slab.clear();
@@ -430,7 +434,8 @@ impl Class {
         Slab::at(&MAP, unit, 0).set_listed(false);
     }
 
-    /// Makes the next unit of the class's extent a slab; takes a new extent if it `may_grow`.
+    /// Makes the next unit of the class's extent a slab. Takes a new extent if the class
+    /// `may_grow`.
     fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         loop {
             if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {
@@ -491,7 +496,7 @@ impl Class {
             unsafe { SYSTEM.make_zero(at(first), units * UNIT) };
         }
         let guard = |unit: usize, count: usize| {
-            // SAFETY: units of the new run that no code uses.
+            // SAFETY: the units belong to the new run, and no code uses them.
             unsafe { os::guard(at(unit), count * UNIT) };
         };
         guard(run.unit, before);
@@ -514,7 +519,8 @@ fn is_guard(place: usize) -> bool {
     place % every == every - 1
 }
 
-/// Returns the class of a unit, if it is a slab of this heap, and whether its blocks have size 0.
+/// Returns the class of a unit, if the unit is a slab of this heap, and whether its blocks have
+/// size 0.
 pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
     // SAFETY: callers pass units below the frontier, which is below the map's limit.
     let entry = unsafe { MAP.entry(unit) };

@@ -5,14 +5,15 @@
 //!             word i: slot i of the unit's slab
 //! ```
 //!
-//! No slot is smaller than 16 bytes, so a unit has a word for each. An extent's words are committed
-//! with it (`slabs`), and read as zero: in a ring.
+//! No slot is smaller than 16 bytes, so a unit has a word for each slot. An extent's words are
+//! committed with the extent (`slabs`). They read as zero, which means "in a ring".
 //!
-//! Invariants: only the holder of a slot changes its word: the holder of its live block, the thread
-//! of its ring, or the holder of its class's lock. The change is a plain store. If two threads free
-//! a block at once, the heap finds it when the slot returns to its slab or is handed out.
+//! Invariants: only the holder of a slot changes the slot's word. The holder is the owner of the
+//! live block, the thread of the ring, or the holder of the class's lock. The change is a plain
+//! store. If two threads free a block at once, the heap finds the mistake when the slot returns to
+//! its slab or is handed out.
 //!
-//! Called by the rest of `hardened`.
+//! Called by the other files of `hardened`.
 
 use super::Extent;
 use super::settings;
@@ -48,8 +49,8 @@ pub(super) struct Free {
     pub(super) word: *const AtomicU16,
 }
 
-/// The number of units, from the first one on, with committed words, if all words are reserved at
-/// once.
+/// If all words are reserved at once: the number of units with committed words, from the first unit
+/// on.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 /// Words are committed for this many units at a time.
 const STEP: usize = 64;
@@ -59,7 +60,8 @@ pub(super) fn commit(first: usize, units: usize) -> bool {
     if settings::get().is_limited {
         return commit_range(first, first + units);
     }
-    // From the last commit on, so that all words form one mapping. Untouched words cost nothing.
+    // Continues from the last commit, so that all words form one mapping. Untouched words cost
+    // nothing.
     let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
     let done = to <= from || commit_range(from, to.min(chunk::most_units()));
     if done {
@@ -75,23 +77,23 @@ fn commit_range(first: usize, end: usize) -> bool {
     let from = at.map_addr(|at| at & !(page - 1));
     let length = end.next_multiple_of(page) - from.addr();
     if settings::get().is_limited {
-        // (The extent next to it may have reserved the same page.)
+        // (The next extent may have reserved the same page.)
         let got = SYSTEM.reserve_at(from.addr(), length);
         if got.is_null() && page <= A_UNIT * size_of::<u16>() {
             return false;
         }
     }
-    // SAFETY: whole pages of the words' reservation; a second commit changes nothing.
+    // SAFETY: the range is whole pages of the words' reservation. A second commit changes nothing.
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the window's words, and reserves it unless address space is limited. Then each
-/// extent reserves its own part. Null: there is no place.
+/// Finds a place for the window's words, and reserves it. If address space is limited, each extent
+/// reserves its own part later. Null: there is no place.
 pub(super) fn reserve(is_limited: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
     if is_limited && !at.is_null() {
-        // SAFETY: the new reservation, which no other code has seen.
+        // SAFETY: the range is the new reservation, which no other code has seen.
         unsafe { SYSTEM.release(at, size) };
     }
     at.cast()
@@ -111,7 +113,7 @@ impl Slot {
     }
 
     /// Returns the slot that contains an address, and the offset in it. `None`: no slab of the
-    /// hardened heap is there, or the address is behind its last slot.
+    /// hardened heap is there, or the address is behind the slab's last slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
@@ -132,7 +134,7 @@ impl Slot {
         Some((slot, offset - index * size_class::size(class)))
     }
 
-    /// Returns the slot as a free one.
+    /// Returns the slot as rings store it.
     pub(super) fn as_free(&self) -> Free {
         Free { block: self.block, word: self.word }
     }
@@ -163,7 +165,8 @@ impl Slot {
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
-    /// Returns whether a live block has its canary: `malloc` makes the block live first.
+    /// Returns whether a live block has its canary. `malloc` makes the block live before it writes
+    /// the canary.
     pub(super) fn has_end(&self, asked: usize) -> bool {
         // SAFETY: the slot has room for the requested bytes and the canary.
         unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
@@ -190,7 +193,7 @@ impl Slot {
     }
 }
 
-/// Writes the end of a block of `asked` bytes with room for `room`: a canary, if it fits.
+/// Writes the end of a block of `asked` bytes with room for `room` bytes: a canary, if it fits.
 ///
 /// # Safety
 ///
@@ -212,21 +215,21 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
     let mut used = asked;
     if room - asked >= CANARY {
         let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: bytes of the block's room.
+        // SAFETY: the bytes are in the block's room.
         if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
             return false;
         }
         used += CANARY;
     }
-    // First bytes up to a word, then words.
+    // Reads bytes up to a whole word, then words.
     let aligned = used.next_multiple_of(8);
     for at in used..aligned {
-        // SAFETY: a byte of the block's room, which ends at a multiple of 16.
+        // SAFETY: the byte is in the block's room, which ends at a multiple of 16.
         if unsafe { block.wrapping_add(at).read() } != 0 {
             return false;
         }
     }
-    // SAFETY: the rest of the block's room.
+    // SAFETY: the bytes are the rest of the block's room.
     unsafe { is_zero(block.wrapping_add(aligned), room - aligned) }
 }
 
@@ -238,11 +241,11 @@ pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bo
 pub(super) unsafe fn is_zero(block: *const u8, size: usize) -> bool {
     let mut any = 0;
     for at in 0..size / 8 {
-        // SAFETY: a word of the caller's bytes.
+        // SAFETY: the word is part of the caller's bytes.
         any |= unsafe { block.cast::<u64>().wrapping_add(at).read() };
     }
     for at in size & !7..size {
-        // SAFETY: one of the caller's last bytes.
+        // SAFETY: the byte is one of the caller's last bytes.
         any |= u64::from(unsafe { block.wrapping_add(at).read() });
     }
     any == 0
@@ -262,9 +265,9 @@ type Lane = u128;
 #[inline(always)]
 pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
     let words = block.cast::<u64>();
-    // SAFETY: the first 8 of the caller's bytes.
+    // SAFETY: these are the first 8 of the caller's bytes.
     let first = unsafe { words.read() };
-    // SAFETY: the next 8 of the caller's bytes.
+    // SAFETY: these are the next 8 of the caller's bytes.
     first | unsafe { words.wrapping_add(1).read() }
 }
 
@@ -276,12 +279,12 @@ pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
 #[inline(always)]
 pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     let lane = |at: usize| {
-        // SAFETY: 16 of the caller's bytes.
+        // SAFETY: these are 16 of the caller's bytes.
         unsafe { block.wrapping_add(at).cast::<Lane>().read() }
     };
     let mut any = NONE;
     if size < 64 {
-        // The middle lane of three.
+        // If there are three lanes, `size / 2` lies in the middle lane.
         any = or(or(lane(0), lane(size - 16)), lane((size / 2) & !15));
     } else {
         let mut left = size - 64;
@@ -297,7 +300,7 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     u64::from(!is_none(any))
 }
 
-/// Returns 0 if all of `size` bytes are zero: for long slots.
+/// Returns 0 if all of `size` bytes are zero. For long slots.
 ///
 /// # Safety
 ///
@@ -307,7 +310,7 @@ pub(super) unsafe fn long_bits(block: *const u8, size: usize) -> u64 {
     let mut any = [NONE; 4];
     for at in (0..size).step_by(128) {
         let lane = |part: usize| {
-            // SAFETY: 16 of the caller's bytes.
+            // SAFETY: these are 16 of the caller's bytes.
             unsafe { block.wrapping_add(at + part).cast::<Lane>().read() }
         };
         for (part, any) in any.iter_mut().enumerate() {
@@ -325,7 +328,7 @@ pub(super) fn read(word: &AtomicU16) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let known: u64;
-        // SAFETY: a load of an aligned word, equal to a relaxed atomic load.
+        // SAFETY: the code only loads an aligned word, like a relaxed atomic load.
         unsafe {
             core::arch::asm!(
                 "movzx {known:e}, word ptr [{word}]",
@@ -373,7 +376,7 @@ fn is_none(lane: Lane) -> bool {
     lane == 0
 }
 
-/// Clears `size` bytes, a small number.
+/// Clears `size` bytes, quickly for small sizes.
 ///
 /// # Safety
 ///
@@ -383,13 +386,13 @@ fn is_none(lane: Lane) -> bool {
 pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     // Volatile, because the compiler would call a library function for a few stores.
     let put = |at: usize| {
-        // SAFETY: 16 of the caller's bytes.
+        // SAFETY: these are 16 of the caller's bytes.
         unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };
     };
     if size < 64 {
         put(0);
         put(size - 16);
-        // The middle lane of three.
+        // If there are three lanes, `size / 2` lies in the middle lane.
         put((size / 2) & !15);
         return;
     }

@@ -1,7 +1,7 @@
 //! Warm runs: large blocks up to 1 MiB that keep their pages when freed, but become inaccessible.
 //!
 //! ```text
-//!   cold    ... | marks | pages | marks | ...                     of one mapping with its neighbours
+//!   cold    ... | marks | pages | marks | ...                     in its neighbours' mapping
 //!                         freed: marks, no pages                  (os::guard)
 //!   warm    ... | marks, read-only | pages | marks, read-only |   a mapping of its own
 //!                         freed: cleared, inaccessible            (os::shut)
@@ -9,16 +9,16 @@
 //!
 //! Dropping pages and faulting them in again costs some 2 us a page, more than all else in `malloc`
 //! and `free` of such a block. Clearing costs 35 ns a page, and changing the protection of a whole
-//! mapping splits nothing. The read-only guards keep the run a mapping of its own: the kernel would
-//! merge it with a neighbour of equal protection.
+//! mapping splits nothing. The read-only guards keep the run a mapping of its own. Otherwise the
+//! kernel would merge the run with a neighbour of equal protection.
 //!
 //! A run becomes warm at its second free, so blocks used once cost nothing. Freed warm blocks have
-//! at most [`MOST_BYTES`] of memory; a run beyond that becomes cold. An untouched page is not
+//! at most [`MOST_BYTES`] of memory. A run beyond this limit becomes cold. An untouched page is not
 //! cleared, because that would commit it. The kernel tells which pages are touched (`mincore`),
 //! until all are.
 //!
 //! Invariants: a record's warmth is set if and only if the run's guards are read-only. Only the
-//! holder of the block, or of the run taken from the queue, changes it.
+//! holder of the block, or of the run taken from the queue, changes the warmth.
 //!
 //! Called by `large`.
 
@@ -40,11 +40,11 @@ const MOST_HOLES: usize = 4;
 /// The smallest page size.
 const LEAST_PAGE: usize = 4 << 10;
 
-/// State of a run in its record: cold, from the chunk.
+/// A run's warmth in its record: the run is cold, and came from the chunk.
 const FRESH: u8 = 0;
-/// The run is cold, from the queue.
+/// The run is cold, and came from the queue.
 const REUSED: u8 = 1;
-/// Warm.
+/// The run is warm.
 const WARM: u8 = 2;
 /// The run is warm, and all of its block's pages were touched.
 const FULL: u8 = 3;
@@ -114,7 +114,7 @@ impl Place {
         }
         if self.is_warm() || self.warm_up() {
             self.clear();
-            // SAFETY: the block's pages, which no code uses any more.
+            // SAFETY: the pages are the block's, and no code uses them any more.
             if unsafe { os::shut(self.at(), self.usable) } {
                 return true;
             }
@@ -126,27 +126,27 @@ impl Place {
     /// Makes the freed block of a warm run accessible; it reads as zero. False: the kernel refused.
     pub(super) fn reuse(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
-        // SAFETY: the block's pages, which the heap committed.
+        // SAFETY: the pages are the block's, and the heap committed them.
         unsafe { SYSTEM.commit(self.at(), self.usable) }
     }
 
     /// Makes the run of a freed block cold, and drops its pages. False: the kernel refused.
     pub(super) fn cool(self) -> bool {
         BYTES.fetch_sub(self.usable, Ordering::Relaxed);
-        // (If the kernel refuses, the block stays accessible and reads as zero.) SAFETY: the
-        // block's pages, which no code uses.
+        // (If the kernel refuses, the block stays accessible and reads as zero.)
+        // SAFETY: the pages are the block's, and no code uses them.
         unsafe { os::guard(self.at(), self.usable) };
         self.cool_live()
     }
 
-    /// Makes a warm run cold, whose block is unused or used only by its holder: restores its guards
-    /// and access. False: the kernel refused.
+    /// Makes a warm run cold: restores its guards and access. The block is unused, or only its
+    /// holder uses it. False: the kernel refused.
     pub(super) fn cool_live(self) -> bool {
         if !self.is_warm() {
             return true;
         }
         let [(from, before), (_, behind)] = self.guards();
-        // SAFETY: the whole run, which the heap committed; guard marks stay.
+        // SAFETY: the range is the whole run, which the heap committed. Guard marks stay.
         let done = unsafe { SYSTEM.commit(from, before + self.usable + behind) };
         if done {
             self.note(REUSED);
@@ -162,7 +162,7 @@ impl Place {
         }
         self.note(WARM);
         let protect = |(at, size): (*mut u8, usize)| {
-            // SAFETY: a guard of the run, whose marks still forbid access.
+            // SAFETY: the range is a guard of the run. Its marks still forbid access.
             unsafe { SYSTEM.expose(at, size) }
         };
         self.guards().into_iter().all(protect) || {
@@ -173,11 +173,11 @@ impl Place {
 
     /// Clears the block.
     fn clear(self) {
-        // SAFETY: bytes of the block, which its holder gives up.
+        // SAFETY: the bytes belong to the block, which its holder gives up.
         let fill = |from: usize, size: usize| unsafe {
             slots::clear(self.at().wrapping_add(from), size);
         };
-        // SAFETY: pages of the block, which its holder gives up.
+        // SAFETY: the pages belong to the block, which its holder gives up.
         let drop = |from: usize, size: usize| unsafe {
             SYSTEM.make_zero(self.at().wrapping_add(from), size);
         };

@@ -2,21 +2,22 @@
 //!
 //! ```text
 //!   15   13 12                 0
-//!   | maker | slack            |    maker > 0: live; slack: bytes behind the requested ones, less the canary
+//!   | maker | slack            |    maker > 0: live; slack: the slot's bytes less the requested
+//!                                   bytes and the canary
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
-//! The word of a slot lies in a separate table (`slots`), so no block leads to it. It reveals a
-//! double free, a free by the wrong function, and a free of a block that was never handed out.
+//! The word of a slot lies in a separate table (`slots`), so no block leads to it. The word reveals
+//! a double free, a free by the wrong function, and a free of a block that was never handed out.
 //!
-//! Called by the rest of `hardened`.
+//! Called by the other files of `hardened`.
 #![forbid(unsafe_code)]
 
 use crate::request::Origin;
 
 /// Bytes of the canary, which follows the requested bytes.
 pub(super) const CANARY: usize = 8;
-/// A slot in a thread's ring, or one that was never drawn. (It is 0, because `malloc` tests for
+/// A slot in a thread's ring, or a slot that was never drawn. (It is 0, because `malloc` tests for
 /// it.)
 pub(super) const IN_RING: u16 = 0;
 /// A slot that returned to its slab.

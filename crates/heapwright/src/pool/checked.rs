@@ -1,16 +1,16 @@
 //! Checked builds: each slot is looked up, filled when freed, and checked before it is reused.
 //!
 //! ```text
-//!   out -> free:  of this pool? a slot's start? out?      else one line, and the end
+//!   out -> free:  of this pool? a slot's start? out?      else one line, and the process ends
 //!                 filled with 0xDF
-//!   free -> out:  still 0xDF?                             else written to after its free
+//!   free -> out:  still 0xDF?                             else it was written to after its free
 //!   at the end:   slots that are out without a key are reported; free ones are checked
 //! ```
 //!
-//! A second set of bits, beside that of the returned slots, holds the slots that are out. There is
+//! A second set of bits, beside the set of returned slots, holds the slots that are out. There is
 //! no front: a freed slot goes into the sets at once. Slots that were never handed out are not
-//! checked. Pages that a trim released read as zero, so after the first trim zero bytes pass as
-//! well.
+//! checked. Pages that a trim released read as zero, so after the first trim zero bytes pass the
+//! check as well.
 
 use core::slice;
 

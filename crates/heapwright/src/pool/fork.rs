@@ -1,9 +1,10 @@
 //! The pools' part in a fork: the locks of names, of shared pools and of shared magazines.
 //!
-//! A pool of one thread is intact in the child if it is the forking thread's; otherwise the child
-//! must not use it. The child loses the free slots in other threads' magazines of a shared pool
-//! once, because their thread indices stay taken. A child that walks, resets or drops the pool gets
-//! them back. Shared magazines lose nothing, because a fork holds their locks.
+//! A pool that serves one thread is intact in the child if the forking thread used it. Otherwise
+//! the child must not use the pool. A child cannot use the free slots that other threads' magazines
+//! of a shared pool hold at the fork, because those threads' indices stay taken. If the child
+//! walks, resets or drops the pool, it gets these slots back. Shared magazines lose nothing,
+//! because a fork holds their locks.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
@@ -12,7 +13,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
-/// Whether this process is the child of one with several threads.
+/// Whether this process was forked from a process with several threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether magazines of other threads may be copies of different moments.
@@ -30,7 +31,7 @@ pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
         fork::join(Part::Pools, &HANDLERS);
-        // Set last: the child of a fork in between registers by itself.
+        // Set last: a child that is forked before this line registers by itself.
         JOINED.store(true, Ordering::Release);
     }
 }
@@ -43,12 +44,10 @@ fn before() {
 
 /// # Safety
 ///
-/// Follows [`before`] in the forking thread or its copy in the child.
+/// The call follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { names::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { shared::after_fork() };
 }

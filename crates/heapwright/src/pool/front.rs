@@ -14,8 +14,8 @@
 //! each operation costs more. The front combines both: a short stack that the sets refill. A list
 //! through the free slots, an array of all of them, and the sets alone were slower: docs/pools.md.
 //!
-//! Invariants: entries below `count` are free slots of the store, not null, each there once. The
-//! store counts them as out.
+//! Invariants: entries below `count` are free slots of the store. None is null, and no slot is
+//! there twice. The store counts these slots as out.
 //!
 //! Called by `raw`.
 

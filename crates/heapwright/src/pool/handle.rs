@@ -11,13 +11,12 @@
 //!   Home::deallocate     the slot is its pool's again
 //! ```
 //!
-//! The unsafe part of an object's end is here, once for both kinds of pool. A pool only implements
-//! the return of a slot, whatever the type of its object: so a handle may be of a trait object.
-//! No reference to the pool's inside is held while the object is dropped, because its destructor
-//! may use the pool.
+//! The unsafe part of an object's end is here, once for both kinds of pool. A pool only frees
+//! slots, whatever the type of the object. So a handle may hold a trait object. No reference to the
+//! pool's inside is held while the object is dropped, because its destructor may use the pool.
 //!
-//! Invariants: a handle's object is live and belongs to the handle. It is dropped once, and then
-//! its slot is freed once.
+//! Invariants: a handle's object is live and belongs to the handle. The object is dropped once, and
+//! then its slot is freed once.
 //!
 //! Called by `typed` and `shared`.
 
@@ -76,7 +75,7 @@ pub(super) unsafe fn take_out<T>(home: &impl Home, object: NonNull<T>) -> T {
 }
 
 /// The kinds of handle that [`coerce!`](crate::pool::coerce) takes apart. Other crates cannot name
-/// this trait, so no other type has it.
+/// this trait, so no other type implements it.
 pub trait Handle {
     /// The type of the object.
     type Object: ?Sized;
@@ -243,8 +242,8 @@ macro_rules! handle_impls {
 }
 pub(super) use handle_impls;
 
-/// Makes a [`Boxed`](crate::pool::Boxed) or [`SharedBoxed`](crate::pool::SharedBoxed) of a trait
-/// object, or of a slice, of one of a type that has it. The object stays where it is.
+/// Turns a [`Boxed`](crate::pool::Boxed) or [`SharedBoxed`](crate::pool::SharedBoxed) into a handle
+/// of a trait object or of a slice. The object stays where it is.
 ///
 /// ```
 /// use core::fmt::Display;
@@ -260,7 +259,7 @@ pub(super) use handle_impls;
 /// assert!(texts.is_empty(), "the handle knows its pool");
 /// ```
 ///
-/// Only what the compiler itself coerces is allowed:
+/// Only the compiler's own coercions are allowed:
 ///
 /// ```compile_fail,E0277
 /// use heapwright::pool::{Pool, coerce};

@@ -119,8 +119,8 @@ impl<T> Pool<T> {
         self.keyed_mut().drain()
     }
 
-    /// Iterates over the objects with keys, in the order of their indexes. The loop may insert;
-    /// whether the iteration meets such objects is open.
+    /// Iterates over the objects with keys, in the order of their indexes. The loop may insert
+    /// objects. The iteration may or may not meet them.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -129,8 +129,8 @@ impl<T> Pool<T> {
     /// assert_eq!(pool.iter().collect::<Vec<_>>(), [(a, &1), (b, &2)]);
     /// ```
     ///
-    /// Handles are not part of it, because they may change their objects meanwhile. No object is
-    /// removed meanwhile:
+    /// The iteration does not meet objects of handles, because a handle may change its object
+    /// meanwhile. The loop cannot remove objects:
     ///
     /// ```compile_fail,E0502
     /// use heapwright::pool::Pool;

@@ -6,9 +6,10 @@
 //!   indexes   | 0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |
 //! ```
 //!
-//! `S` is the most slots that fit in 64 KiB, as a power of two, or 1. Counting leading zeros leads
-//! from an index to its segment. After 32 doublings a pool has every 32-bit index. A segment may
-//! have fewer slots than indexes (no memory for all, or a limit); the other indexes stay unused.
+//! `S` is the largest power of two of slots that fit in 64 KiB, or 1 if no slot fits. Counting
+//! leading zeros leads from an index to its segment. After 32 doublings a pool has every 32-bit
+//! index. A segment may have fewer slots than indexes, because of a limit or a lack of memory. Then
+//! the other indexes stay unused.
 //!
 //! A pointer leads to its slot by an exact division: a shift and a multiplication by the inverse
 //! modulo 2^64. Multiplying back detects a pointer that is no slot's start.
@@ -35,7 +36,7 @@ pub(super) struct Shape {
     align: usize,
     /// The inverse of the odd part of `size` modulo 2^64.
     inverse: u64,
-    /// The slots of segment 0, as a power of two.
+    /// The logarithm of the number of slots of segment 0.
     first: u32,
 }
 
@@ -111,8 +112,8 @@ impl Shape {
     }
 
     /// Returns the bytes before the first slot of the pool with this id, so that first objects of
-    /// different pools lie in different cache sets. Zero for slots of whole pages, which would
-    /// straddle one more page.
+    /// different pools lie in different cache sets. The result is zero for slots of whole pages,
+    /// because they would straddle one page more.
     pub(super) const fn colour(&self, id: u32) -> usize {
         if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
             return 0;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A pool knows the object size beforehand, so it has no size classes, no headers and no checks. A
-//! new object takes the slot that was destroyed last, or the next untouched one. Pointers are
+//! new object takes the slot that was destroyed last, or the next untouched slot. Pointers are
 //! stable. Arithmetic converts between pointers and indexes, and one lookup in the address map
 //! tells whether an address is in the pool.
 //!
@@ -21,8 +21,9 @@
 //! pages can go back to the kernel ([`Pool::trim`]), a reset can drop live objects, and a walk
 //! visits live objects in address order.
 //!
-//! The idea is that of Zig's `MemoryPool`, with its users' wishes: address space in doubling steps,
-//! free lists beside the objects, different base addresses, no redundant node.
+//! The idea is that of Zig's `MemoryPool`. It also fulfils wishes of that pool's users. Address
+//! space grows in doubling steps, free lists lie beside the objects, base addresses differ, and no
+//! list node is redundant.
 //!
 //! ```
 //! use heapwright::pool::{Pool, Reset};
@@ -105,17 +106,19 @@ macro_rules! builder_choices {
                 self
             }
 
-            /// Sets the most live objects: of each kind, in a pool with and without keys. The pool
-            /// reserves address space for those without keys in one piece, if possible.
+            /// Sets the largest number of live objects. Objects with keys and objects without keys
+            /// have this limit each. If possible, the pool reserves address space for all objects
+            /// without keys in one piece.
             #[must_use]
             pub const fn limit(mut self, objects: u32) -> Self {
                 self.config.limit = objects;
                 self
             }
 
-            /// Sets whether segments of 2 MiB or more use huge pages. By default, pools of objects
-            /// up to 1 KiB use them from 4 MiB on, in segments that will be filled: these are
-            /// faster to touch, to walk and to access at random. A trimmed segment has none.
+            /// Sets whether segments of 2 MiB or more use huge pages. By default, a pool of objects
+            /// up to 1 KiB uses huge pages for new segments once it has 4 MiB of slots. Huge pages
+            /// are faster to touch, to walk and to access at random. A trimmed segment has no huge
+            /// pages.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

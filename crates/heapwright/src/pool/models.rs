@@ -17,9 +17,9 @@ use crate::{
     registry::{self, Model},
 };
 
-/// Returns whether this process has the model, so that the caller runs the test. If not, runs the
-/// named tests, which must pass, in a child with it. The child inherits other options in
-/// `HEAPWRIGHT`.
+/// Returns whether this process has the model. Then the caller runs the test. Otherwise this
+/// function runs the named tests in a child process with the model. They must pass. The child
+/// inherits other options in `HEAPWRIGHT`.
 fn under(model: &str, names: &[&str]) -> bool {
     let model = format!("cache={model}");
     let now = std::env::var("HEAPWRIGHT").unwrap_or_default();
@@ -140,8 +140,8 @@ fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
 #[test]
 fn threads_that_meet_make_more_magazines_up_to_the_number() {
     let name = "pool::models::threads_that_meet_make_more";
-    // The options are used by no other test, so this one runs alone: ended pools leave their
-    // magazines to the next, and the number is raised for all.
+    // No other test has these options, so this test runs alone in its process. It must, because
+    // ended pools leave their magazines to later pools, and the maximum is raised for all pools.
     if !under("shared:2,stats=off", &[name]) {
         return;
     }

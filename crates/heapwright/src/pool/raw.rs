@@ -5,8 +5,9 @@
 //!   free:    front  -->  (full) its older half into the sets
 //! ```
 //!
-//! The first step of each is inline, a handful of instructions. The others are out of line, and run
-//! once in sixty-four operations.
+//! The first step of either operation is inline and takes a handful of instructions. The other
+//! steps are out of line. Every fresh slot comes from the frontier. The later steps, and the second
+//! step of a free, run about once in 64 operations at most.
 //!
 //! In checked builds (feature `checked`) each operation also looks the slot up. A slot must be
 //! freed once, to its own pool, and not written to afterwards.
@@ -21,9 +22,9 @@ use super::{Reset, Stats, checked};
 
 /// A pool of raw slots of one size and alignment.
 ///
-/// It is the base of [`Pool`](super::Pool), for sizes that are known only at run time, and for C. A
-/// pool serves one thread at a time. Slots do not move. Freed slots are used again, the last one
-/// first, and older ones in address order.
+/// It is the base of [`Pool`](super::Pool). It also serves C, and sizes that are known only at run
+/// time. A pool serves one thread at a time. Slots do not move. Freed slots are used again: the
+/// slot freed last comes first, and older slots come in address order.
 ///
 /// Dropping the pool releases all memory, slots in use included, without dropping their contents.
 ///
@@ -119,7 +120,7 @@ impl RawPool {
     /// Frees a slot. O(1) amortised.
     ///
     /// When the front overflows, and always in checked builds, the pool checks its slots. A slot of
-    /// another pool, or one that is free already, then ends the process with one line that names
+    /// another pool, or a slot that is free already, then ends the process with one line that names
     /// its owner.
     ///
     /// # Safety
@@ -194,7 +195,7 @@ impl RawPool {
         self.store.segment_of(address.addr()).is_some()
     }
 
-    /// Returns the index of the slot that begins at an address, if there is one and it was ever
+    /// Returns the index of the slot that begins at an address, if a slot begins there and was ever
     /// handed out. O(1).
     #[must_use]
     pub fn index_of(&mut self, slot: *const u8) -> Option<u32> {
@@ -222,7 +223,7 @@ impl RawPool {
         self.settle().reset(how);
     }
 
-    /// Returns every page without a slot in use to the kernel now. Returns the number of bytes.
+    /// Gives every page without a slot in use back to the kernel now. Returns the number of bytes.
     /// O(slots that were handed out / 64).
     pub fn trim(&mut self) -> usize {
         self.settle().trim()

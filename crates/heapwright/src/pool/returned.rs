@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   level 2                                    . . . . . . . 1
-//!   level 1                    . . 1 . . . . .        a bit a word below
-//!   level 0    ........ ........ ..1..1.. ........    a bit a slot
+//!   level 1                    . . 1 . . . . .        a bit for each word below
+//!   level 0    ........ ........ ..1..1.. ........    a bit for each slot
 //! ```
 //!
-//! A returned slot sets its bit, and bits above only if their word was empty. One step a level
-//! finds the lowest slot. Both take time in proportion to the levels (four for sixteen million
-//! slots). Slots leave in address order, so live objects become dense again after any disorder.
+//! An insertion sets the slot's bit, and a bit above only if the word below was empty. A search for
+//! the lowest slot takes one step a level. So both take time in proportion to the number of levels:
+//! four for sixteen million slots. Slots leave in address order, so live objects become dense again
+//! after any disorder.
 //!
 //! All levels lie in one slice of zeroed words, level 0 first. The caller owns the words, so this
 //! file needs no pointer.
@@ -43,7 +44,7 @@ impl Levels {
         }
     }
 
-    /// Returns the words of all levels.
+    /// Returns the number of words of all levels.
     pub(super) fn words(&self) -> usize {
         self.words as usize
     }

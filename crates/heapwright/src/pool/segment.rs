@@ -4,10 +4,10 @@
 //!   units     | colour | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
 //!
 //!   side      the set of returned slots (`returned`), in units of its own
-//!   leases    a word a slot of a shared pool, in units of its own, once a key was requested
+//!   leases    a word for each slot of a shared pool, in units of its own, from the first key on
 //! ```
 //!
-//! A slot is in one of four states:
+//! A slot is in one of three states:
 //!
 //! ```text
 //!   untouched --carve--> out (the program's, or in a front) --put--> returned
@@ -36,7 +36,7 @@ use crate::runs;
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
-/// One segment; all zero: none.
+/// A segment. All-zero bytes: no segment.
 pub(super) struct Segment {
     /// The first slot; null: no segment.
     base: *mut u8,
@@ -147,7 +147,7 @@ impl Segment {
         (self.units, self.slots, self.span, self.carved, self.free) = (0, 0, 0, 0, 0);
     }
 
-    /// Stops huge pages: they would make released memory resident again.
+    /// Stops the use of huge pages, which would make released memory resident again.
     fn no_more_huge_pages(&mut self) {
         if self.huge {
             // SAFETY: the run is ours, committed, and whole pages.
@@ -205,10 +205,11 @@ impl Segment {
         (self.side.at().cast::<u64>().wrapping_add(which * words), words)
     }
 
-    /// Returns the set's words, mutable.
+    /// Returns the words of a set, mutable. 0: the returned slots; 1: in checked builds, the slots
+    /// that are out.
     fn words(&mut self, which: usize) -> &mut [u64] {
         let (at, words) = self.set(which);
-        // SAFETY: the side memory has the words of each set, aligned; it belongs to this segment,
+        // SAFETY: the side memory has the words of each set, aligned. It belongs to this segment,
         // which is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(at, words) }
     }
@@ -229,7 +230,8 @@ impl Segment {
         fresh
     }
 
-    /// Removes up to `most` of the lowest slots from the set: the first slot, and a word of bits.
+    /// Removes up to `most` of the lowest slots from the set. Returns the first slot of their word,
+    /// and a bit for each removed slot.
     pub(super) fn take(&mut self, most: usize) -> (usize, u64) {
         let levels = self.levels;
         let (first, bits) = levels.take_lowest(self.words(0), most);
@@ -257,7 +259,7 @@ impl Segment {
         (self.carved, self.free) = (0, 0);
     }
 
-    /// Records that a slot is out, or no longer. False: this was recorded already.
+    /// Records whether a slot is out. False: this was recorded already.
     pub(super) fn note_out(&mut self, slot: usize, out: bool) -> bool {
         let levels = self.levels;
         let words = self.words(1);
@@ -267,8 +269,8 @@ impl Segment {
         levels.remove(words, slot)
     }
 
-    /// Releases the pages that hold no slot that is out. All free slots are in the set. Returns
-    /// bytes.
+    /// Releases the pages that hold no slot that is out. All free slots are in the set. Returns the
+    /// number of bytes.
     pub(super) fn purge(&mut self, shape: &Shape) -> usize {
         self.no_more_huge_pages();
         let page = SYSTEM.page_size();
@@ -289,7 +291,7 @@ impl Segment {
         given
     }
 
-    /// Releases the pages behind the first `keep` slots. No slot is out.
+    /// Releases the pages behind the first `keep` slots. No code uses these slots any more.
     pub(super) fn purge_behind(&self, shape: &Shape, keep: usize) {
         let page = SYSTEM.page_size();
         let from = self.slot(shape, keep).addr() - MAP.address_of(self.unit).addr();
@@ -304,8 +306,8 @@ impl Segment {
         self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
     }
 
-    /// Returns bytes `from..to` of the units, whole unused pages, to the kernel. Returns the bytes
-    /// released.
+    /// Gives bytes `from..to` of the units, whole unused pages, back to the kernel. Returns the
+    /// number of bytes released.
     fn decommit(&self, from: usize, to: usize) -> usize {
         let first = MAP.address_of(self.unit).wrapping_add(from);
         // SAFETY: the caller promises that no slot that is out reaches into these whole pages.
@@ -331,7 +333,7 @@ impl Segment {
         unsafe { os::populate(start.wrapping_add(from), to - from) };
     }
 
-    /// Returns the leases, one a slot; null before [`Segment::want_leases`].
+    /// Returns the leases, one for each slot. Null before [`Segment::want_leases`].
     #[inline]
     pub(super) fn leases(&self) -> *mut Lease {
         self.leases.at().cast()

@@ -10,12 +10,13 @@
 //! ```
 //!
 //! Fresh slots are on no list: the frontier moves over them in address order. So unused memory is
-//! not touched, and a pool of a million objects starts as an array. The frontier is *closed* (`next
-//! == end`) while slots wait in sets, so one test covers both.
+//! not touched, and a pool of a million objects starts as an array. While slots wait in sets, the
+//! frontier is *closed* (`next == end`). So one comparison sends the slow path to the sets, or to
+//! another segment.
 //!
-//! Invariants: every carved slot is out, in the owner's front, or in its segment's set. `returned`
-//! names exactly the segments with a nonempty set. While the frontier is open, its segment's
-//! `carved` is behind (see [`Store::sync`]).
+//! Invariants: every carved slot is in use, in a front, or in its segment's set. `returned` names
+//! exactly the segments with a nonempty set. While the frontier is open, its segment's `carved` is
+//! too low ([`Store::sync`] mends it).
 //!
 //! Used by `raw` (one thread) and `shared` (under its lock).
 
@@ -42,7 +43,7 @@ const SMALL: usize = 1024;
 pub(super) enum Called {
     /// The builder set it.
     Name(&'static str),
-    /// The name is the type's.
+    /// The function returns the path of the objects' type.
     Type(fn() -> &'static str),
 }
 
@@ -79,9 +80,9 @@ impl Config {
         Self { called, limit: u32::MAX, in_one: true, huge: None }
     }
 
-    /// Returns whether the next large segment of a pool with this capacity uses huge pages by
-    /// default: a pool of small objects that filled [`MANY`] bytes will probably fill the next
-    /// segment too, in order.
+    /// Returns whether the next large segment of a pool with this capacity uses huge pages. By
+    /// default, it uses them if the objects are small and the pool has [`MANY`] bytes of slots.
+    /// Such a pool will probably fill the next segment too, in order.
     pub(super) fn wants_huge_pages(&self, shape: &Shape, capacity: usize) -> bool {
         let fills = shape.size() <= SMALL && capacity * shape.size() >= MANY;
         chunk::may_have_huge_pages() && self.huge.unwrap_or(fills)
@@ -120,7 +121,7 @@ pub(super) struct Store {
     returned: u64,
     /// The segment of the open frontier.
     current: usize,
-    /// The segment of the last lookup: most slots return to the same segment as the one before.
+    /// The segment of the last lookup. The next slot is usually of the same segment.
     near: usize,
     name: Option<&'static Slot<Name>>,
     home: Option<Side>,
@@ -172,15 +173,15 @@ impl Store {
     pub(super) fn segments(&self) -> &[Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling() } else { self.table.cast_const() };
-        // SAFETY: `table` belongs to this store, and `count` is 0 if it is null.
+        // SAFETY: `table` belongs to this store. If the store has no table, `count` is 0.
         unsafe { core::slice::from_raw_parts(table, count) }
     }
 
     fn segments_mut(&mut self) -> &mut [Segment] {
         let count = if self.table.is_null() { 0 } else { SEGMENTS };
         let table = if count == 0 { ptr::dangling_mut() } else { self.table };
-        // SAFETY: `table` belongs to this store, which is borrowed mutably; `count` is 0 if it is
-        // null.
+        // SAFETY: `table` belongs to this store, which is borrowed mutably. If the store has no
+        // table, `count` is 0.
         unsafe { core::slice::from_raw_parts_mut(table, count) }
     }
 
@@ -223,8 +224,8 @@ impl Store {
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
 
-    /// Opens the frontier in a segment with untouched slots, or in a new one. False: no memory, or
-    /// the limit is reached.
+    /// Opens the frontier in a segment with untouched slots, or in a new segment. False: no memory,
+    /// or the limit is reached.
     #[cold]
     fn open_frontier(&mut self) -> bool {
         self.close_frontier();
@@ -310,8 +311,8 @@ impl Store {
         self.near
     }
 
-    /// Returns the segment and number of the slot that begins at `slot`. Ends the process if there
-    /// is none, or it was never handed out.
+    /// Returns the segment and number of the slot that begins at `slot`. Ends the process if no
+    /// slot begins there, or if the slot was never handed out.
     #[inline]
     fn find(&mut self, slot: *mut u8) -> (usize, usize) {
         let segment = self.segment_near(slot);
@@ -322,8 +323,8 @@ impl Store {
         }
     }
 
-    /// Returns the segment and number of the slot that begins at `address`, if there is one and
-    /// [`Store::sync`] saw it handed out.
+    /// Returns the segment and number of the slot that begins at `address`, if a slot begins there
+    /// and [`Store::sync`] saw it handed out.
     #[inline]
     pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
         let number = self.segment_of(address)?;
@@ -337,7 +338,7 @@ impl Store {
         segment::number_of(self.id(), address)
     }
 
-    /// Adds slots to their segments' sets; ends the process if one is there already.
+    /// Adds slots to their segments' sets. Ends the process if a slot is in its set already.
     #[cold]
     pub(super) fn put(&mut self, slots: &[*mut u8]) {
         if let Some(twice) = self.put_each(slots) {
@@ -345,7 +346,7 @@ impl Store {
         }
     }
 
-    /// Adds slots to their segments' sets. Returns one that was there already.
+    /// Adds slots to their segments' sets. Returns a slot that was in its set already.
     pub(super) fn put_each(&mut self, slots: &[*mut u8]) -> Option<*mut u8> {
         self.close_frontier();
         if slots.is_empty() {
@@ -399,19 +400,19 @@ impl Store {
         self.returned != 0
     }
 
-    /// Returns the slots that were handed out and are in no set: in use, or in a front.
+    /// Returns the number of slots that were handed out and are in no set: in use, or in a front.
     pub(super) fn out(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.carved - s.free).sum()
     }
 
-    /// Returns the slots available without growing.
+    /// Returns the number of slots available without growing.
     pub(super) fn ready(&mut self) -> usize {
         self.sync();
         self.segments().iter().map(|s| s.untouched() + s.free).sum()
     }
 
-    /// Returns the slots that the store has memory for.
+    /// Returns the number of slots that the store has memory for.
     pub(super) fn capacity(&self) -> usize {
         self.segments().iter().map(Segment::slots).sum()
     }
@@ -420,7 +421,7 @@ impl Store {
     /// or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
-        // One first segment for all slots, so that they are adjacent.
+        // Makes one first segment for all slots, so that they are adjacent.
         if self.table.is_null()
             && self.config.in_one
             && self.config.limit == u32::MAX
@@ -432,7 +433,7 @@ impl Store {
         let before: u64 = self.existing();
         while self.ready() < count {
             if !self.grow() {
-                // The segments made so far do not suffice, and are replaced by others.
+                // The segments made so far do not suffice, so they are released again.
                 for number in 0..self.segments().len() {
                     if before >> number & 1 == 0 && self.at(number).exists() {
                         self.at(number).close(false);
@@ -470,7 +471,7 @@ impl Store {
                 walk.slot = slot + 1;
                 return Some((walk.segment, slot));
             }
-            // Searches the next segment by address: there are few, in no order.
+            // Searches the next segment by address. There are few segments, in no order.
             let behind = |(number, s): (usize, &Segment)| (s.base().addr(), number);
             let all = self.segments().iter().enumerate().map(behind);
             let (base, segment) = all.filter(|&(base, _)| base > walk.base).min()?;
@@ -484,7 +485,8 @@ impl Store {
         self.segments()[segment].slot(&self.shape, slot)
     }
 
-    /// Releases pages that hold no slot that is out. All free slots are in the sets. Returns bytes.
+    /// Releases pages that hold no slot that is out. All free slots are in the sets. Returns the
+    /// number of bytes.
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
@@ -503,7 +505,7 @@ impl Store {
         bytes
     }
 
-    /// Makes all slots free, and keeps as much memory as `how` says. No slot is out.
+    /// Makes all slots free, and keeps as much memory as `how` says. No code uses a slot any more.
     pub(super) fn reset(&mut self, how: Reset) {
         self.close_frontier();
         if cfg!(feature = "checked") {
@@ -538,7 +540,7 @@ impl Store {
         self.given_back_pages |= matches!(how, Reset::RetainUpTo(_));
     }
 
-    /// Releases all memory and the id. No slot is in use.
+    /// Releases all memory and the id. No code uses a slot any more.
     pub(super) fn end(&mut self) {
         self.reset(Reset::FreeAll);
         for segment in self.segments_mut() {
@@ -559,8 +561,8 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Returns the leases of a segment, one a slot, which are made if necessary. `None`: there is
-    /// no memory.
+    /// Returns the leases of a segment, one for each slot. Makes them if necessary. `None`: there
+    /// is no memory.
     pub(super) fn want_leases(&mut self, segment: usize) -> Option<*mut Lease> {
         let share = self.shape.indexes(segment) as usize;
         let at = self.at(segment);
@@ -570,7 +572,8 @@ impl Store {
     /// Returns the lease of a slot, if its segment has leases.
     pub(super) fn lease(&self, segment: usize, slot: usize) -> Option<&Lease> {
         let leases = self.segments()[segment].leases();
-        // SAFETY: null, or the leases of the segment, which has one for each slot.
+        // SAFETY: `leases` is not null here, so it leads to the segment's leases, one for each
+        // slot.
         (!leases.is_null()).then(|| unsafe { &*leases.wrapping_add(slot) })
     }
 
@@ -579,8 +582,8 @@ impl Store {
         self.segments().iter().any(|segment| !segment.leases().is_null())
     }
 
-    /// Records that a slot is out, or no longer. Ends the process if that was recorded already, or
-    /// if it is no slot.
+    /// Records whether a slot is out. Ends the process if this was recorded already, or if no slot
+    /// begins at the address.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
             misuse::not_of_pool(self.name(), slot.addr());

@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         .prop_map(|runs| runs.into_iter().flat_map(|(step, n)| burst(&step, n)).collect())
 }
 
-/// Returns the count, or a small one under Miri.
+/// Returns the count, or a small count under Miri.
 fn scaled(count: usize) -> usize {
     if cfg!(miri) { count.min(200) } else { count }
 }
@@ -257,7 +257,7 @@ fn a_limit_is_exact_and_refusals_return_the_value() {
         held.swap_remove(limit as usize / 2);
         held.push(pool.try_boxed(78).expect("one is free again"));
         assert!(pool.try_create(79).is_err());
-        // Objects with keys count by themselves.
+        // Objects with keys have a limit of their own.
         let keys: Vec<_> = (0..limit).map(|n| pool.try_insert(n.into()).unwrap()).collect();
         assert!(pool.try_insert(80).is_err() && pool.contains_key(keys[0]));
     }
@@ -318,7 +318,8 @@ fn fresh_objects_lie_in_a_row_and_returned_ones_come_back_lowest_first() {
         // SAFETY: created above, once.
         unsafe { pool.destroy(object) };
     }
-    // Slots in the front come first: here these are the lowest. Then the order is ascending.
+    // Slots in the front come first; here they are the lowest. All later slots come in ascending
+    // order.
     let again: Vec<_> = (0..count).map(|n| pool.create(n)).collect();
     let later = &again[128..];
     assert!(later.is_sorted(), "what comes from the sets comes in order");
@@ -372,7 +373,7 @@ fn a_trim_gives_back_all_pages_without_an_object() {
     let mut held: Vec<_> = (0..count).map(|_| pool.boxed([7; 1024])).collect();
     let kept: Vec<_> = held.drain(..).enumerate().filter(|(n, _)| n % 100 == 0).collect();
     let given = pool.trim();
-    // One object in a hundred stays, each in one page, or in two if it straddles.
+    // One object in a hundred stays, each in one page, or in two if it straddles their border.
     let kept_bytes = count / 100 * 2 * 4096 + (64 << 10);
     assert!(given + kept_bytes >= count * 1024, "{given}");
     assert!(kept.iter().all(|(_, object)| **object == [7; 1024]));

@@ -33,8 +33,9 @@ use crate::unwinding;
 /// serves one thread at a time; [`SharedPool`](super::SharedPool) serves many. Dropping the pool
 /// drops all live objects and releases its memory. Zero-sized objects take a byte each.
 ///
-/// If there is no memory or the limit is reached, functions with `try_` return the value; the
-/// others end the process with one line on standard error. The idea is that of Zig's `MemoryPool`.
+/// If there is no memory or the limit is reached, functions with `try_` return the value. Other
+/// functions end the process with one line on standard error. The idea is that of Zig's
+/// `MemoryPool`.
 ///
 /// ```
 /// use heapwright::pool::Pool;
@@ -59,7 +60,7 @@ use crate::unwinding;
 /// assert_eq!(*handle, 1);
 /// ```
 ///
-/// nor survive a reset, and no reference to an object may exist at a reset:
+/// A handle cannot survive a reset, and no reference to an object may exist at a reset:
 ///
 /// ```compile_fail,E0502
 /// use heapwright::pool::{Pool, Reset};
@@ -78,7 +79,7 @@ use crate::unwinding;
 /// assert_eq!(one, Some(&1));
 /// ```
 ///
-/// and a value must live as long as the pool's type says:
+/// A value must live as long as the pool's type says:
 ///
 /// ```compile_fail,E0597
 /// use heapwright::pool::Pool;
@@ -91,7 +92,7 @@ use crate::unwinding;
 /// assert_eq!(pool.live_mut().count(), 1);
 /// ```
 ///
-/// and a pool stays in its thread while it is in use:
+/// A pool stays in its thread while it is in use:
 ///
 /// ```compile_fail,E0277
 /// use heapwright::pool::Pool;
@@ -102,7 +103,7 @@ pub struct Pool<T> {
     raw: UnsafeCell<RawPool>,
     /// The objects with keys, in slots of their own.
     keyed: UnsafeCell<KeyPool<T>>,
-    /// Invariant: values go in through a shared reference.
+    /// Makes the pool invariant in `T`: values go in through a shared reference.
     objects: PhantomData<UnsafeCell<T>>,
 }
 
@@ -248,8 +249,8 @@ impl<T> Pool<T> {
     ///
     /// # Safety
     ///
-    /// This pool created the object ([`Boxed::into_raw`] may have released it; it has no key), and
-    /// it is not yet destroyed. No code uses it afterwards.
+    /// This pool created the object without a key ([`Boxed::into_raw`] may have released it). The
+    /// object is not yet destroyed, and no code uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
         // SAFETY: the caller promises that this pool created the object, and that it is live and
@@ -300,8 +301,8 @@ impl<T> Pool<T> {
             || self.with_keyed(|keyed| keyed.contains(object))
     }
 
-    /// Returns the index of a live object without a key: a small number, unique among such objects
-    /// of this pool while the object lives. O(1). `None`: `object` is no such object.
+    /// Returns the index of a live object without a key. The index is a small number, unique among
+    /// such objects of this pool while the object lives. O(1). `None`: `object` is no such object.
     #[must_use]
     pub fn index_of(&self, object: *const T) -> Option<u32> {
         self.with_raw(|raw| raw.index_of(object.cast()))
@@ -321,7 +322,7 @@ impl<T> Pool<T> {
         self.with_raw(|raw| raw.preheat(count, touch))
     }
 
-    /// Returns every page without a live object to the kernel now. Returns the number of bytes.
+    /// Gives every page without a live object back to the kernel now. Returns the number of bytes.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -347,8 +348,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Drops all live objects, those without keys in address order, and keeps as much memory of
-    /// either kind as `how` says. All keys become stale and remain so.
+    /// Drops all live objects. Objects without keys are dropped in address order. The pool keeps as
+    /// much memory for objects of each kind as `how` says. All keys become stale and remain so.
     ///
     /// # Panics
     ///
@@ -366,7 +367,8 @@ impl<T> Pool<T> {
     /// Iterates over all live objects: those without keys in address order, then those with keys.
     /// Takes time in proportion to the slots handed out.
     ///
-    /// It needs `&mut self`, because a handle may change its object while the pool is shared.
+    /// The iteration needs `&mut self`, because a handle may change its object while the pool is
+    /// shared.
     ///
     /// ```
     /// use heapwright::pool::Pool;
@@ -416,7 +418,7 @@ impl<T> Drop for Pool<T> {
     }
 }
 
-/// The pool of the handles: it need not know the type of their objects.
+/// The pool that handles free their slots to. It need not know the type of the objects.
 impl Home for UnsafeCell<RawPool> {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<u8>) {
@@ -429,7 +431,7 @@ impl Home for UnsafeCell<RawPool> {
     }
 }
 
-/// A reset in progress; its drop completes it even if a destructor panics.
+/// A reset in progress. Its drop completes the reset even if a destructor panics.
 struct Ending<'p, T> {
     pool: &'p mut Pool<T>,
     walk: Walk,
@@ -475,7 +477,7 @@ impl<T> Drop for Ending<'_, T> {
 pub struct Boxed<'p, T: ?Sized> {
     object: NonNull<T>,
     home: &'p UnsafeCell<RawPool>,
-    /// Invariant: the object may stay in the pool when the handle is gone.
+    /// Makes the handle invariant in `T`: the object may stay in the pool when the handle is gone.
     holds: PhantomData<*mut T>,
 }
 

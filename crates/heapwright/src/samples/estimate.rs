@@ -1,10 +1,11 @@
 //! Estimates of all blocks from samples: sums and their errors.
 //!
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability of a sample at its
-//! size (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a
-//! sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//! size (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` estimate bytes. The sum of
+//! `(1-p)/p^2` estimates the variance of a count. For bytes, each term is multiplied by `n^2`
+//! (Horvitz and Thompson).
 //!
-//! Called by the rest of `samples`, under its lock.
+//! Called by the other files of `samples`, under its lock.
 
 use crate::paged_table::Keyed;
 
@@ -31,7 +32,7 @@ impl Estimate {
     pub(super) fn take_away(&mut self, sample: &Sample) {
         self.samples -= 1;
         if self.samples == 0 {
-            // Removes the rest that rounding leaves.
+            // Removes the errors of rounding.
             *self = Self::ZERO;
             return;
         }
@@ -40,8 +41,8 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// Replaces a changed sample. (A profile that began after the sample was made does not count it
-    /// as allocated.)
+    /// Replaces a changed sample. (A profile that began after the sample was made does not count
+    /// the sample as allocated.)
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
             self.take_away(before);
@@ -64,7 +65,7 @@ pub(super) fn deviation(variance: f64) -> u64 {
     u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
 }
 
-/// An estimate at an earlier moment, in 16 bytes; each stack has three.
+/// An estimate at an earlier moment, in 16 bytes. Each site has three.
 #[derive(Clone, Copy)]
 pub(super) struct Copied {
     pub(super) bytes: f64,
@@ -86,9 +87,9 @@ pub(super) struct Sample {
     pub(super) thread: u32,
     /// Bytes requested.
     pub(super) size: u64,
-    /// Bytes counted for the sample: its largest size, as far as it decides the probability.
+    /// The bytes that decide the sample's probability: the most that were counted for it.
     pub(super) counted: u64,
-    /// The number of blocks that it stands for.
+    /// The number of blocks that the sample stands for.
     pub(super) weight: f64,
     pub(super) born_ns: u64,
 }

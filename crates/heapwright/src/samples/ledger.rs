@@ -1,15 +1,15 @@
 //! The ledger: adds up the samples as they come, change and go.
 //!
-//! The *peak* holds each stack's bytes when the live bytes were highest. It is copied when the live
-//! bytes fall from a height 2 % above the last copied one. So the number of copies grows with the
-//! logarithm of the heap's size, and the peak is up to 2 % too low.
+//! The *peak* holds each stack's bytes when the live bytes were highest. They are copied when the
+//! live bytes fall from a height that is more than 2 % above the last copied height. So the number
+//! of copies grows with the logarithm of the heap's size, and the peak is up to 2 % too low.
 //!
 //! *Growth* counts from an earlier moment. Each stack's bytes are copied 67 ms after the start, and
-//! each time the age has doubled. The last two copies are kept, and the older one counts, so growth
-//! covers between the last half and three quarters of the time. Nothing changes between two
-//! samples, so a copy before the first change after its moment is exact.
+//! each time the age has doubled. The last two copies are kept, and growth counts from the older
+//! one. So growth covers the last half to three quarters of the time. Nothing changes between two
+//! samples, so a copy may be made late: just before the first change after its moment.
 //!
-//! Called by the rest of `samples`, under its lock.
+//! Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::Memory;
 
@@ -26,7 +26,7 @@ use crate::{memory_limit, os, poisson};
 
 /// A block with at most this lifetime in nanoseconds is temporary.
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes that exceed the last peak by this part of it are a new peak.
+/// Live bytes are a new peak if they exceed the last peak by this fraction of the peak: 1/50.
 const PEAK_STEP: f64 = 50.0;
 /// The time from the start to the first copy of each stack's bytes, in nanoseconds.
 const FIRST_COPY_NS: u64 = 1 << 26;
@@ -34,7 +34,7 @@ const FIRST_COPY_NS: u64 = 1 << 26;
 /// The times of the copies of each stack's bytes, in nanoseconds since the start.
 #[derive(Clone, Copy)]
 pub(super) struct Earlier {
-    /// The older one first.
+    /// The older copy first.
     pub(super) copied_ns: [u64; 2],
 }
 
@@ -80,7 +80,8 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Creates an empty profile, equal to zeroed memory: it takes no room in the library's file.
+    /// Creates an empty profile. It equals zeroed memory, which takes no room in the library's
+    /// file.
     pub(super) const fn new() -> Self {
         Self {
             period: 0,
@@ -161,7 +162,8 @@ impl Samples {
         }
         self.live_bytes += sample.bytes();
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
-        // Not while a lock of a pool or a collected heap is held.
+        // Saves only after a block. For other memory, the thread may hold a lock of a pool or a
+        // collected heap.
         if sample.site >> MEMORY_BIT == Memory::Block as u64 {
             self.save_sometimes(sample.born_ns);
         }
@@ -205,8 +207,8 @@ impl Samples {
         self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
     }
 
-    /// Removes a sample from the table until [`Samples::put_back`]; its site and its thread keep
-    /// it.
+    /// Removes a sample from the table until [`Samples::put_back`]. Its site and its thread still
+    /// count it.
     pub(super) fn take(&mut self, address: usize) -> Option<Sample> {
         let sample = self.live.remove(address as u64)?;
         let now = self.before_change();
@@ -215,14 +217,14 @@ impl Samples {
     }
 
     pub(super) fn put_back(&mut self, before: Sample, address: usize, size: u64) {
-        // The sample's growth was counted, too, so its probability is that of its size.
+        // The sample's growth was counted, too, so its probability is that of its largest size.
         let counted = before.counted.max(size);
         let weight = match counted == before.counted {
             true => before.weight,
             false => 1.0 / poisson::chance(counted as usize, self.period),
         };
         let sample = Sample { address: address as u64, size, counted, weight, ..before };
-        // The free of this sample was missed.
+        // The free of an older sample at this address was missed.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             // Another sample took its room meanwhile.

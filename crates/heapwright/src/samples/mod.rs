@@ -1,19 +1,21 @@
 //! Samples: the blocks of a heap profile, and the estimates from them.
 //!
 //! ```text
-//!   live      address                -> site, size, thread, time, and the number of blocks that it stands for
-//!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two earlier moments
+//!   live      address                -> site, size, thread, time, and the number of blocks
+//!                                       that the sample stands for
+//!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two
+//!                                       earlier moments
 //!   threads   thread                 -> live, allocated
 //!   points    time                   -> live bytes, bytes in memory
 //!
-//!   estimate   a sample, and sums of them                 ledger    all sums, as samples come, change and go
-//!   site       the record of a stack, of a thread         written   the profile's file
-//!   points     the curve over time                        (paged_table: the storage)
+//!   estimate   a sample, and sums of samples         ledger    all sums, as samples come and go
+//!   site       the record of a stack, of a thread    written   the profile's file
+//!   points     the curve over time                   (paged_table: the storage)
 //! ```
 //!
-//! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it
-//! when a sample is made, resized or freed. The caller ensures that no signal handler calls this
-//! after it interrupted the lock's holder. For runs of units see `runs`.
+//! The records are kept here, not in the blocks. One lock protects all records. A thread takes the
+//! lock when a sample is made, resized or freed. The callers ensure that no signal handler calls
+//! these functions after it interrupted the lock's holder. For runs of units see `runs`.
 //!
 //! Tracers of the whole machine can follow samples, too; see `probes`.
 //!
@@ -179,7 +181,7 @@ fn before_fork() {
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
     unsafe { SAMPLES.release() };
 }
 

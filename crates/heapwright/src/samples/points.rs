@@ -3,16 +3,17 @@
 //! ```text
 //!   changes   e   e e |        |        |   e    |            a sample is made, resized or freed
 //!   cells     |-------|--------|--------|--------|--          `step` nanoseconds each
-//!   points            p                 p                     before a change: at the ends of the cells of the last change,
-//!                                                             and of the last cell without one
+//!   points            p                 p           made before a change: at the end of the cell
+//!                                                   of the last change, and of the last cell
+//!                                                   without a change
 //! ```
 //!
 //! The first change after a point makes the point, with the live bytes since the previous change.
 //! So the point is exact, and a time without changes takes two points. When the room is full, cells
-//! double, and each keeps its last point. The points always cover the whole time, with at least 128
-//! of them once that many exist.
+//! double, and each keeps its last point. The points always cover the whole time. From the 64th
+//! point on, there are always at least 64.
 //!
-//! Called by the rest of `samples`, under its lock.
+//! Called by the other files of `samples`, under its lock.
 
 /// The most points.
 const MOST: usize = 256;
@@ -20,7 +21,7 @@ const MOST: usize = 256;
 /// noticeable time.
 const FIRST_STEP_NS: u64 = 1 << 23;
 
-/// A point.
+/// The state at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     /// Nanoseconds since the beginning.
@@ -58,13 +59,13 @@ impl Points {
         self.cell_ns.saturating_add(self.step_ns())
     }
 
-    /// Forgets all points, and starts with one at the moment 0.
+    /// Forgets all points, and starts with a point at moment 0.
     pub(super) fn begin(&mut self, live: f64, resident: u64) {
         (self.count, self.doublings, self.cell_ns) = (0, 0, 0);
         self.push(Point { ns: 0, live, resident });
     }
 
-    /// Returns whether a change at that moment must add a point first.
+    /// Returns whether a change at `ns` must add a point first.
     #[inline]
     pub(super) fn is_due(&self, ns: u64) -> bool {
         ns >= self.next_ns()

@@ -2,11 +2,12 @@
 //! follows samples.
 //!
 //! ```text
-//!   otel_memory:alloc(block, size, weight)     a sample was made; weight: the bytes that it stands for
+//!   otel_memory:alloc(block, size, weight)     a sample was made; it stands for `weight` bytes
 //!   otel_memory:free(block)                    a sample was freed
 //!
-//!   each      one instruction that does nothing | a note about it in the ELF section .note.stapsdt, which is not loaded
-//!   SEMAPHORE a tracer that attaches adds 1 to it in the process's memory, and takes 1 away when it leaves
+//!   each probe   one instruction that does nothing, and a note about it in the ELF section
+//!                .note.stapsdt, which is not loaded
+//!   SEMAPHORE    a tracer adds 1 in the process's memory, and takes 1 away when it leaves
 //! ```
 //!
 //! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), by the
@@ -21,8 +22,8 @@
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// The number of attached tracers. They write it from outside, and find it in a section of this
-/// name.
+/// The number of attached tracers. Tracers write the number from outside. They find it in a section
+/// of this name.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
@@ -55,7 +56,7 @@ macro_rules! probe {
                 "994: .balign 4",
                 ".popsection",
                 // The address of this section tells tracers how far the addresses were moved. (R:
-                // no code refers to it.)
+                // the linker keeps the section, although no code refers to it.)
                 ".ifndef _.stapsdt.base",
                 ".pushsection .stapsdt.base, \"aGR\", \"progbits\", .stapsdt.base, comdat",
                 ".weak _.stapsdt.base",

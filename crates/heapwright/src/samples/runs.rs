@@ -1,12 +1,13 @@
 //! Runs of units as samples of a heap profile: the memory of pools, arenas and collected heaps.
 //!
 //! ```text
-//!   runs::take (substrate) --> took --> chosen? its stack, kind and size are noted, under the lock of samples
+//!   runs::take (substrate) --> took --> chosen? note stack, kind and size, under the samples' lock
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
-//! Runs come and go under locks of pools and collected heaps. A waiting thread cannot tell this
-//! from an interrupted holder, so it waits at most a second. Skipped runs are counted.
+//! Runs come and go under locks of pools and collected heaps. A thread with such a lock looks like
+//! a signal handler that interrupted the holder of the samples' lock. So it waits at most a second
+//! for that lock. Skipped runs are counted.
 
 use heapwright_record::debug::Memory;
 
@@ -23,7 +24,7 @@ static SAMPLER: Sampler = Sampler { took, gave };
 /// Skipped runs, because the lock was held too long.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// Starts or stops samples of runs of units. (`cache` handles those of blocks.)
+/// Starts or stops samples of runs of units. (`cache` handles samples of blocks.)
 pub(crate) fn sample_runs(are: bool) {
     runs::sample(are.then_some(&SAMPLER));
 }
@@ -57,15 +58,15 @@ fn took(start: *mut u8, bytes: usize, kind: Kind) -> bool {
     is_sample
 }
 
-/// Handles the coming release of a run that is a sample.
+/// Removes a run that is a sample, before its release.
 fn gave(start: *mut u8) {
     if let Some(mut samples) = lock_under_others() {
         samples.remove(start.addr());
     }
 }
 
-/// Returns the lock, for a thread that may hold others. `None`: a signal handler interrupted the
-/// lock's holder, or the holder takes too long.
+/// Returns the lock, for a thread that may hold other locks. `None`: a signal handler interrupted
+/// the lock's holder, or the holder takes too long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),

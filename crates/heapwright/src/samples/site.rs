@@ -1,7 +1,7 @@
 //! The records of a stack and of a thread: estimates of live and allocated bytes, and of earlier
 //! moments.
 //!
-//! Called by the rest of `samples`, under its lock.
+//! Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::Memory;
 

@@ -1,9 +1,9 @@
 //! The written profile: a complete record of every stack and thread with samples.
 //!
-//! With the option `profile` it is saved at most once a second while the program runs, for
-//! processes that are killed.
+//! With the option `profile`, the profile is saved while the program runs, at most once a second.
+//! So a process that is killed leaves a profile.
 //!
-//! Called by the rest of `samples`, under its lock.
+//! Called by the other files of `samples`, under its lock.
 
 use heapwright_record::debug::{
     Check, Checked, Entry, Memory, Occasion, Profile, Sampled, SampledMore, SampledPoint,
@@ -20,13 +20,14 @@ use crate::files::{self, Path};
 use crate::sync::atomic::Ordering;
 use crate::{memory_limit, os};
 
-/// The least nanoseconds between two saves, and the part of the time that saves may take.
+/// The shortest time between two saves in nanoseconds. Saves take at most 1/`SAVE_SHARE` of the
+/// time.
 pub(super) const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 
 impl Samples {
-    /// Saves the profile if it is time, for the case that the process is killed: at most once a
-    /// second, and in at most a hundredth of the time.
+    /// Saves the profile if a save is due, in case the process is killed. Saves happen at most once
+    /// a second, and take at most a hundredth of the time.
     pub(super) fn save_sometimes(&mut self, now: u64) {
         if now >= self.save_ns && self.prefix.is_given() {
             self.save();
@@ -121,8 +122,8 @@ impl Samples {
                 youngest_ns: site.youngest_ns.saturating_sub(began),
                 memory,
             }));
-            // New samples, and those that have gone since: samples that are live both times do not
-            // affect the difference.
+            // The variance of new samples, and of samples that have gone since. Samples that are
+            // live at both times do not affect the difference.
             let old_variance = (site.live.variance - site.new_variance).max(0.0);
             let gone_variance = (f64::from(earlier.variance) - old_variance).max(0.0);
             recorder.put(&Entry::from(SampledMore {
@@ -165,7 +166,7 @@ impl Samples {
         self.recorder.flush();
     }
 
-    /// Writes the points, and one of this moment.
+    /// Writes the points, and a point of this moment.
     fn put_points(&mut self, check: u32, now: u64) {
         let recorder = &mut self.recorder;
         for point in self.points.iter() {
@@ -191,8 +192,8 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Removes runs that were released while the lock was held for very long. Their records show
-    /// that they are no samples.
+    /// Removes runs that were released while the lock was held for very long. The runs' records
+    /// show that the runs are no samples.
     fn forget_runs(&mut self) {
         let is_gone = |sample: &&Sample| {
             let is_block = sample.site >> MEMORY_BIT == Memory::Block as u64;

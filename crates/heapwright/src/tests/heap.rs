@@ -46,8 +46,8 @@ impl Owned {
     }
 }
 
-/// Returns whether all bytes of a block are `byte`. Under Miri it reads the first, the last and
-/// some others.
+/// Returns whether all bytes of a block are `byte`. Under Miri, reads only the first, the last and
+/// some other bytes.
 fn is_all(block: *const u8, size: usize, byte: u8) -> bool {
     // SAFETY: the block is in use, and all of its bytes were written.
     let bytes = unsafe { core::slice::from_raw_parts(block, size) };
@@ -74,7 +74,7 @@ fn blocks_keep_their_contents_and_are_apart() {
 
 #[test]
 fn lists_overflow_into_the_depot_and_back_to_slabs() {
-    // More blocks of one class than its list and then its depot may hold.
+    // Makes more blocks of one class than the list and then the depot may hold.
     for (size, count) in [(3000, 60), (30_000, 24)] {
         for _ in 0..2 {
             let blocks: Vec<Owned> = (0..count).map(|_| Owned::new(size)).collect();
@@ -128,7 +128,7 @@ fn resized_blocks_keep_their_contents() {
 fn blocks_freed_by_another_thread_come_home() {
     let (send, receive) = mpsc::channel();
     let freer = thread::spawn(move || receive.into_iter().for_each(Owned::free));
-    // Enough for several batches, so that the owner finds them on its stack.
+    // Sends enough blocks for several batches, so that the owner finds batches on its stack.
     for round in 0..3 {
         for at in 0..40 {
             send.send(Owned::new(24 + round * 16 + at % 2 * 1000)).unwrap();
@@ -195,7 +195,7 @@ fn a_heap_of_its_own_is_used_by_threads_and_given_back_at_once() {
             scope.spawn(move || {
                 let shared = shared;
                 let blocks = [30, 700, UNIT + 1, 30].map(|size| get(shared, size));
-                // Frees through the heap, and through the plain `free`.
+                // Frees blocks through the heap, and through the plain `free`.
                 blocks[0].check(30);
                 // SAFETY: the heap exists, and the block is its own.
                 unsafe { Heap::free(shared.0.cast(), blocks[0].0) };
@@ -315,7 +315,7 @@ fn the_debug_heap_hears_which_call_it_was() {
                 unsafe { free_from::<NEW_ARRAY>(block) };
                 assert_eq!(asked(), [Return(Origin::NewArray, None, None)]);
 
-                // On other systems it is the system's allocator.
+                // On other systems, `Heapwright` is the system's allocator.
                 let is_linux = cfg!(target_os = "linux")
                     && cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
                 if !(is_linux || cfg!(miri)) {

@@ -12,12 +12,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heapwright::{Stats, heap};
 
-/// Requests from here on are large blocks.
+/// Requests above this size are large blocks.
 pub(crate) const SLAB_MAX: usize = 32 << 10;
 /// Whether `Heapwright` is the heap, and not the system's allocator.
 pub(crate) const HAS_HEAP: bool =
     cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
-/// The grain of large blocks' addresses.
+/// Large blocks begin at multiples of this.
 pub(crate) const UNIT: usize = 64 << 10;
 
 /// Random numbers, the same in every run (xorshift64*).
@@ -35,12 +35,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// A size in the distribution of real programs: small ones often, some of each kind.
+    /// Returns a size as real programs request it: often a small size, and some of each kind.
     pub(crate) fn size(&mut self) -> usize {
         match self.below(32) {
             0..=17 => self.below(256),
@@ -65,8 +65,8 @@ unsafe impl Send for Owned {}
 
 static SEED: AtomicU64 = AtomicU64::new(1);
 
-/// The words of a block that are filled and checked: all of a small block, and
-/// of a larger one those at its ends and some between.
+/// Returns the words of a block that are filled and checked. In a small block these are all words.
+/// In a larger block they are those at the ends, and some in between.
 fn words(size: usize) -> impl Iterator<Item = usize> {
     let step = if size <= 4096 { 1 } else { 61 };
     let count = size / 8;
@@ -87,7 +87,7 @@ impl Owned {
         block
     }
 
-    /// The same block once more, for a forked child, which has memory of its own.
+    /// Returns a second handle of the same block, for a forked child, which has memory of its own.
     pub(crate) fn copy(&self) -> Self {
         Self { at: self.at, size: self.size, seed: self.seed }
     }
@@ -99,7 +99,7 @@ impl Owned {
     pub(crate) fn calloc(size: usize) -> Self {
         let at = heap::calloc(size);
         assert!(!at.is_null(), "no memory for {size} bytes");
-        // SAFETY: a block of `size` initialised bytes.
+        // SAFETY: the block has `size` initialised bytes.
         let bytes = unsafe { std::slice::from_raw_parts(at, size) };
         // SAFETY: all values are valid for the words in the middle.
         let (head, middle, tail) = unsafe { bytes.align_to::<u64>() };
@@ -122,23 +122,23 @@ impl Owned {
     pub(crate) fn fill(&mut self) {
         self.seed = SEED.fetch_add(1, Ordering::Relaxed);
         for index in words(self.size) {
-            // SAFETY: in the block, which is ours and 16-aligned.
+            // SAFETY: the word is in the block, which is ours and 16-aligned.
             unsafe { self.word_at(index).write(word(self.seed, index)) };
         }
         for at in self.size & !7..self.size {
-            // SAFETY: in the block, which is ours.
+            // SAFETY: the byte is in the block, which is ours.
             unsafe { self.at.wrapping_add(at).write(self.seed as u8) };
         }
     }
 
-    /// Whether the first `size` bytes are unchanged.
+    /// Returns whether the first `size` bytes are unchanged.
     pub(crate) fn is_intact(&self, size: usize) -> bool {
         let size = size.min(self.size);
         let whole = words(self.size).filter(|index| (index + 1) * 8 <= size).all(|index| {
-            // SAFETY: in the block, and written by `fill`.
+            // SAFETY: the bytes are in the block, and `fill` wrote them.
             unsafe { self.word_at(index).read() == word(self.seed, index) }
         });
-        // SAFETY: in the block, and written by `fill`.
+        // SAFETY: the bytes are in the block, and `fill` wrote them.
         whole
             && (self.size & !7..size)
                 .all(|at| unsafe { self.at.wrapping_add(at).read() } == self.seed as u8)
@@ -182,32 +182,31 @@ impl Owned {
     }
 }
 
-/// Keeps the other tests of a file out, for tests that compare addresses: another test could take
-/// these meanwhile.
+/// Keeps the other tests of a file out, for tests that compare addresses. Another test could take
+/// these addresses meanwhile.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The present statistics.
+/// Returns the present statistics.
 pub(crate) fn stats() -> Stats {
     let mut stats = Stats::zero();
     assert!(heapwright::stats::snapshot(&mut stats));
     stats
 }
 
-/// The variable that tells a test that it runs in a process of its own, and
-/// which case it is.
+/// The variable that tells a test that it runs in a process of its own, and for which case.
 const CHILD: &str = "HEAPWRIGHT_TEST_CASE";
 
-/// In a process made by [`run_alone`]: the case it was made for.
+/// Returns the case of a process that [`run_alone`] made.
 pub(crate) fn case() -> Option<String> {
     std::env::var(CHILD).ok()
 }
 
-/// This program, for another start: behind the emulator that `HEAPWRIGHT_TEST_RUNNER` names, if any
-/// (`qemu-riscv64 -L ...`), because the system cannot start a program of another processor by
-/// itself.
+/// Returns a command that starts this program. If `HEAPWRIGHT_TEST_RUNNER` names an emulator
+/// (`qemu-riscv64 -L ...`), the emulator runs the program, because the system cannot start a
+/// program of another processor.
 pub(crate) fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
@@ -218,8 +217,8 @@ pub(crate) fn this_program() -> Command {
     command
 }
 
-/// Runs the test called `test` of this file alone in a new process, with
-/// `HEAPWRIGHT` set to `options`.
+/// Runs the test called `test` of this file alone in a new process, with `HEAPWRIGHT` set to
+/// `options`.
 pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
     this_program()
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -237,11 +236,11 @@ pub(crate) fn in_a_child(life: impl FnOnce()) {
     assert_eq!(status, 0, "the child ended with status {status:#x}");
 }
 
-/// Forks, runs `life` in the child, waits for it, and returns the status it ended with.
+/// Forks, runs `life` in the child, waits for the child, and returns its status.
 #[cfg(unix)]
 pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
-    // SAFETY: the child uses the heap, which is the test, and ends without running code of the
-    // parent's.
+    // SAFETY: the child only uses the heap, which is the test, and ends without running the
+    // parent's code.
     match unsafe { libc::fork() } {
         -1 => panic!("no child"),
         0 => {
@@ -260,7 +259,7 @@ pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
     }
 }
 
-/// As [`run_alone`], and wants the test to pass.
+/// Does the same as [`run_alone`], and requires that the test passes.
 pub(crate) fn pass_alone(test: &str, case: &str, options: &str) {
     let output = run_alone(test, case, options);
     assert!(

@@ -58,7 +58,7 @@ impl Written {
         self.sites.iter().map(field).sum()
     }
 
-    /// Live bytes are about `truth`: within six standard errors.
+    /// Checks that the live bytes are about `truth`: within six standard errors.
     pub(crate) fn is_about(&self, truth: usize) {
         let errors = self.sites.iter().map(|site| (site.live_error as f64).powi(2)).sum::<f64>();
         let off = (self.checked.bytes as f64 - truth as f64).abs();
@@ -68,7 +68,7 @@ impl Written {
             self.checked.bytes,
             errors.sqrt()
         );
-        // Except for the rounding at each site.
+        // The sum over the sites differs by at most the rounding at each site.
         let sum = self.sum(|site| site.live_bytes);
         assert!(self.checked.bytes - sum <= self.sites.len() as u64);
     }

@@ -1,5 +1,4 @@
-//! The memory use of ordinary Rust programs, for tests that install one of our allocators and then
-//! check different things.
+//! The memory use of ordinary Rust programs, for tests that install one of our allocators.
 //!
 //! ```text
 //!   collections      maps, trees, strings, lists: grown, cut, thrown away
@@ -9,8 +8,8 @@
 //!   messages         blocks that one thread makes and another frees
 //! ```
 //!
-//! Each checks that memory keeps its contents. The test chooses the amount of work, because a debug
-//! heap unwinds a stack for each block.
+//! Each function checks that memory keeps its contents. The test chooses the amount of work,
+//! because a debug heap unwinds a stack for each block.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -116,7 +115,7 @@ pub(crate) fn dying_threads(threads: usize) {
     struct Late(Vec<String>, Arc<Mutex<Vec<String>>>);
     impl Drop for Late {
         fn drop(&mut self) {
-            // Allocates, frees, and gives away, when the thread's cache may be gone.
+            // Allocates, frees, and gives a block away, when the thread's cache may be gone.
             let text: String = self.0.concat();
             self.0.clear();
             self.0.shrink_to_fit();

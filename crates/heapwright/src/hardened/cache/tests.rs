@@ -1,4 +1,4 @@
-//! Rings as queues, shuffled and shut, without a heap behind them.
+//! Tests of rings as queues, shuffled and shut, without a heap behind them.
 
 extern crate std;
 
@@ -64,7 +64,7 @@ fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
     });
 }
 
-/// With `hardened:full` an entry changes places only with a waiting one, and no entry is lost or
+/// With `hardened:full` an entry changes places only with a waiting entry, and no entry is lost or
 /// doubled.
 #[test]
 fn a_shuffled_ring_keeps_its_entries() {
@@ -116,7 +116,7 @@ fn entries_wait_until_enough_others_do() {
                 assert!(!cache.renew(class) && !ring.has_ready());
                 ring.push::<false>(slot(number), ptr::null());
             }
-            // (The last steps of its growth.)
+            // (The ring may grow by its last steps first.)
             let _ = cache.renew(class);
             assert!(ring.has_ready() || cache.renew(class));
             for number in 1..=renewed {
@@ -193,7 +193,7 @@ fn a_forked_child_takes_another_order() {
         let newest = count - PENDING as usize;
         assert!(order[newest..].iter().copied().eq(newest + 1..=count));
         let in_place = (0..newest).filter(|&at| order[at] == at + 1).count();
-        // (The mean is one, and the probability of twenty is 10^-18.)
+        // (On average one entry keeps its place. The probability of twenty is 10^-18.)
         assert!(in_place < 20, "{in_place} of {count}");
         let mut sorted = order;
         sorted.sort_unstable();
@@ -201,8 +201,8 @@ fn a_forked_child_takes_another_order() {
     });
 }
 
-/// After a slow path of any kind, a child that has not shuffled its few entries yet swaps a freed
-/// slot only with one of them.
+/// A child that has not shuffled its few entries yet swaps a freed slot only with one of these
+/// entries, after a slow path of any kind.
 #[test]
 fn a_forked_child_with_few_entries_keeps_them() {
     with_cache(true, |cache| {
@@ -235,13 +235,13 @@ fn a_shut_ring_gives_and_takes_nothing() {
             assert!(ring.has_ready() && !ring.is_full());
             let inner = cache.slowly(2, |ring, _| {
                 assert!(!ring.has_ready() && ring.is_full());
-                // As a signal handler.
+                // Calls as a signal handler would.
                 let inner = || cache.slowly(2, |_, _| ());
                 (inner(), cache.slowly(3, |_, _| ()), cache.busily(|| ()))
             });
             assert_eq!(inner, Some((None, None, None)));
             assert!(ring.has_ready() && !ring.is_full());
-            // In the middle of a push with `hardened:full`.
+            // The ring is in the middle of a push with `hardened:full`.
             ring.most.store(SHUT, Ordering::Relaxed);
             assert!(ring.is_full() && cache.slowly(2, |_, _| ()).is_none());
         });

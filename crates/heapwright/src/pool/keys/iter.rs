@@ -1,7 +1,7 @@
 //! Iterations over the objects of a [`KeyPool`].
 //!
-//! Each iterator is a walk of the table, and the number of objects left. The pool is borrowed as
-//! the references of the items need.
+//! Each iterator has a walk of the table. [`Iter`] and [`IterMut`] also count the objects left. An
+//! iterator borrows the pool shared or mutably, as its items need.
 //!
 //! Called by the module above.
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   key            63 generation 32 31 index 0          null: the last index, generation 1
-//!   generation     even: no object in the slot          odd: one, of that key
+//!   generation     even: no object in the slot          odd: the generation of the object's key
 //! ```
 //!
 //! A key's generation is odd, so it is never zero, and an `Option` of a key takes eight bytes. No
@@ -34,7 +34,7 @@ pub struct RawKey {
     generation: NonZeroU32,
 }
 
-/// Both keys fit in a word, with a niche.
+/// A key fits in a word, and so does its `Option`.
 const _: () = assert!(size_of::<Option<RawKey>>() == 8);
 
 impl RawKey {
@@ -57,8 +57,8 @@ impl RawKey {
         self.index
     }
 
-    /// Returns the generation, an odd number: the object is the `generation / 2 + 1`st with this
-    /// index.
+    /// Returns the generation, an odd number. Each object with this index has a higher generation
+    /// than the object before, until the numbers wrap.
     #[inline]
     #[must_use]
     pub const fn generation(self) -> u32 {
@@ -107,7 +107,7 @@ impl PartialOrd for RawKey {
     }
 }
 
-/// By index, then by generation.
+/// Orders keys by index, then by generation.
 impl Ord for RawKey {
     #[inline]
     fn cmp(&self, other: &Self) -> cmp::Ordering {
@@ -131,7 +131,7 @@ impl fmt::Debug for RawKey {
     }
 }
 
-/// A type of keys: [`Key`], or one that [`key_type!`](crate::pool::key_type) makes.
+/// A type of keys: [`Key`], or a type that [`key_type!`](crate::pool::key_type) makes.
 ///
 /// A key of another pool with the same type of keys may find an object of this pool. A type of keys
 /// for each pool excludes this mistake at compile time.
@@ -165,7 +165,7 @@ pub trait PoolKey:
 }
 
 /// Names an object of a [`Pool`](crate::pool::Pool), a [`KeyPool`](crate::pool::KeyPool) or a
-/// [`SharedPool`](crate::pool::SharedPool) while it lives; afterwards the key is stale.
+/// [`SharedPool`](crate::pool::SharedPool) while the object lives. Afterwards the key is stale.
 ///
 /// A key and an `Option` of it take eight bytes. Keys are ordered by their index. The default key
 /// is null: it never names an object.
@@ -274,8 +274,8 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
-/// Defines types of keys. Each is a [`PoolKey`](crate::pool::PoolKey) of its own, so a key for one
-/// pool is no key for another.
+/// Defines types of keys. Each is a [`PoolKey`](crate::pool::PoolKey) of its own, so the compiler
+/// refuses a key of another type.
 ///
 /// ```
 /// use heapwright::pool::{KeyPool, PoolKey, SecondaryMap, key_type};

@@ -4,7 +4,7 @@
 //!   KeyPool<T, K>        objects by key alone          SecondaryMap<K, V>   values by others' keys
 //!          \__________________________ table ____________________________/
 //!   table      segments of slots with generations and live bits; the cursor of insertions
-//!   iter       iterations: pairs, keys, values, and what empties a pool
+//!   iter       iterations: pairs, keys, values, drains
 //!   key        Key, RawKey, PoolKey, key_type!
 //!   secondary  SecondaryMap
 //! ```
@@ -45,9 +45,9 @@ pub use secondary::SecondaryMap;
 /// [`Pool`](super::Pool) mixes keys with handles and pointers, and inserts by `&self`.
 ///
 /// A stale key is recognised until its slot has had 2^31 further objects, or 2^30 if pages were
-/// released meanwhile; then it is taken for a new one. A key of another pool with the same type of
-/// keys may find an object of this pool: [`key_type!`](super::key_type) makes a type of keys for
-/// each.
+/// released meanwhile. Then the key may find a new object. A key of another pool with the same type
+/// of keys may find an object of this pool. [`key_type!`](super::key_type) makes a type of keys for
+/// each pool.
 ///
 /// The idea is that of the crate slotmap, with segments instead of a vector.
 ///
@@ -73,7 +73,7 @@ pub use secondary::SecondaryMap;
 /// assert_eq!(*one, 1);
 /// ```
 ///
-/// nor does a reference outlive the pool:
+/// A reference does not outlive the pool:
 ///
 /// ```compile_fail,E0597
 /// use heapwright::pool::KeyPool;
@@ -86,7 +86,7 @@ pub use secondary::SecondaryMap;
 /// assert_eq!(*one, 1);
 /// ```
 ///
-/// and threads share only what they may share:
+/// Threads share the pool only if they may share its objects:
 ///
 /// ```compile_fail,E0277
 /// use heapwright::pool::KeyPool;
@@ -174,8 +174,8 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         Ok(vacant.key.into())
     }
 
-    /// Inserts the object that a function makes from its own key. O(1) amortised. Ends the process
-    /// if there is no memory or the limit is reached.
+    /// Inserts the object that a function makes from the object's key. O(1) amortised. Ends the
+    /// process if there is no memory or the limit is reached.
     ///
     /// ```
     /// use heapwright::pool::{Key, KeyPool};
@@ -289,7 +289,7 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         self.table.preheat(Self::FORM, count, touch)
     }
 
-    /// Returns every page without an object to the kernel now. Returns the number of bytes.
+    /// Gives every page without an object back to the kernel now. Returns the number of bytes.
     pub fn trim(&mut self) -> usize {
         self.table.trim(Self::FORM)
     }
@@ -427,13 +427,13 @@ impl<T, K: PoolKey> KeyPool<T, K> {
         self.iter_mut().map(|(_, object)| object)
     }
 
-    /// Returns the table, for the iteration of a pool that inserts meanwhile.
+    /// Returns the next key and object of an iteration. The pool may insert between two calls.
     pub(super) fn next_pair(&self, walk: &mut Steps) -> Option<(K, NonNull<T>)> {
         let found = walk.0.next(&self.table, Self::FORM)?;
         Some((found.key().into(), NonNull::new(found.slot.cast())?))
     }
 
-    /// Returns the steps of an iteration from the start.
+    /// Returns the state at the start of an iteration.
     pub(super) const fn steps() -> Steps {
         Steps(Walk::new(Self::FORM))
     }
@@ -453,7 +453,7 @@ fn disjoint<const N: usize>(
     let mut found = 0;
     for key in keys {
         let Some(one) = table.find(form, key) else { break };
-        // A second search for the same key fails until all are found.
+        // A second search for the same key fails until all keys are found.
         // SAFETY: the object was just found, and is shown again below.
         unsafe { table.hide(one, true) };
         all[found] = Some(one);
@@ -469,7 +469,7 @@ fn disjoint<const N: usize>(
     Some(all.map(|one| one.map_or(core::ptr::null_mut(), |one| one.slot)))
 }
 
-/// A reset in progress; its drop completes it even if a destructor panics.
+/// A reset in progress. Its drop completes the reset even if a destructor panics.
 struct Ending<'p, T, K: PoolKey> {
     pool: &'p mut KeyPool<T, K>,
     walk: Walk,

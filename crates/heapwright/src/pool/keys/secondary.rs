@@ -4,10 +4,10 @@
 //!   key of a pool --> index --> a slot of the map's own table, with the key's generation
 //! ```
 //!
-//! The map uses the pool's table with another rule: the key chooses the slot, and the slot's
-//! generation is the key's. So lookups and iterations cost as much as the pool's. The map does not
-//! know its pool: a value whose key is stale stays until a newer key has its index, or until it is
-//! removed.
+//! The map has a table like the pool's, with another rule: the key chooses the slot, and the slot's
+//! generation is the key's. So lookups and iterations cost as much as in a pool. The map does not
+//! know its pool. So a value with a stale key stays until a newer key with the same index gets a
+//! value, or until the value is removed.
 //!
 //! Called by users.
 
@@ -22,8 +22,8 @@ use crate::pool::Refused;
 ///
 /// A value of a stale key is found until a newer key with the same index gets a value. Lookups,
 /// insertions and removals take constant time. The map takes address space in proportion to the
-/// largest index, and pages only where values are. If few objects of a pool have a value, a hash
-/// map with keys takes less.
+/// largest index, and pages only for values. If few objects of a pool have a value, a hash map with
+/// keys takes less memory.
 ///
 /// ```
 /// use heapwright::pool::{KeyPool, SecondaryMap};
@@ -61,7 +61,8 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         Self { values: KeyPool::with_key() }
     }
 
-    /// Sets the value of a key and returns the one before. Ends the process if there is no memory.
+    /// Sets the value of a key and returns the previous value. Ends the process if there is no
+    /// memory.
     ///
     /// A value of an older key with the same index is dropped. If a newer key with the same index
     /// has a value, or the key is null, the new value is dropped. No object has the null
@@ -80,20 +81,20 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         }
     }
 
-    /// Sets the value of a key and returns the one before; see [`SecondaryMap::insert`].
+    /// Sets the value of a key and returns the previous value; see [`SecondaryMap::insert`].
     ///
     /// # Errors
     ///
     /// Returns the value if there is no memory.
     pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, Refused<V>> {
-        // Once: the key's type may be the user's, and answer otherwise the next time.
+        // Asks the key once: its type may be the user's, and may answer differently the next time.
         let raw = key.raw();
         if raw.index() == RawKey::NULL.index() {
             return Ok(None);
         }
         let (table, form) = (&mut self.values.table, KeyPool::<V, K>::FORM);
         if let Some(found) = table.find(form, raw) {
-            // SAFETY: the slot holds a value of this key, and gets another one.
+            // SAFETY: the slot holds a value of this key, and gets another value.
             return Ok(Some(unsafe { ptr::replace(found.slot.cast::<V>(), value) }));
         }
         let Some(place) = table.place(form, raw) else { return Err(Refused(value)) };
@@ -107,7 +108,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         };
         let age = raw.generation().wrapping_sub(there.generation());
         if age.cast_signed() > 0 {
-            // SAFETY: the slot holds the value of the older key, and gets another one.
+            // SAFETY: the slot holds the value of the older key, and gets another value.
             let before = unsafe { ptr::replace(slot, value) };
             // SAFETY: the table made the place and did not change since; a value is in the slot.
             unsafe { table.hold(place) };
@@ -116,8 +117,8 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         Ok(None)
     }
 
-    /// Returns the value of a key; a value that a function makes is inserted before if there is
-    /// none. `None`: the key is null, or older than one that has a value.
+    /// Returns the value of a key. If the key has no value, first inserts a value that a function
+    /// makes. `None`: the key is null, or a newer key with the same index has a value.
     ///
     /// ```
     /// use heapwright::pool::{KeyPool, SecondaryMap};
@@ -148,7 +149,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         self.values.get_mut(key)
     }
 
-    /// Returns the values of several keys, mutable. `None`: one has no value, or is there twice.
+    /// Returns the values of several keys, mutable. `None`: a key has no value, or is there twice.
     #[must_use]
     pub fn get_disjoint_mut<const N: usize>(&mut self, keys: [K; N]) -> Option<[&mut V; N]> {
         self.values.get_disjoint_mut(keys)
@@ -185,7 +186,7 @@ impl<K: PoolKey, V> SecondaryMap<K, V> {
         self.values.clear();
     }
 
-    /// Returns every page without a value to the kernel now. Returns the number of bytes.
+    /// Gives every page without a value back to the kernel now. Returns the number of bytes.
     pub fn trim(&mut self) -> usize {
         self.values.trim()
     }

@@ -1,12 +1,12 @@
-//! The slots of keyed objects: segments of slots with their generations, and a bit a slot.
+//! The slots of keyed objects: segments of slots with their generations, and a bit for each slot.
 //!
 //! ```text
 //!   index      0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |       S: a power of two
-//!   slots,     for each segment the addresses of its slots and of its bits, as if the segment
-//!   live       began at index 0; by the highest bit of its indexes
+//!   slots,     for each segment, by the highest bit of its indexes: the addresses that slot 0
+//!   live       and its bit would have
 //!
 //!   units      | colour | generation | object | generation | object | ...
-//!   side       | head | live: a bit a slot | words with room |
+//!   side       | head | live: a bit for each slot | words with room |
 //!   cursor     the word of 64 slots that the next insertions fill, lowest first
 //! ```
 //!
@@ -14,17 +14,17 @@
 //! object decides whether the key is stale, so a lookup touches one cache line. A bit says whether
 //! a slot holds an object, so iterations look at 64 slots with one load and never touch dead ones.
 //!
-//! An insertion takes the lowest free slot of the cursor's word. A full word makes the cursor move:
-//! to the word of the last removal, to the lowest word with room, to the next untouched word, or to
-//! a new segment. So objects fill holes in address order.
+//! An insertion takes the lowest free slot of the cursor's word. From a full word the cursor moves
+//! on: to the word of the last removal, the lowest word with room, the next untouched word, or a
+//! new segment. So objects fill holes in address order.
 //!
 //! Released pages forget their generations. Before a release, the segment's floor becomes at least
-//! as large as each of them, and later generations begin above it. So stale keys stay stale. A
-//! segment with a generation above [`HIGHEST_FLOOR`] keeps its pages.
+//! as large as each generation. Later generations begin above the floor. So stale keys stay stale.
+//! A segment with a generation above [`HIGHEST_FLOOR`] keeps its pages.
 //!
 //! Invariants: a generation is odd if and only if its slot's bit is set. Every index below its
-//! segment's end has a slot. Before a segment that exists, all others exist. A touched word with a
-//! free slot is the cursor's, or its segment's set names it and `pending` names the segment.
+//! segment's end has a slot. If a segment exists, all segments before it exist. A touched word with
+//! a free slot is the cursor's, or its segment's set names it and `pending` names the segment.
 //!
 //! Called by the other files of this folder.
 
@@ -54,9 +54,9 @@ const SEGMENTS: usize = 32;
 const WORD: usize = 64;
 /// The word of a cursor without slots: no slot is free.
 static FULL: u64 = u64::MAX;
-/// The highest floor of a segment's generations: 2^30 odd ones are above it.
+/// The highest floor of a segment's generations. 2^30 odd generations are above it.
 const HIGHEST_FLOOR: u32 = 1 << 31;
-/// No removal since the cursor last moved. No object has this index.
+/// The hint if nothing was removed since the cursor last moved. No object has this index.
 const NO_HINT: u32 = u32::MAX;
 
 /// The form of a table: its slots' shape and the number of slots of its first segment.
@@ -111,7 +111,7 @@ fn generation_of(slot: *mut u8) -> *mut u32 {
     slot.cast::<u32>().wrapping_sub(1)
 }
 
-/// The rest of a segment, at the start of its side memory.
+/// The other fields of a segment, at the start of its side memory.
 struct Head {
     side: Side,
     /// The run of the slots.
@@ -145,7 +145,7 @@ impl Head {
         (levels, unsafe { slice::from_raw_parts_mut(at, levels.words()) })
     }
 
-    /// Returns the bits of slots of a word that exist.
+    /// Returns the bits of a word whose slots exist.
     #[inline(always)]
     fn slots_of(&self, word: usize) -> u64 {
         match self.slots - word * WORD {
@@ -160,13 +160,13 @@ const _: () = assert!(size_of::<Head>().is_multiple_of(size_of::<u64>()));
 
 /// The word that insertions fill.
 struct Cursor {
-    /// Its live bits; [`FULL`], which is never written, before the first segment.
+    /// The live bits of the word. Before the first segment: [`FULL`], which is never written.
     word: *mut u64,
-    /// Its first slot.
+    /// The word's first slot.
     slots: *mut u8,
-    /// Its first index.
+    /// The word's first index.
     first: u32,
-    /// Its segment's floor.
+    /// The floor of the word's segment.
     floor: u32,
 }
 
@@ -175,8 +175,8 @@ impl Cursor {
         Self { word: ptr::from_ref(&FULL).cast_mut(), slots: ptr::null_mut(), first: 0, floor: 0 };
 }
 
-/// Returns the whole pages of `from..to`, addresses of the run at `unit`, to the kernel. Returns
-/// bytes.
+/// Gives the whole pages of `from..to` (addresses in the run at `unit`) back to the kernel. Returns
+/// the number of bytes.
 ///
 /// # Safety
 ///
@@ -222,7 +222,7 @@ impl Place {
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub(super) slot: *mut u8,
-    /// The word of its bit.
+    /// The word with the slot's bit.
     word: *mut u64,
     index: u32,
 }
@@ -231,7 +231,7 @@ impl Found {
     /// Returns the object's key.
     #[inline(always)]
     pub(super) fn key(&self) -> RawKey {
-        // SAFETY: the generation of a slot of the table.
+        // SAFETY: the slot is the table's, and every slot has a generation.
         RawKey::of(self.index, unsafe { generation_of(self.slot).read() })
     }
 }
@@ -306,7 +306,7 @@ impl Walk {
 /// The slots of keyed objects of one pool or map.
 pub(super) struct Table {
     cursor: Cursor,
-    /// Live objects.
+    /// The number of live objects.
     len: usize,
     /// The index of the last removal.
     hint: u32,
@@ -314,13 +314,14 @@ pub(super) struct Table {
     pending: u32,
     /// By segment: one more than the last index with a slot; 0: no segment.
     ends: [u32; SEGMENTS],
-    /// By segment: an even number. Generations that its pages may have forgotten are below it.
+    /// By segment: an even number. No generation that the segment's pages may have forgotten is
+    /// above it.
     floors: [u32; SEGMENTS],
     /// By segment: the address that slot 0 would have.
     slots: [*mut u8; SEGMENTS],
     /// By segment: the address that the bits of slot 0 would have.
     live: [*mut u64; SEGMENTS],
-    /// By segment: null, or the rest of the segment.
+    /// By segment: null, or the other fields of the segment.
     heads: [*mut Head; SEGMENTS],
     name: Option<&'static Slot<Name>>,
     config: Config,
@@ -365,13 +366,14 @@ impl Table {
     #[inline(always)]
     fn head(&self, segment: usize) -> Option<&Head> {
         let head = *self.heads.get(segment)?;
-        // SAFETY: null, or the head of a segment of this table, which only `&mut self` changes.
+        // SAFETY: the pointer is null or leads to a head of this table, which only `&mut self`
+        // changes.
         unsafe { head.as_ref() }
     }
 
     fn head_mut(&mut self, segment: usize) -> Option<&mut Head> {
         let head = *self.heads.get(segment)?;
-        // SAFETY: null, or the head of a segment of this table, which is borrowed mutably.
+        // SAFETY: the pointer is null or leads to a head of this table, which is borrowed mutably.
         unsafe { head.as_mut() }
     }
 
@@ -395,7 +397,7 @@ impl Table {
         }
         let bit = (!live).trailing_zeros();
         let slot = self.cursor.slots.wrapping_add(bit as usize * form.shape.size());
-        // SAFETY: the generation of a free slot of this table.
+        // SAFETY: the slot is this table's, and every slot has a generation.
         let generation = unsafe { generation_of(slot).read() }.max(self.cursor.floor);
         Some(Vacant { slot, key: RawKey::of(self.cursor.first + bit, generation), live })
     }
@@ -410,7 +412,7 @@ impl Table {
         // SAFETY: the cursor is still where `vacant` found a free slot, so its word is one of this
         // table and not `FULL`.
         unsafe { self.cursor.word.write(vacant.live | (vacant.live + 1)) };
-        // SAFETY: the generation of a slot of this table.
+        // SAFETY: the slot is this table's, and every slot has a generation.
         unsafe { generation_of(vacant.slot).write(vacant.key.generation()) };
         self.len += 1;
     }
@@ -432,7 +434,7 @@ impl Table {
         Some(Found { slot, word, index })
     }
 
-    /// Frees a slot; the caller has dropped its object or moved it out, or does so next.
+    /// Frees a slot. The caller has dropped the object or moved it out, or does so next.
     ///
     /// # Safety
     ///
@@ -441,13 +443,13 @@ impl Table {
     #[inline(always)]
     pub(super) unsafe fn vacate(&mut self, form: Form, found: Found) {
         let generation = generation_of(found.slot);
-        // SAFETY: the generation of a slot of this table.
+        // SAFETY: the slot is this table's, and every slot has a generation.
         let next = unsafe { generation.read() }.wrapping_add(1);
-        // SAFETY: the generation of a slot of this table.
+        // SAFETY: the slot is this table's, and every slot has a generation.
         unsafe { generation.write(next) };
-        // SAFETY: the word of a slot of this table.
+        // SAFETY: the slot is this table's, and this word has its bit.
         let live = unsafe { found.word.read() };
-        // SAFETY: the word of a slot of this table.
+        // SAFETY: the slot is this table's, and this word has its bit.
         unsafe { found.word.write(live & !(1 << (found.index % WORD as u32))) };
         self.hint = found.index;
         self.len -= 1;
@@ -468,7 +470,7 @@ impl Table {
         }
     }
 
-    /// Moves the cursor from its full word to one with room. False: no memory, or the limit is
+    /// Moves the cursor from its full word to a word with room. False: no memory, or the limit is
     /// reached.
     #[cold]
     #[inline(never)]
@@ -499,7 +501,7 @@ impl Table {
         self.touch_word(form)
     }
 
-    /// Moves the cursor to a touched word. False: the word is full.
+    /// Moves the cursor to a touched word with room. False: the word is untouched or full.
     fn set_cursor(&mut self, form: Form, segment: usize, word: usize) -> bool {
         if self.head(segment).is_none_or(|head| head.touched <= word) {
             return false;
@@ -535,7 +537,7 @@ impl Table {
         false
     }
 
-    /// Prepares the first segment: an id.
+    /// Takes an id for the table, if it has none. False: there is no memory.
     fn begin(&mut self) -> bool {
         if self.name.is_none() && substrate::open_and_begin() {
             fork::join();
@@ -549,8 +551,8 @@ impl Table {
         self.name.map_or(0, Slot::id)
     }
 
-    /// Makes the next segment. Without memory for all indexes it has fewer slots, but at
-    /// least this many. False: no memory, or the limit is reached.
+    /// Makes the next segment. If memory does not suffice for all indexes, the segment has fewer
+    /// slots, but not fewer than `least`. False: no memory, or the limit is reached.
     #[cold]
     fn open(&mut self, form: Form, segment: usize, least: usize) -> bool {
         let left = (self.config.limit as usize).saturating_sub(self.capacity());
@@ -599,7 +601,7 @@ impl Table {
         let slot = at.wrapping_add(colour);
         if !run.zero {
             for slot in (0..slots).map(|number| slot.wrapping_add(number * shape.size())) {
-                // SAFETY: the generation of a slot of the new run.
+                // SAFETY: the slot is in the new run, and every slot has a generation.
                 unsafe { generation_of(slot).write(0) };
             }
         }
@@ -616,8 +618,8 @@ impl Table {
         true
     }
 
-    /// Makes the slot of a key's index exist, for a map whose indexes another pool chose. `None`:
-    /// there is no memory.
+    /// Finds the slot of a key's index, and makes it if necessary. For a map, whose indexes another
+    /// pool chose. `None`: there is no memory.
     pub(super) fn place(&mut self, form: Form, key: RawKey) -> Option<Place> {
         let (index, segment) = (key.index() as usize, form.segment(key.index()));
         // Other keys want the segment's other indexes, so a map makes only whole segments.
@@ -649,12 +651,12 @@ impl Table {
     /// holds an object.
     pub(super) unsafe fn hold(&mut self, place: Place) {
         let Place { found: Found { slot, word, index }, key, there } = place;
-        // SAFETY: the generation of a slot of this table, which `place` found.
+        // SAFETY: `place` found the slot in this table, and every slot has a generation.
         unsafe { generation_of(slot).write(key.generation()) };
         if there.is_none() {
-            // SAFETY: the word of a slot of this table, which `place` found.
+            // SAFETY: `place` found the slot in this table, and this word has its bit.
             let live = unsafe { word.read() };
-            // SAFETY: the word of a slot of this table, which `place` found.
+            // SAFETY: `place` found the slot in this table, and this word has its bit.
             unsafe { word.write(live | 1 << (index % WORD as u32)) };
             self.len += 1;
         }
@@ -664,15 +666,15 @@ impl Table {
     ///
     /// # Safety
     ///
-    /// `found` is of this table, and its object is there. The caller shows what it hides before it
-    /// does anything with the table but [`Table::find`].
+    /// `found` is of this table, and its object is there. The caller shows the object again before
+    /// it calls any function of the table but [`Table::find`].
     #[inline]
     pub(super) unsafe fn hide(&mut self, found: Found, hidden: bool) {
         let generation = generation_of(found.slot);
-        // SAFETY: the generation of a slot of this table.
+        // SAFETY: the slot is this table's, and every slot has a generation.
         let now = unsafe { generation.read() };
         let next = if hidden { now.wrapping_add(1) } else { now.wrapping_sub(1) };
-        // SAFETY: the generation of a slot of this table.
+        // SAFETY: the slot is this table's, and every slot has a generation.
         unsafe { generation.write(next) };
     }
 
@@ -688,7 +690,8 @@ impl Table {
         (generation % 2 == 1).then(|| RawKey::of(index as u32, generation))
     }
 
-    /// Returns the segment that an address lies in, and the bytes from its first slot to there.
+    /// Returns the segment that an address lies in, and the address's offset from the segment's
+    /// first slot.
     pub(super) fn segment_of(&self, form: Form, address: usize) -> Option<(usize, usize)> {
         let segment = segment::number_of(self.id(), address)?;
         let first = self.slots.get(segment)?.addr();
@@ -727,8 +730,8 @@ impl Table {
         self.capacity() >= count
     }
 
-    /// Raises the floor of a segment above its generations, which pages may forget then. False: one
-    /// is too high, so the pages must stay.
+    /// Raises the floor of a segment to its highest generation. Then the pages may forget the
+    /// generations. False: a generation is too high, so the pages must stay.
     fn raise_floor(&mut self, form: Form, segment: usize) -> bool {
         let Some(head) = self.head(segment) else { return false };
         let (first, mut floor) = (form.first_index(segment), self.floors[segment]);
@@ -747,8 +750,8 @@ impl Table {
         true
     }
 
-    /// Releases the last segment, which holds no objects, and whose floor is raised or whose keys
-    /// are gone. Returns the bytes.
+    /// Releases the last segment. It holds no objects, and its floor is raised or all its keys are
+    /// gone. Returns the number of bytes.
     fn close(&mut self, form: Form, segment: usize, now: bool) -> usize {
         self.no_more_huge_pages(segment);
         let Some(head) = self.head_mut(segment) else { return 0 };
@@ -761,7 +764,7 @@ impl Table {
         if form.segment(self.cursor.first) == segment {
             self.cursor = Cursor::NONE;
         }
-        // The head is in this memory: nothing touches it any more.
+        // The head lies in this memory, and is not used from here on.
         side.give();
         if now {
             // SAFETY: the run is ours, and no object is in its slots.
@@ -772,7 +775,7 @@ impl Table {
         bytes
     }
 
-    /// Stops a segment's huge pages: they would make released memory resident again.
+    /// Stops the use of huge pages, which would make released memory resident again.
     fn no_more_huge_pages(&mut self, segment: usize) {
         if let Some(head) = self.head_mut(segment)
             && core::mem::take(&mut head.huge)
@@ -809,8 +812,8 @@ impl Table {
                 self.no_more_huge_pages(segment);
                 let from = self.slot(form, segment, keep.max(first));
                 let to = self.slot(form, segment, end);
-                // SAFETY: all objects are gone, the floor is above the generations, and the table
-                // is borrowed mutably.
+                // SAFETY: all objects are gone, no generation is above the floor, and the table is
+                // borrowed mutably.
                 unsafe { purge(unit, from.addr(), to.addr()) };
             }
             // The next insertions fill the segment from its start.
@@ -823,7 +826,7 @@ impl Table {
         (self.cursor, self.hint, self.pending) = (Cursor::NONE, NO_HINT, 0);
     }
 
-    /// Returns the pages that hold no object to the kernel. Returns bytes.
+    /// Gives the pages that hold no object back to the kernel. Returns the number of bytes.
     pub(super) fn trim(&mut self, form: Form) -> usize {
         let (mut bytes, mut last) = (0, true);
         for segment in (form.first_segment()..SEGMENTS).rev() {
@@ -845,16 +848,16 @@ impl Table {
             self.no_more_huge_pages(segment);
             let mut from = MAP.address_of(unit).addr();
             while let Some(one) = found {
-                // SAFETY: the walk found no object before this one and its generation, the floor is
-                // above the others, and the table is borrowed mutably.
+                // SAFETY: the walk found no object before this object and its generation. No other
+                // generation is above the floor, and the table is borrowed mutably.
                 bytes += unsafe { purge(unit, from, generation_of(one.slot).addr()) };
                 from = one.slot.addr() + form.shape.size();
                 found = next(self);
             }
             let end = self.slot(form, segment, first + slots).addr();
             let end = end.next_multiple_of(SYSTEM.page_size());
-            // SAFETY: the walk found no object from here on, the floor is above the generations,
-            // and the table is borrowed mutably.
+            // SAFETY: the walk found no object from here on, no generation there is above the
+            // floor, and the table is borrowed mutably.
             bytes += unsafe { purge(unit, from, end) };
         }
         bytes

@@ -166,7 +166,7 @@ proptest! {
         steps in prop::collection::vec((0u32..300, 0u32..4, any::<u8>(), 0..4), 1..200),
     ) {
         let mut map: SecondaryMap<RawKey_, u8> = SecondaryMap::new();
-        // By index: the generation and the value.
+        // The model: by index, the generation and the value.
         let mut model: BTreeMap<u32, (u32, u8)> = BTreeMap::new();
         for (index, age, value, what) in steps {
             let key = RawKey_(RawKey::of(index * 37, age * 2 + 1));
@@ -285,7 +285,8 @@ fn generations_wrap_and_stay_odd() {
     assert_eq!(pool.insert(2).raw().generation(), 1);
 }
 
-/// Gives an object another generation, as if its slot had had so many objects. Returns its key.
+/// Gives an object another generation, as if its slot had held more objects before. Returns its
+/// key.
 fn aged<T>(pool: &mut KeyPool<T>, key: Key<T>, generation: u32) -> Key<T> {
     assert!(pool.contains_key(key));
     let aged = RawKey::of(key.index(), generation);
@@ -345,7 +346,7 @@ fn a_short_segment_is_followed_by_others() {
     let (first_segment, _) = pool.table.segment_of(form, slot.addr()).unwrap();
     pool.trim();
     assert_eq!(pool.capacity(), 0);
-    // As if there had been memory for ten slots only.
+    // Makes a segment of ten slots, as if memory had sufficed for no more.
     assert!(pool.table.open_with(form, first_segment, 10));
     let count = if cfg!(miri) { 200 } else { 50_000 };
     let keys: Vec<_> = (0..count).map(|n| pool.insert(n)).collect();
@@ -364,11 +365,11 @@ fn a_short_segment_is_followed_by_others() {
 
 #[test]
 fn a_segment_that_is_larger_than_all_memory_does_not_exist() {
-    // Half a tebibyte a slot.
+    // A slot takes half a tebibyte.
     let mut pool: KeyPool<[u64; 1 << 36]> = KeyPool::new();
     let has = pool.preheat(1, false);
     assert_eq!((pool.stats().segments, pool.capacity()), (usize::from(has), usize::from(has)));
-    // The rest of a tebibyte is for the generation.
+    // A slot takes a tebibyte: the object, and eight bytes for the generation.
     let mut pool: KeyPool<[u64; (1 << 37) - 1]> = KeyPool::new();
     let has = pool.preheat(1, false);
     assert_eq!((pool.stats().segments, pool.capacity()), (usize::from(has), usize::from(has)));
@@ -429,7 +430,7 @@ fn a_drain_and_an_owned_iteration_that_end_early_drop_the_rest() {
     pool.drain().nth(10);
     assert_eq!((Rc::strong_count(&counter), pool.len()), (1, 0));
     fill(&mut pool);
-    // A drain that is never dropped leaves the others.
+    // A drain that is never dropped leaves the remaining objects in the pool.
     let mut drain = pool.drain();
     drain.next();
     core::mem::forget(drain);
@@ -441,7 +442,7 @@ fn a_drain_and_an_owned_iteration_that_end_early_drop_the_rest() {
     assert_eq!(Rc::strong_count(&counter), 1);
 }
 
-/// Panics when it is dropped, if it shall.
+/// Panics when it is dropped, if the flag is set.
 struct Panics(bool, #[expect(dead_code, reason = "counts objects")] Rc<()>);
 
 impl Drop for Panics {

@@ -5,16 +5,16 @@
 //!                          \-> its first slot --> the object
 //! ```
 //!
-//! A keyed object lies in a slot like any other. A word beside it, its lease, holds its generation
-//! and counts its references (`leases`). The pool's lock is taken only for the first key of a
-//! segment, which makes the segment's leases.
+//! A keyed object lies in a slot like any other. A word far from the object, its lease, holds the
+//! object's generation and counts the references to the object (`leases`). The pool's lock is taken
+//! only for the first key of a segment, which makes the segment's leases.
 //!
 //! Invariants: leases stay until the pool's end, also when their segment is released. While a lease
 //! holds an object, its segment has a slot in use, so the segment stays, and `base` is its first
-//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`).
-//! So an index means the same slot and lease to both.
+//! slot. The store has the shape of `slots`: it never makes one segment of all slots (`in_one`). So
+//! the store and `slots` find the same slot and lease for an index.
 //!
-//! Called by users; `slots` holds the ways.
+//! Called by users. `slots` holds the addresses of the segments.
 
 use core::fmt;
 use core::ops::Deref;
@@ -30,7 +30,7 @@ use crate::address_map::{Kind, MAP};
 use crate::leases::{Lease, Retired};
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-/// The way to one segment.
+/// The addresses of one segment, read without a lock.
 struct Segment {
     /// The first slot, once an object got a key.
     base: AtomicPtr<u8>,
@@ -38,11 +38,11 @@ struct Segment {
     leases: AtomicPtr<Lease>,
 }
 
-/// The ways to all segments.
+/// The addresses of all segments.
 pub(super) struct Keyed([Segment; SEGMENTS]);
 
 impl Keyed {
-    /// Creates ways to no segment.
+    /// Creates the addresses of no segment.
     pub(super) const fn new() -> Self {
         Self(
             [const {
@@ -55,7 +55,7 @@ impl Keyed {
     }
 }
 
-/// Returns the index of a slot of a segment, for a key. `None`: it is the null key's.
+/// Returns the index of a slot of a segment, for a key. `None`: the null key has this index.
 fn key_index(shape: &Shape, segment: usize, slot: usize) -> Option<u32> {
     let index = u32::try_from(shape.first_index(segment) + slot as u64).ok()?;
     (index != RawKey::NULL.index()).then_some(index)
@@ -85,12 +85,12 @@ impl Slots {
             segment.leases.store(leases, Ordering::Release);
         }
         let index = key_index(self.shape(), number, at)?;
-        // SAFETY: the segment's leases stay until the pool's end. There is one for each index of
-        // the segment in the store's shape, which is this shape, and `at` is such an index.
+        // SAFETY: the segment's leases stay until the pool's end. There is one lease for each index
+        // of the segment in the store's shape. This shape is the same, and `at` is such an index.
         Some((index, unsafe { &*leases.wrapping_add(at) }))
     }
 
-    /// Returns the lease of an index, and the segment with the number of its slot there.
+    /// Returns the lease of an index, its segment, and the number of its slot in the segment.
     #[inline(always)]
     fn lease_at(&self, index: u32) -> Option<(&Lease, &Segment, usize)> {
         let (number, at) = self.shape().place(index);
@@ -99,12 +99,12 @@ impl Slots {
         if leases.is_null() {
             return None;
         }
-        // SAFETY: the segment's leases stay until the pool's end. There is one for each index of
-        // the segment in the store's shape, which is the shape that `place` used.
+        // SAFETY: the segment's leases stay until the pool's end. There is one lease for each index
+        // of the segment in the store's shape. `place` used the same shape.
         Some((unsafe { &*leases.wrapping_add(at) }, segment, at))
     }
 
-    /// Returns the slot of an index whose lease holds an object that cannot end now.
+    /// Returns slot `at` of a segment. The slot's lease holds an object that cannot end now.
     #[inline(always)]
     fn slot_at(&self, segment: &Segment, at: usize) -> *mut u8 {
         segment.base.load(Ordering::Relaxed).wrapping_add(at * self.shape().size())
@@ -200,8 +200,9 @@ impl<T> SharedPool<T> {
 }
 
 impl<T: Sync> SharedPool<T> {
-    /// Returns a reference to the object of a key, which keeps it. `None`: the key is stale. O(1),
-    /// without a lock: an atomic exchange now, and an addition when the reference ends.
+    /// Returns a reference to the object of a key. The reference keeps the object alive. `None`:
+    /// the key is stale. O(1), without a lock: an atomic exchange now, and an addition when the
+    /// reference ends.
     ///
     /// ```
     /// use heapwright::pool::SharedPool;
@@ -236,7 +237,7 @@ impl<T: Sync> SharedPool<T> {
     /// assert_eq!(one.as_deref(), Some(&1));
     /// ```
     ///
-    /// and objects that threads must not share are not found:
+    /// Objects that threads must not share are not found:
     ///
     /// ```compile_fail,E0277
     /// use core::cell::Cell;

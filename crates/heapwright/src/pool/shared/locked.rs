@@ -3,8 +3,8 @@
 //! ```text
 //!   Locked   null, until a thread first needs it --> | id | Lock<Store> |
 //!                                                          ^
-//!   STORES   every one that was ever made -----------------+    the locks a fork holds
-//!            those that no pool has, for the next
+//!   STORES   every store that was ever made ---------------+    a fork holds all these locks
+//!            a store without a pool waits for the next pool
 //! ```
 //!
 //! A pool may lie anywhere and end at any time, so a fork cannot find it. Therefore the store and
@@ -91,9 +91,9 @@ pub(super) fn before_fork() {
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for store in STORES.all() {
-        // SAFETY: this thread, or the one that it is a copy of, took the lock before the fork.
+        // SAFETY: this thread, or the thread that it is a copy of, took the lock before the fork.
         unsafe { store.release() };
     }
-    // SAFETY: this thread, or the one that it is a copy of, took these locks before the fork.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { STORES.after_fork() };
 }

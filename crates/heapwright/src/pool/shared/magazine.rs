@@ -50,8 +50,8 @@ pub(super) struct Magazine {
 /// A magazine with its lock fills whole cache lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
-// SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots;
-// their memory is free and belongs to no other code.
+// SAFETY: the contracts of the unsafe methods let only the thread in the magazine touch the slots.
+// The slots' memory is free and belongs to no other code.
 unsafe impl Sync for Magazine {}
 // SAFETY: the slots' memory is free and belongs to no other code, so it may go to another thread.
 unsafe impl Send for Magazine {}

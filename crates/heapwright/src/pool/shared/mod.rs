@@ -7,15 +7,16 @@
 //!              store (sets, frontier, segments), one lock
 //!
 //!   mod        SharedPool<T>: objects of a type, handles        walk   each object; reset; the end
-//!   slots      the ways of a slot                               whole  counts, trim, settle
-//!   magazine   126 slots of a thread's, or of several           locked the store and its lock
+//!   slots      how slots come and go                            whole  counts, trim, settle
+//!   magazine   126 slots of a thread, or of several             locked the store and its lock
 //!   keyed      objects by key: a word a slot, found without a lock
 //! ```
 //!
-//! The process's cache model (`cache=`) assigns magazines, in `registry::places`: one for each
-//! thread index, inherited when the thread ends, or K for all threads, each behind a lock. A pool
-//! of a thousand threads has a thousand magazines, or K. The fast path serves the first model. With
-//! shared magazines it misses, and the slow path finds them.
+//! The process's cache model (`cache=`) assigns magazines, in `registry::places`. In the first
+//! model, each thread index has a magazine, which the index's next thread inherits. In the second,
+//! all threads share K magazines, each behind a lock. A pool that a thousand threads use has a
+//! thousand magazines, or K. The fast path serves the first model. In the second, the fast path
+//! misses, and the slow path finds the magazine.
 //!
 //! Any thread may destroy an object: the slot goes into *that* thread's magazine. Slots have no
 //! owner, so there are no remote frees. A producer and a consumer each take the store's lock once
@@ -63,11 +64,9 @@ pub(super) fn before_fork() {
 ///
 /// The call follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { locked::after_fork() };
-    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-    // copy of.
+    // SAFETY: this thread, or the thread that it is a copy of, took these locks before the fork.
     unsafe { Magazine::family().after_fork() };
 }
 
@@ -79,10 +78,10 @@ pub(super) fn forget_after_fork() {
 /// A pool of objects of one type that many threads create and destroy.
 ///
 /// Like [`Pool`](super::Pool), but `Sync`. Each thread has a magazine of 126 free slots and takes
-/// no lock until it is empty or full: once in 63 operations. Any thread may destroy an object.
-/// Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked up without a lock
-/// ([`SharedPool::get`]); a reference from a key keeps its object, also if another thread removes
-/// it meanwhile.
+/// no lock until the magazine is empty or full: once in 63 operations. Any thread may destroy an
+/// object. Handles ([`SharedBoxed`]), raw pointers or keys hold objects. Keys are looked up without
+/// a lock ([`SharedPool::get`]). The lookup returns a reference that keeps the object, also if
+/// another thread removes the key meanwhile.
 ///
 /// A thread cannot use free slots of other magazines, so a pool may hold 126 slots for each thread
 /// beyond its objects. With a limit, exactly that many objects may live, and each operation costs
@@ -115,7 +114,7 @@ pub(super) fn forget_after_fork() {
 /// assert_eq!(*handle, 1);
 /// ```
 ///
-/// nor hold a reference that lives shorter than the pool's type says:
+/// A pool cannot hold a reference that lives shorter than the pool's type says:
 ///
 /// ```compile_fail,E0597
 /// use heapwright::pool::SharedPool;
@@ -128,7 +127,7 @@ pub(super) fn forget_after_fork() {
 /// pool.for_each(|text| println!("{text}"));
 /// ```
 ///
-/// and its objects must be `Send`:
+/// The objects must be `Send`:
 ///
 /// ```compile_fail,E0277
 /// use heapwright::pool::SharedPool;
@@ -137,7 +136,7 @@ pub(super) fn forget_after_fork() {
 /// ```
 pub struct SharedPool<T> {
     slots: Slots,
-    /// Invariant: values go in through a shared reference.
+    /// Makes the pool invariant in `T`: values go in through a shared reference.
     objects: PhantomData<UnsafeCell<T>>,
 }
 
@@ -227,9 +226,9 @@ impl<T> SharedPool<T> {
     ///
     /// # Safety
     ///
-    /// This pool created the object ([`SharedBoxed::into_raw`] may have released it; it has no
-    /// key), and it is not
-    /// yet destroyed. No code uses it afterwards. If another thread created it, `T` is `Send`.
+    /// This pool created the object without a key ([`SharedBoxed::into_raw`] may have released it).
+    /// The object is not yet destroyed, and no code uses it afterwards. If another thread created
+    /// it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
         // SAFETY: the caller promises that this pool created the object, and that it is live and
@@ -271,8 +270,8 @@ impl<T> SharedPool<T> {
         self.slots.preheat(count, touch)
     }
 
-    /// Returns every page without a live object, and without a slot in another thread's magazine,
-    /// to the kernel. Returns the number of bytes.
+    /// Gives pages back to the kernel: every page without a live object and without a slot in
+    /// another thread's magazine. Returns the number of bytes.
     pub fn trim(&self) -> usize {
         self.slots.trim()
     }
@@ -284,7 +283,7 @@ impl<T> SharedPool<T> {
     }
 }
 
-/// The pool of the handles: it need not know the type of their objects.
+/// The pool that handles free their slots to. It need not know the type of the objects.
 impl Home for Slots {
     #[inline(always)]
     unsafe fn deallocate(&self, slot: NonNull<u8>) {
@@ -314,7 +313,7 @@ impl<T> fmt::Debug for SharedPool<T> {
 pub struct SharedBoxed<'p, T: ?Sized> {
     object: NonNull<T>,
     home: &'p Slots,
-    /// Invariant: the object may stay in the pool when the handle is gone.
+    /// Makes the handle invariant in `T`: the object may stay in the pool when the handle is gone.
     holds: PhantomData<*mut T>,
 }
 

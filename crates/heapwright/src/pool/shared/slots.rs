@@ -1,9 +1,9 @@
-//! The slots of a shared pool: their ways to and from a thread.
+//! The slots of a shared pool: how they come to a thread, and go back.
 //!
 //! ```text
 //!            inline                 cold                          colder
-//!   thread   its own magazine       one it shares, if a try-lock  takes an index, or waits for
-//!                                   has it                        a lock; then the store
+//!   thread   its own magazine       a shared one, if a try-lock   takes an index, or waits for
+//!                                   gets it                       a lock; then the store
 //!
 //!   alloc    pop                    pop, or refill                pop, or refill; no magazine:
 //!                                                                 one from the store
@@ -13,8 +13,8 @@
 //!
 //! The process's cache model alone decides which of the first two columns serves. If threads share
 //! magazines, no thread has an index, so the first column misses. `alloc` and `free` take the same
-//! steps in opposite directions. Each step is an out-of-line function, so none saves registers or
-//! makes stack space for the next one.
+//! steps in opposite directions. Each step is an out-of-line function, so no step saves registers
+//! or makes stack space for the next step.
 //!
 //! **The limit.** A free slot in another thread's magazine must not cause a refusal. So the store
 //! has more slots than the limit, and `live` counts the objects: one atomic addition each way. A
@@ -52,8 +52,8 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Opaque, because a caller that knew the result to be its argument would keep it in a saved
-    // register.
+    // The result is opaque. A caller that knew it to be its own argument would keep the argument in
+    // a saved register.
     core::hint::black_box(slot)
 }
 
@@ -65,7 +65,7 @@ pub(in crate::pool) struct Slots {
     config: Config,
     /// Live objects, if the pool has a limit.
     pub(super) live: AtomicU32,
-    /// The way from keys to objects.
+    /// The addresses that lead from keys to objects.
     pub(super) keyed: Keyed,
 }
 
@@ -126,14 +126,16 @@ impl Slots {
         slot
     }
 
-    /// Allocates when the thread's own magazine is empty or missing, usually from a shared one.
+    /// Allocates when the thread's own magazine is empty or missing, usually from a shared
+    /// magazine.
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
-    /// Allocates by CPU. Separate, because only this case makes a system call.
+    /// Allocates from the magazine of the CPU. This function is separate, because only this case
+    /// makes a system call.
     #[inline(never)]
     fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         self.alloc_shared(exclusive, true)
@@ -144,9 +146,9 @@ impl Slots {
         let Some(shared) = self.try_shared(exclusive, by_cpu) else {
             return self.alloc_colder(exclusive);
         };
-        // SAFETY: just locked.
+        // SAFETY: `try_shared` locked the magazine.
         let magazine = unsafe { shared.value() };
-        // SAFETY: just locked, so the magazine is this thread's.
+        // SAFETY: `try_shared` locked the magazine, so it is this thread's.
         let Some(slot) = (unsafe { magazine.pop() }) else { return self.refill(shared) };
         // SAFETY: locked above.
         if unsafe { shared.unlock_asks() } {
@@ -186,7 +188,7 @@ impl Slots {
             let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
             return NonNull::new(slot);
         };
-        // A shared magazine may have slots, and so may one left by the index's last holder.
+        // A shared magazine may have slots. So may a magazine that the index's last holder left.
         // SAFETY: the magazine is this thread's.
         let slot = unsafe { magazine.pop() };
         // SAFETY: the magazine is this thread's.
@@ -255,9 +257,9 @@ impl Slots {
             // SAFETY: the slot is the caller's to give back.
             return unsafe { self.free_colder(exclusive, slot) };
         };
-        // SAFETY: just locked.
+        // SAFETY: `try_shared` locked the magazine.
         let magazine = unsafe { shared.value() };
-        // SAFETY: just locked, so the magazine is this thread's.
+        // SAFETY: `try_shared` locked the magazine, so it is this thread's.
         if unsafe { !magazine.push(slot) } {
             // SAFETY: locked above, and the slot is the caller's to give back.
             return unsafe { self.overflow(shared, slot) };
@@ -272,7 +274,7 @@ impl Slots {
     ///
     /// # Safety
     ///
-    /// The caller has locked the magazine, and gives the slot back as to `free`.
+    /// The caller has locked the magazine. The slot is as for [`Slots::free`].
     #[cold]
     #[inline(never)]
     unsafe fn overflow(&self, shared: SharedMagazine, slot: *mut u8) {

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
-//!   step     take the lock; the next slot that is in no set; release it; the user's code
+//!   step     take the lock, find the next slot that is in no set, release the lock, run the
+//!            user's code
 //!   end      remaining objects are dropped, their slots freed, the store left to the next pool
 //! ```
 //!
 //! The lock is not held while the user's code runs: that code may be slow, panic, or use another
 //! pool. No other thread can use this pool meanwhile, because it is borrowed mutably.
 //!
-//! A panic in a destructor stops neither a reset nor a drop: guards that are dropped on the way out
-//! ([`Ending`], and `Remaining` in the drop) complete them.
+//! A panic in a destructor stops neither a reset nor a drop. Guards that are dropped during the
+//! panic complete them: [`Ending`], and `Remaining` in the drop.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -58,8 +59,8 @@ impl<T> SharedPool<T> {
     }
 
     /// Drops all live objects in address order, and keeps as much memory as `how` says. All keys
-    /// become stale and remain so. Panics of
-    /// destructors are treated as by [`Pool::reset`](crate::pool::Pool::reset).
+    /// become stale and remain so. Panics of destructors are treated as by
+    /// [`Pool::reset`](crate::pool::Pool::reset).
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.drop_live();
@@ -86,7 +87,7 @@ impl<T> Drop for SharedPool<T> {
     }
 }
 
-/// A reset in progress; its drop completes it even if a destructor panics.
+/// A reset in progress. Its drop completes the reset even if a destructor panics.
 struct Ending<'p, T> {
     pool: &'p mut SharedPool<T>,
     walk: Walk,

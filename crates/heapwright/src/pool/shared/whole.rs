@@ -24,7 +24,7 @@ use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
 
 impl Slots {
-    /// Returns the slots in use, while other threads may change the number.
+    /// Returns the number of slots in use, while other threads may change it.
     pub(super) fn len(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         let out = store.lock().out();
@@ -36,12 +36,12 @@ impl Slots {
         self.magazines.all().map(Magazine::count).sum()
     }
 
-    /// Trims like [`Store::trim`], after emptying the magazines of the calling thread and the
-    /// shared ones.
+    /// Empties the calling thread's magazine and the shared magazines, and then trims like
+    /// [`Store::trim`].
     pub(super) fn trim(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };
         self.magazines.visit(|magazine| {
-            // SAFETY: `visit` makes it this thread's.
+            // SAFETY: `visit` makes the magazine this thread's.
             store.lock().put(unsafe { magazine.take_all() });
         });
         store.lock().trim()
@@ -64,7 +64,7 @@ impl Slots {
         let mut store = lock.lock();
         store.close_frontier();
         for magazine in self.magazines.all() {
-            // SAFETY: the pool is borrowed alone, so no thread uses a magazine.
+            // SAFETY: the pool is borrowed mutably, so no thread uses a magazine.
             let twice = store.put_each(unsafe { magazine.take_all() });
             // In a forked child, magazines may be copies of different moments, with one slot in two
             // of them.
@@ -87,7 +87,7 @@ impl Slots {
 
 #[cfg(test)]
 impl Slots {
-    /// Returns live objects, as counted for the limit.
+    /// Returns the number of live objects, as counted for the limit.
     pub(in crate::pool) fn live_now(&self) -> u32 {
         self.live.load(Ordering::Relaxed)
     }
