@@ -1,7 +1,7 @@
 //! Helpers: threads that only mark, on idle processors.
 //!
 //! ```text
-//!   collector   drain: is there much to mark, and a processor idle?  --call--> calls + 1, wake
+//!   collector   drain: is there much to mark, and another processor? --call--> calls + 1, wake
 //!                                                                                 |
 //!   helper      asleep at `calls` --> come, mark with the gang, go, asleep again  <
 //!                    |

@@ -17,7 +17,7 @@ use heapwright_substrate::sync::atomic::AtomicU32;
 pub(super) struct WaitLimit {
     /// Reads of the word.
     pub(super) looks: u32,
-    /// The action if it has not changed.
+    /// The action if the word has not changed.
     pub(super) then: Then,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, limit: WaitLimit) {
     }
 }
 
-/// As the other, for loom, which knows no time.
+/// As above, for loom, which knows no time.
 #[cfg(loom)]
 pub(super) fn wait(word: &AtomicU32, expected: u32, _limit: WaitLimit) {
     heapwright_substrate::sync::futex_wait(word, expected);
