@@ -1,7 +1,7 @@
 //! The time line: a heap's events in a file, for `heapwright run --timeline`.
 //!
 //! ```text
-//!   events --note--> | event | event | ... 32 | --flush--> PREFIX.<pid>  option timeline=PREFIX
+//!   events --note--> | event | event | up to 32 | --flush--> PREFIX.<pid>  option timeline=PREFIX
 //! ```
 //!
 //! Events are kept while the world is stopped and written when it resumes. So no pause includes the

@@ -10,7 +10,7 @@
 //!       1     values whose keys are marked, and all they lead to, and again
 //!       2     weak slots and handles to unmarked objects: null
 //!       3     finalizers of unmarked objects become due, and are marked; if there are any, from 1
-//!       3     finalizers of unmarked objects become due, objects are marked, and again from 1
+//!       3     finalizers of unmarked objects become due and mark them; if any, again from 1
 //! ```
 //!
 //! So a weak reference never leads to an object whose finalizer is due. A finalizer finds its

@@ -181,7 +181,7 @@ impl WeakCells {
             let block = unsafe { &*inner.blocks[number / CELLS] };
             let number = number % CELLS;
             if number.is_multiple_of(GROUP) {
-                // The first cell that stays sets it again.
+                // The first cell that stays sets the byte again.
                 block.groups[number / GROUP].store(0, Relaxed);
             }
             let word = block.cells[number].load(Relaxed);
