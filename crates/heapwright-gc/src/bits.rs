@@ -17,7 +17,7 @@
 //! other words are neither cleared nor read, because touching cold memory is the main cost of a
 //! large object.
 //!
-//! Arithmetic alone; used by `page`, `mark` and `walk`.
+//! Arithmetic alone; used by `held`, `page`, `marks`, `tracer` and others.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -247,7 +247,7 @@ pub(super) fn each_dead(
         let dead = |&at: &usize| (at < cursor || is_set(taken, at)) && !is_set(marks, at);
         return (0..end).step_by(size).filter(dead).for_each(with);
     };
-    // Dead objects of a word are fetched while those of the word before are visited.
+    // While the dead objects of a word are visited, those of the next word are fetched.
     let mut before = (0, 0);
     for (word, taken) in taken.iter().enumerate() {
         let below = (cursor / GRANULE).saturating_sub(word * 64);

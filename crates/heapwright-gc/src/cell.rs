@@ -1,8 +1,8 @@
 //! Numbers and pointers that several threads may read, and one thread at a time changes.
 //!
-//! The declaration of a field says which thread changes it, and what orders the changes: a lock,
-//! the claim of a page, or the stop of the world. Loads and stores are relaxed, which costs no more
-//! than plain accesses. A late reader may see an old value, but no torn value.
+//! The declaration of a field says which thread changes the field. It also says what orders the
+//! changes: a lock, the claim of a page, or the stop of the world. Loads and stores are relaxed,
+//! which costs no more than plain accesses. A late reader may see an old value, but no torn value.
 
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 

@@ -10,7 +10,7 @@
 //! **Marking** is tri-colour. White objects have no mark. Grey ones are marked and in some chunk.
 //! Black ones are marked, and their references were reported. Marking runs only while the world is
 //! stopped: all stopped mutators and helpers mark together. Between steps mutators run. New objects
-//! are white, so they need no report, and those that die before marking ends are not kept. A store
+//! are white. So they need no report, and are not kept if they die before marking ends. A store
 //! into a black object shades the stored object (Dijkstra, Lamport, Martin, Scholten, Steffens:
 //! "On-the-fly garbage collection", 1978). Roots are never black: they are reported again when
 //! nothing else is left, until a report finds nothing new. A step ends when its budget is spent.

@@ -88,7 +88,8 @@ pub(super) struct Waiting {
     count: usize,
     /// How many ephemerons are in the table.
     indexed: usize,
-    /// How many were visited when nothing was left to mark. `dying`: those of them with a dead key.
+    /// How many ephemerons were visited when nothing was left to mark. `dying`: those of them with
+    /// dead keys.
     visited: usize,
     dying: Array<u32>,
     /// For each hash of a key: the number of the first ephemeron, from 1.

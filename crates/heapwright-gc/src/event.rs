@@ -1,6 +1,6 @@
 //! An event: one end of a span of a collection, as the runtime gets it. C has the same struct.
 //!
-//! Made by `events`, which has the picture of the spans.
+//! Made by `spans`, which has a picture of all spans.
 
 use core::ffi::c_void;
 

@@ -96,11 +96,11 @@ struct Level {
     /// How many finalizers wait.
     waiting: usize,
     due: Array<Entry>,
-    /// How many of the due ones were taken.
+    /// How many due finalizers were taken.
     taken: usize,
-    /// How many of the due ones may be taken. The others became due in the marking under way.
+    /// How many due finalizers may be taken. The others became due in the marking under way.
     ready: usize,
-    /// How many of the due ones were marked, or became due earlier.
+    /// How many due finalizers were marked, or became due earlier.
     marked: usize,
 }
 

@@ -7,7 +7,7 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 use super::cell::Num;
 
 /// The number of forks from the first process to this one. Facts about threads and processes hold
-/// only as long as the number stays.
+/// only until this number changes.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns how many forks led to this process. Any thread may call this.

@@ -53,9 +53,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns how many live and garbage bytes there may be when the next cycle ends: the live
-    /// bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at least
-    /// `least` bytes. So two mutators collect no more often on one heap than on two heaps.
+    /// Returns how many live and garbage bytes there may be when the next cycle ends. These are the
+    /// live bytes times the factor, or plus `room` (see `sizing`). Each of the `mutators` gets at
+    /// least `least` bytes. So two mutators collect no more often on one heap than on two heaps.
     pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
         let grown = match room {
             Some(room) => live.saturating_add(room),

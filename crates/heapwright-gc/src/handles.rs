@@ -1,4 +1,4 @@
-//! Handles: cells that keep their objects. Weak cells do not (see `weak`).
+//! Handles: cells that keep their objects. Weak cells do not (see `weak_cells`).
 //!
 //! ```text
 //!   table  | cell | cell | cell | ...      side memory, of the heap

@@ -65,7 +65,8 @@ const STATE: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(usize);
 
-/// The result of a sweep: objects, those that had survived before, and those whose marks stayed.
+/// The result of a sweep: live objects, those that had survived before, and those whose marks
+/// stayed.
 pub(super) struct Counts {
     pub(super) live: usize,
     pub(super) survivors: usize,
@@ -137,7 +138,7 @@ impl Held {
 /// The objects in the slots.
 impl Held {
     /// Returns whether the slot at byte `offset` holds an object, by the page's own records.
-    /// Objects that a sweep has yet to free do not count. `cycles` have ended.
+    /// Objects that a sweep has yet to free do not count. `cycles`: the number of ended cycles.
     pub(super) fn holds(&self, marks: &Bits, cycles: &Num, offset: usize) -> bool {
         let swept = self.swept();
         // The page awaits the sweep of this cycle.

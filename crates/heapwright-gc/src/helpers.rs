@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Stopped mutators mark with their collector, but a program with one mutator has no other. So a
-//! heap that has a long marking ahead calls helpers: one for each processor beyond those that mark
-//! already, up to the limit of its options. Helpers are started at their first call, and end when
-//! they have slept for a second. So a program that collects nothing has no thread of heapwright,
-//! and neither has the child of a fork. Steps with a deadline end before a thread wakes, so they
-//! call no helpers.
+//! heap that has a long marking ahead calls helpers. It calls one for each processor beyond those
+//! that mark already, up to the limit of its options. Helpers are started at their first call, and
+//! end when they have slept for a second. So a program that collects nothing has no thread of
+//! heapwright, and neither has the child of a fork. Steps with a deadline end before a thread
+//! wakes, so they call no helpers.
 //!
 //! A helper is no mutator. It has a tracer, and joins the gang while the gang is open: only while
 //! the world is stopped. All signals except faults are blocked in a helper. A runtime's fault

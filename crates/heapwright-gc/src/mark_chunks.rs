@@ -11,7 +11,7 @@
 //! So a heap that once had a million ephemerons keeps no memory for them. The runs count against
 //! the heap's limit.
 //!
-//! Called by `tracer` and `bag`.
+//! Called by `marking`, for `tracer` and `bag`.
 
 use core::ptr;
 

@@ -1,4 +1,4 @@
-//! The options of a heap: its sizes, its limits, and what the runtime undertakes.
+//! The options of a heap: its sizes, its limits, and the promises of the runtime.
 //!
 //! Kept by `space`.
 

@@ -100,8 +100,8 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// Returns the bytes that the runtime has in malloc. 0 if the runtime has reported fewer bytes
-    /// than it freed: by mistake, or because one thread is ahead of another.
+    /// Returns the bytes that the runtime has in malloc. 0: the runtime has reported fewer bytes
+    /// than it freed, by mistake, or because one thread is ahead of another.
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -131,8 +131,8 @@ impl Pacing {
         pages.saturating_add(self.external())
     }
 
-    /// Returns whether a heap whose pages have `pages` bytes stays within two limits: within `most`
-    /// without the external bytes of dead objects, and within `limit` with all external bytes.
+    /// Returns whether a heap whose pages have `pages` bytes stays within two limits. `most` holds
+    /// without the external bytes of dead objects, `limit` with all external bytes.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
         let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)

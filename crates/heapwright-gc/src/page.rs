@@ -20,8 +20,8 @@
 //!
 //! At any time, any thread may query which objects a page holds: see `held`.
 //!
-//! Two threads may change a record: the one that took the page from its lists (under the heap's
-//! lock), and the collector while the world is stopped.
+//! Two threads may change a record. The first is the thread that took the page from its lists,
+//! under the heap's lock. The second is the collector, while the world is stopped.
 //!
 //! Used by all of the collected heap.
 
@@ -240,7 +240,8 @@ impl Page {
         self.end.get()
     }
 
-    /// Returns the first stretch of free slots at or behind byte `from`, of at most `most` bytes.
+    /// Returns the bounds of the first stretch of free slots at or behind byte `from`, of at most
+    /// `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }

@@ -12,8 +12,9 @@
 //! A *claimed* page, which a mutator allocates from or sweeps, is on its page list and in no other.
 //! Only that mutator changes its record.
 //!
-//! When a cycle ends, every list of available pages is dropped and every cursor is set to its page
-//! list's start: 512 words, however large the heap. New pages go in front of the cursor.
+//! When a cycle ends, every list of available pages is dropped, and every cursor is set to its page
+//! list's start. That changes 512 words, however large the heap. New pages go in front of the
+//! cursor.
 //!
 //! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 

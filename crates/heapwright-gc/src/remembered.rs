@@ -12,9 +12,9 @@
 //! becomes old may lead to younger objects, so it is reported once more. Afterwards all objects
 //! that these led to are old or dead. After a major collection all objects are old.
 //!
-//! An object is remembered once between two collections: the store that remembers it clears its
-//! mark, and a store into an object without a mark reports nothing (`stores`). The collection that
-//! gets the report sets the mark again. While the object's page awaits the sweep, the mark stays,
+//! An object is remembered once between two collections. The store that remembers it clears its
+//! mark. A store into an object without a mark reports nothing (`stores`). The collection that gets
+//! the report sets the mark again. While the object's page awaits the sweep, the mark stays,
 //! because the mark says that the object lives. Then an object may be remembered more than once,
 //! which only costs time.
 //!

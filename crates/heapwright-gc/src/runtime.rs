@@ -49,7 +49,7 @@ pub struct Runtime {
     /// read statistics, call `malloc` and write files. It allocates nothing in this heap, stores no
     /// references, collects nothing, joins and leaves no heap, and does not unwind. While the world
     /// is stopped ([`STOPPED`](super::STOPPED)), it takes no lock that a thread may hold at a
-    /// safepoint, and its time is part of the pause.
+    /// safepoint. Its time is then part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
     /// As `trace`, but also gets the object's kind. `trace` takes precedence.
     pub trace_kind: Option<

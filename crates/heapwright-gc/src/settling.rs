@@ -413,7 +413,7 @@ impl Trace {
     }
 
     /// Ends the program if a weak cell leads to an object that is not old, but collections pass the
-    /// cell over: they would not clear it. Checks heaps with few cells, too.
+    /// cell over. They would not clear the cell. Checks heaps with few cells, too.
     fn verify_weak_cells(&self) {
         let (space, mut found) = (self.space(), 0);
         self.weak.cells.each_passed_over(|cell| {

@@ -248,8 +248,8 @@ impl Space {
             }
         }
         let page = self.pages.make()?;
-        // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
-        // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
+        // Does not ask for `Dense`: under a new heap, huge pages cost more to clear than they save
+        // in marking. (ci/gc.sh: splay takes 1.5 to 1.8 times as long, gcbench 0.85 times.)
         let Some(run) = runs::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
             self.pages.give(page);
             return None;
@@ -323,9 +323,9 @@ impl Space {
         self.pages.give(page);
     }
 
-    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left: empty
-    /// pages, and then waiting pages of large objects. Returns their bytes. Other threads get the
-    /// lock between a few of them.
+    /// Gives up to `most` pages to the kernel, as long as more than `keep` bytes are left. Empty
+    /// pages go first, and then waiting pages of large objects. Returns their bytes. Other threads
+    /// get the lock between a few of them.
     fn purge_some(&self, keep: usize, most: usize) -> usize {
         let (mut given, mut pages) = (0, 0);
         while pages < most {

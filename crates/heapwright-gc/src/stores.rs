@@ -23,8 +23,8 @@ use super::phase::Phase;
 use super::remembered::PLACE;
 use super::tracer::{TraceSlot, Tracer};
 
-/// A place in a large object that was stored into, and the function that traces it. Null: the place
-/// is none any more.
+/// A place in a large object that was stored into, and the function that traces it. If the place is
+/// null, it counts no more.
 type Place = (*mut u8, TraceSlot);
 
 const _: () = assert!(size_of::<Place>() == PLACE);

@@ -1,4 +1,4 @@
-//! Sweeping: a little at a time, of every pool, by the mutators that take pages.
+//! Sweeping: mutators that take pages sweep a little at a time, of every pool.
 //!
 //! ```text
 //!   a page is swept     by the mutator that needs one of its page list, and allocates from it,

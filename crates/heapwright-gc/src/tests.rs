@@ -503,7 +503,7 @@ fn a_limit_may_change_while_it_is_reached() {
 
 #[test]
 fn marking_needs_no_memory() {
-    // A wide tree needs chunks, and none can be had.
+    // A wide tree needs chunks, but there is no memory for them.
     let freed = Freed::default();
     let (_heap, mutator) = attached(Options::new(), runtime(&freed));
     let width = if cfg!(miri) { 8 } else { 1500 };

@@ -119,10 +119,10 @@ pub struct Tracer {
     /// are part of the work already.
     large: Num,
     counted: Num,
-    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers: the bytes
-    /// of objects that were marked, without large ones that are traced, and the bytes of slots that
-    /// were read. So the slots of a large object count when they are read, even if they lead to
-    /// nothing new.
+    /// The work so far, in bytes. Each piece of work counts as the larger of two numbers. One is
+    /// the bytes of marked objects, without large ones that are traced. The other is the bytes of
+    /// slots that were read. So the slots of a large object count when they are read, even if they
+    /// lead to nothing new.
     pub(super) work: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],

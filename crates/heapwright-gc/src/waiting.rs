@@ -8,7 +8,7 @@
 //! Most waits of a mutator end within microseconds, which is shorter than a sleep and a wake-up. No
 //! protocol relies on the timeout of a sleep: under loom only a wake-up ends a sleep.
 //!
-//! Used by `world` and `gang`.
+//! Used by `world`, `gang`, `help` and `helpers`.
 
 use heapwright_substrate::sync::atomic::AtomicU32;
 

@@ -361,7 +361,7 @@ impl World {
         Some(Visit { world: self, to, forks })
     }
 
-    /// The mutator enters. Waits while the world is stopped.
+    /// Makes the mutator enter. Waits while the world is stopped.
     #[cfg(loom)]
     pub(crate) fn enter(&self, handshake: &Handshake) {
         while !self.try_enter(handshake) {
@@ -396,7 +396,7 @@ impl World {
         {}
     }
 
-    /// The mutator enters, unless the world is stopped. Returns whether it entered.
+    /// Makes the mutator enter, unless the world is stopped. Returns whether it entered.
     pub(crate) fn try_enter(&self, handshake: &Handshake) -> bool {
         self.try_enter_or(handshake, OUT)
     }
@@ -426,7 +426,7 @@ impl World {
         self.stand(handshake, ELSEWHERE);
     }
 
-    /// The mutator leaves.
+    /// Makes the mutator leave.
     pub(crate) fn leave(&self, handshake: &Handshake) {
         self.stand(handshake, OUT);
     }

@@ -217,7 +217,7 @@ impl Tracer {
     /// their pages, to be looked through later.
     ///
     /// A page is noted only for objects that become marked here, and for objects that a barrier had
-    /// marked, so looking through pages comes to an end. Ranges are traced here, however long they
+    /// marked. So looking through pages comes to an end. Ranges are traced here, however long they
     /// are: if their object were noted, it would report them again, and again find no room.
     #[cold]
     pub(super) fn overflow(&self) {

@@ -238,8 +238,8 @@ impl Tracer {
     /// any number but 0. Use this for objects with so many references that one call would take too
     /// long. Call it last.
     ///
-    /// Between the calls, the program may move a reference from an unreported part to a reported
-    /// part only if it reports the store, like any other store. Numbers above 2^60 are not kept.
+    /// Between the calls, the program may move a reference from an unreported to a reported part.
+    /// It must report this store, like any other store. Numbers above 2^60 are not kept.
     pub fn trace_rest(&self, object: *mut u8, from: usize) {
         if self.look.get().is_null() {
             self.push_rest(object, from);
@@ -323,8 +323,8 @@ impl Tracer {
         }
     }
 
-    /// Marks the objects that are kept with an object that was marked: values of which it is the
-    /// key, contexts, representatives, and the objects that it keeps as a guardian.
+    /// Marks the objects that are kept with `key`, an object that was marked. These are values of
+    /// ephemerons with this key, contexts, representatives, and objects that a guardian keeps.
     pub(super) fn mark_values_of(&self, key: *mut u8) {
         let of = self.of();
         // Marks without the lock: without memory, marking may lead here again.

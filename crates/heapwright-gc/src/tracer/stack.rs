@@ -12,7 +12,7 @@
 //! A chunk belongs to one tracer, or is in one list: the tracer's, the gang's, or a bag.
 //!
 //! Called by the other files of `tracer`, and by callers that have a tracer give all its items:
-//! `cycle`, `moving`, `heap`, `helpers`, `dump`, `verify`.
+//! `cycle`, `mark`, `help`, `moving`, `attach`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
 
@@ -171,7 +171,7 @@ impl Tracer {
         self.open_chunk(chunk, count);
     }
 
-    /// Pops the newest item of its own, if any.
+    /// Pops its newest item, if it has any.
     #[inline]
     pub(super) fn pop(&self) -> Option<*mut u8> {
         let chunk = self.chunk.get();
