@@ -27,13 +27,6 @@
 //! lack a little would grow the heap together. So a pool grows only below 7/8 of the 20 %, and all
 //! grants together stay within the allowance.
 //!
-//! Incremental marking begins when half of the allowance is used. An earlier start makes steps
-//! smaller. It keeps no garbage, because new objects are white.
-//!
-//! A pool whose sweep has not ended and has freed nothing may *borrow* pages, up to an eighth of
-//! the allowance. The pages that the sweep frees repay them. So an allocation never has to finish a
-//! sweep.
-//!
 //! Arithmetic alone.
 #![forbid(unsafe_code)]
 
@@ -66,7 +59,9 @@ impl Target {
         goal.min(self.most).max(live)
     }
 
-    /// Returns after how many allocated bytes of the allowance a cycle begins.
+    /// Returns after how many allocated bytes of the allowance a cycle begins. Incremental marking
+    /// begins when half of the allowance is used. An earlier start makes steps smaller, and keeps
+    /// no garbage, because new objects are white.
     pub(super) fn trigger(&self, allowance: usize) -> usize {
         if self.incremental { allowance / 2 } else { allowance }
     }
@@ -166,7 +161,9 @@ pub(super) fn judge(pool: Swept) -> (Decision, usize) {
     (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
 }
 
-/// Returns how many pages may be borrowed at once.
+/// Returns how many pages may be borrowed at once. A pool whose sweep has not ended and has freed
+/// nothing may *borrow* pages, up to an eighth of the allowance. The pages that the sweep frees
+/// repay them. So an allocation never has to finish a sweep.
 pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }

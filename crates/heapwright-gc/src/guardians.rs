@@ -24,14 +24,6 @@
 //! constant time to the list of retrievable objects. The number is forgotten with the object. So
 //! the heap puts nothing into an object, and needs no root.
 //!
-//! **In steps.** A collection judges and marks a few registrations at a time (see `settling`). If
-//! an object is marked later, the object leads to its representatives, and a guardian to its
-//! registrations and retrievable objects. So a chain of guardians takes time in proportion to its
-//! length. A registration waits in a queue if its guardian is marked and its object is not. When
-//! nothing else is left to mark, all registrations in the queue are judged. Then their
-//! representatives are marked. Minor collections visit only registrations with a young object or
-//! representative.
-//!
 //! Entries are found by their objects (`by_object`), under a lock. `settling` has them judged.
 
 use heapwright_substrate::sync::Lock;
@@ -47,6 +39,14 @@ pub(super) struct Guardians {
 }
 
 /// The guardians themselves. All-zero bytes: no guardians.
+///
+/// **In steps.** A collection judges and marks a few registrations at a time (see `settling`). If
+/// an object is marked later, the object leads to its representatives, and a guardian to its
+/// registrations and retrievable objects. So a chain of guardians takes time in proportion to its
+/// length. A registration waits in a queue if its guardian is marked and its object is not. When
+/// nothing else is left to mark, all registrations in the queue are judged. Then their
+/// representatives are marked. Minor collections visit only registrations with a young object or
+/// representative.
 pub(super) struct Inner {
     guardians: ByObject<Guardian>,
     registered: ByObject<Registered>,

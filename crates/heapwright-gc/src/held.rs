@@ -26,9 +26,7 @@
 //!   object: a page that holds an object does not change.
 //!
 //! Nobody waits, and nothing is tried more than twice. Two threads may change this, as with a
-//! page's record (see `page`).
-//!
-//! Part of `page`; loom-checked (`held/loom_tests.rs`).
+//! page's record (see `page`). Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
 
 use heapwright_substrate::sync::atomic::{Ordering, fence};

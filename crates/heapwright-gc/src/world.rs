@@ -20,7 +20,6 @@
 //!
 //! The collector is a mutator. The mutators that it stopped mark with it (see `gang`). Helpers
 //! mark, too. They have no handshake, and touch objects only while the world is stopped.
-//!
 //! Mutators that are `OUT` may join and part while the world is stopped. They hold the list's lock
 //! for a few instructions. The collector holds it only while it walks the list.
 //!
